@@ -27,6 +27,14 @@ _FAULTS: Final[dict[str, Fault]] = {
     "58": "server",  # input or output error
 }
 """By SQLSTATE or its class (postgresql.org/docs/current/errcodes-appendix.html); all others are the program's."""
+RECORD_ERRORS: Final = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.errors.ProgramLimitExceeded,
+    psycopg.errors.StatementTooComplex,
+    OverflowError,
+)
+"""What is raised where a value of a statement is at fault."""
 _LONGEST_FIRST: Final = sorted(_FAULTS, key=len, reverse=True)
 
 

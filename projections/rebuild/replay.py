@@ -16,7 +16,8 @@ from mnemolog.projections.write.projector import (
     WriteRows,
     fold_batch,
     may_be_one_records_fault,
-    parse_commit,
+    move_partitions,
+    parse_records,
     project_batch,
 )
 from mnemolog.projections.write.row_writer import copy_rows, load_state, update_rows
@@ -75,7 +76,7 @@ class Replayer:
         Raises `LogTooShortError` or `mnemolog.projections.errors.LogGapError` where the log lacks records.
         """
         for partition, target in targets.items():
-            await self._connection.execute(_SQL["open_partition"], {"partition": partition})
+            await self._connection.execute(_SQL["open_partitions"], {"partitions": [partition]})
             async for batch in self._batches(partition, target):
                 await self._fold(partition, batch)
                 self._advance(partition, batch)
@@ -84,34 +85,33 @@ class Replayer:
         """Fold up to `targets` as a projector does, each profile kept up to date. Raises as `replay_in_bulk` does."""
         for partition, target in targets.items():
             async for batch in self._batches(partition, target):
-                await project_batch(self._connection, partition, batch, write_rows=self._write_rows)
+                await project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
                 self._advance(partition, batch)
 
     async def continue_in_live_tables(self, live: Connection, targets: Mapping[int, int]) -> None:
         """Project up to `targets` through a connection that works in the live schema, as a projector does."""
         for partition, target in targets.items():
             async for batch in self._batches(partition, target):
-                await project_batch(live, partition, batch)
+                await project_batch(live, {partition: batch})
                 self._advance(partition, batch)
 
     async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
         try:
-            await self._fold_in_bulk(partition, [(record, parse_commit(record.value)) for record in batch])
+            await self._fold_in_bulk(partition, parse_records(partition, batch))
         except (psycopg.Error, OverflowError) as error:
             if not may_be_one_records_fault(error):
                 raise
             # It finds the record that cannot be stored.
-            await project_batch(self._connection, partition, batch, write_rows=self._write_rows)
+            await project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
 
     async def _fold_in_bulk(self, partition: int, readings: list[ParsedRecord]) -> None:
-        commits = [commit for _, commit in readings if isinstance(commit, Commit)]
+        commits = [reading.commit for reading in readings if isinstance(reading.commit, Commit)]
         async with self._connection.transaction():
             state = await load_state(self._connection, commits)
-            changes = fold_batch(state, partition, readings)
+            changes = fold_batch(state, readings)
             await self._write_rows(self._connection, changes)
-            position = {"partition": partition, "next_offset": readings[-1][0].offset + 1}
             async with self._connection.pipeline():
-                await self._connection.execute(_SQL["move_partition"], position)
+                await move_partitions(self._connection, {partition: readings[-1].position.offset + 1})
                 await update_rows(self._connection, changes)
 
     async def _batches(self, partition: int, target: int) -> AsyncIterator[list[LogRecord]]:

@@ -172,18 +172,19 @@ LEFT JOIN found ON
 LEFT JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = found.fact_id LIMIT 1) AS f ON true
 ORDER BY asked.place, found.similarity DESC, found.fact_id;
 
--- name: source_status
--- How often a source was committed and how the last time ended, how many commits with events or a speaker its scope
--- has seen, when the last of its facts ended, and the policies of its tenant and of its scope.
+-- name: source_statuses
+-- Per source, in the order in which they were asked for: how often it was committed and how the last time ended, how
+-- many commits with events or a speaker its scope has seen, when the last of its facts ended, and the policies of its
+-- tenant and of its scope.
 SELECT
     coalesce((
-        SELECT version FROM scopes
+        SELECT scopes.version FROM scopes
         WHERE
-            tenant = %(tenant)s
-            AND user_id = %(user_id)s
-            AND agent_id = %(agent_id)s
-            AND app_id = %(app_id)s
-            AND run_id = %(run_id)s
+            scopes.tenant = asked.tenant
+            AND scopes.user_id = asked.user_id
+            AND scopes.agent_id = asked.agent_id
+            AND scopes.app_id = asked.app_id
+            AND scopes.run_id = asked.run_id
     ), 0) AS scope_version,
     coalesce(last.attempt, 0) AS attempt,
     coalesce(
@@ -195,11 +196,11 @@ SELECT
     (
         SELECT facts.true_to FROM facts
         WHERE
-            facts.tenant = %(tenant)s
-            AND facts.user_id = %(user_id)s
-            AND facts.agent_id = %(agent_id)s
-            AND facts.app_id = %(app_id)s
-            AND facts.run_id = %(run_id)s
+            facts.tenant = asked.tenant
+            AND facts.user_id = asked.user_id
+            AND facts.agent_id = asked.agent_id
+            AND facts.app_id = asked.app_id
+            AND facts.run_id = asked.run_id
             AND facts.status IN ('superseded', 'retracted', 'expired')
             AND facts.believed_to IS NULL
             AND facts.true_to IS NOT NULL
@@ -207,20 +208,33 @@ SELECT
         LIMIT 1
     ) AS last_end,
     (
-        SELECT policy::text FROM policies
-        WHERE tenant = %(tenant)s AND user_id = '' AND agent_id = '' AND app_id = '' AND run_id = ''
+        SELECT policies.policy::text FROM policies
+        WHERE
+            policies.tenant = asked.tenant
+            AND policies.user_id = ''
+            AND policies.agent_id = ''
+            AND policies.app_id = ''
+            AND policies.run_id = ''
     ) AS tenant_policy,
     (
-        SELECT policy::text FROM policies
+        SELECT policies.policy::text FROM policies
         WHERE
-            tenant = %(tenant)s
-            AND user_id = %(user_id)s
-            AND agent_id = %(agent_id)s
-            AND app_id = %(app_id)s
-            AND run_id = %(run_id)s
-            AND (user_id <> '' OR agent_id <> '')
+            policies.tenant = asked.tenant
+            AND policies.user_id = asked.user_id
+            AND policies.agent_id = asked.agent_id
+            AND policies.app_id = asked.app_id
+            AND policies.run_id = asked.run_id
+            AND (policies.user_id <> '' OR policies.agent_id <> '')
     ) AS scope_policy
-FROM (VALUES (1)) AS one (row)
+FROM unnest(
+    %(owner)s::text [],
+    %(source_id)s::text [],
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text []
+) WITH ORDINALITY AS asked (owner, source_id, tenant, user_id, agent_id, app_id, run_id, place)
 LEFT JOIN LATERAL (
     SELECT
         commits.attempt,
@@ -231,7 +245,8 @@ LEFT JOIN LATERAL (
         commits.origin_partition,
         commits.origin_offset
     FROM commits
-    WHERE commits.owner = %(owner)s AND commits.source_id = %(source_id)s
+    WHERE commits.owner = asked.owner AND commits.source_id = asked.source_id
     ORDER BY commits.attempt DESC
     LIMIT 1
-) AS last ON true;
+) AS last ON true
+ORDER BY asked.place;

@@ -1,17 +1,33 @@
 -- name: set_for
--- The policy of a scope's tenant and that of the scope itself.
+-- Per scope, in the order in which they were asked for, the policy of its tenant and its own.
 SELECT
     (
-        SELECT policy::text FROM policies
-        WHERE tenant = %(tenant)s AND user_id = '' AND agent_id = '' AND app_id = '' AND run_id = ''
+        SELECT policies.policy::text FROM policies
+        WHERE
+            policies.tenant = asked.tenant
+            AND policies.user_id = ''
+            AND policies.agent_id = ''
+            AND policies.app_id = ''
+            AND policies.run_id = ''
     ) AS tenant_policy,
     (
-        SELECT policy::text FROM policies
+        SELECT policies.policy::text FROM policies
         WHERE
-            (tenant, user_id, agent_id, app_id, run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-            AND (user_id <> '' OR agent_id <> '')
-    ) AS scope_policy;
+            policies.tenant = asked.tenant
+            AND policies.user_id = asked.user_id
+            AND policies.agent_id = asked.agent_id
+            AND policies.app_id = asked.app_id
+            AND policies.run_id = asked.run_id
+            AND (policies.user_id <> '' OR policies.agent_id <> '')
+    ) AS scope_policy
+FROM unnest(
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text []
+) WITH ORDINALITY AS asked (tenant, user_id, agent_id, app_id, run_id, place)
+ORDER BY asked.place;
 
 -- name: may_have_limits
 -- Whether one of a tenant's policies sets a limit, or there are too many of them to look at.

@@ -2,18 +2,32 @@
 -- Keep a rebuild from swapping the tables under this transaction; many projectors hold it at once.
 SELECT pg_advisory_xact_lock_shared(%(lock)s);
 
--- name: open_partition
--- Make sure that a partition has its row of offsets.
-INSERT INTO projection_offsets (partition, next_offset) VALUES (%(partition)s, 0)
+-- name: open_partitions
+-- Make sure that partitions have their rows of offsets.
+INSERT INTO projection_offsets (partition, next_offset)
+SELECT
+    asked.partition,
+    0 AS next_offset
+FROM unnest(%(partitions)s::integer []) AS asked (partition)
+ORDER BY asked.partition
 ON CONFLICT (partition) DO NOTHING;
 
--- name: lock_partition
--- The offset of the next commit to fold; holds off every other projector of the partition until the end.
-SELECT next_offset FROM projection_offsets WHERE partition = %(partition)s FOR UPDATE;
+-- name: lock_partitions
+-- The offset of the next commit to fold, per partition; holds off every other projector of them until the end.
+-- All who lock several do so in the same order, so that none waits for another in a circle.
+SELECT
+    partition,
+    next_offset
+FROM projection_offsets
+WHERE partition = ANY(%(partitions)s::integer [])
+ORDER BY partition
+FOR UPDATE;
 
--- name: move_partition
--- Advance the partition's offset, in the transaction of the rows.
-UPDATE projection_offsets SET next_offset = %(next_offset)s WHERE partition = %(partition)s;
+-- name: move_partitions
+-- Advance the offsets of partitions, in the transaction of the rows.
+UPDATE projection_offsets SET next_offset = moved.next_offset
+FROM unnest(%(partitions)s::integer [], %(next_offsets)s::bigint []) AS moved (partition, next_offset)
+WHERE projection_offsets.partition = moved.partition;
 
 -- name: announce
 -- Tell those who wait for the projection that there is more of it, at the end of the transaction.

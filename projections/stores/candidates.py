@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final, LiteralString
 
+from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.pools import Pool
@@ -71,6 +72,10 @@ def comparing_query(
     return SQL(query.as_string())
 
 
+SourceQuery = tuple[str, str, Scope | None]
+"""A source of which the status is asked: owner, source id and scope."""
+
+
 class CandidateFinder(Store):
     """Looks up to `limit` nearest candidates for each new fact, and some of its key."""
 
@@ -126,18 +131,27 @@ class CandidateFinder(Store):
 
     async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
         """The status of a source and of its scope, in one round trip."""
-        columns = dict(zip(SCOPE_FIELDS, scope_columns(scope), strict=True))
-        parameters = {"owner": owner, "source_id": source_id, **columns}
-        ((version, attempt, retryable, *rest),) = await self._rows("source_status", parameters)
-        topic, partition, offset, last_end, *policies = rest
-        return SourceStatus(
-            scope_version=version,
-            attempt=attempt,
-            retryable=retryable,
-            origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
-            latest_end=last_end,
-            policies=StoredPolicies.from_json(*policies),
-        )
+        return (await self.source_statuses([(owner, source_id, scope)]))[0]
+
+    async def source_statuses(self, sources: Sequence[SourceQuery]) -> list[SourceStatus]:
+        """The status of each source and of its scope, in one round trip for all."""
+        owners, source_ids, scopes = zip(*sources, strict=True)
+        columns = zip(SCOPE_FIELDS, zip(*map(scope_columns, scopes), strict=True), strict=True)
+        parameters = {"owner": owners, "source_id": source_ids, **dict(columns)}
+        lists = {name: list(values) for name, values in parameters.items()}
+        return [_source_status(row) for row in await self._rows("source_statuses", lists)]
+
+
+def _source_status(row: TupleRow) -> SourceStatus:
+    version, attempt, retryable, topic, partition, offset, last_end, *policies = row
+    return SourceStatus(
+        scope_version=version,
+        attempt=attempt,
+        retryable=retryable,
+        origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
+        latest_end=last_end,
+        policies=StoredPolicies.from_json(*policies),
+    )
 
 
 def query_parameters(queries: Sequence[CandidateQuery]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Reads the policies that were set for a tenant and a scope."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from psycopg import AsyncConnection
@@ -8,7 +9,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 _SQL: Final = queries("policies")
 
@@ -18,13 +19,22 @@ class PolicyStore(Store):
 
     async def effective_policy(self, scope: Scope, defaults: EffectivePolicy) -> EffectivePolicy:
         """The policy that applies to `scope` now, where `defaults` are configured."""
-        return (await self._run("policies", fetch_policies, scope)).overlay(defaults)
+        return (await self.stored_policies([scope]))[0].overlay(defaults)
+
+    async def stored_policies(self, scopes: Sequence[Scope]) -> list[StoredPolicies]:
+        """What has been set for each scope and for its tenant."""
+        return await self._run("policies", _fetch_all, scopes)
 
 
 async def fetch_policies(conn: AsyncConnection[TupleRow], scope: Scope) -> StoredPolicies:
     """What has been set for a scope and for its tenant, in one round trip."""
-    row = await (await conn.execute(_SQL["set_for"], scope.columns)).fetchone()
-    return StoredPolicies.from_json(*(row or (None, None)))
+    return (await _fetch_all(conn, [scope]))[0]
+
+
+async def _fetch_all(conn: AsyncConnection[TupleRow], scopes: Sequence[Scope]) -> list[StoredPolicies]:
+    columns = {name: [scope.columns[name] for scope in scopes] for name in SCOPE_FIELDS}
+    rows = await (await conn.execute(_SQL["set_for"], columns)).fetchall()
+    return [StoredPolicies.from_json(*row) for row in rows]
 
 
 async def may_have_limits(conn: AsyncConnection[TupleRow], tenant: str) -> bool:

@@ -1,8 +1,9 @@
 """Writes batches of commits to the tables, rows and offset in one transaction."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from time import perf_counter
 from typing import Final
 
@@ -52,17 +53,33 @@ class LogRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchResult:
-    """The changes of a batch, its overwrites, and how many of its records were applied before."""
+class ParsedRecord:
+    """A record of the log with the commit in it, or what is wrong with its bytes."""
 
-    next_offset: int
+    position: LogPosition
+    value: bytes
+    commit: Commit | InvalidRecordError
+
+
+Records = Mapping[int, Sequence[LogRecord]]
+"""Per partition of the log some consecutive records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """The changes of a batch, its overwrites, and how many of its records were applied before.
+
+    `next_offsets` has the next offset of each partition of the batch.
+    """
+
+    next_offsets: Mapping[int, int]
     changes: Changes
     skipped: int
     overwrites: BatchOverwrites
 
 
 class Projector(Store):
-    """Folds the log into the live tables. Several at once are safe, of one partition too."""
+    """Folds the log into the live tables. Several at once are safe, of the same partitions too."""
 
     QUERIES = queries("projector")
 
@@ -70,8 +87,8 @@ class Projector(Store):
         super().__init__(pool)
         self._clock = clock
 
-    async def apply(self, partition: int, records: Sequence[LogRecord]) -> BatchResult:
-        """Fold consecutive records of one partition; all of them are in the tables when this returns.
+    async def apply(self, records: Records) -> BatchResult:
+        """Fold records of some partitions in one transaction; all of them are in the tables when this returns.
 
         Records that were folded before are skipped. Raises `LogGapError` where
         records are missing before or between these, `LogChangedError` where one had other bytes when it was
@@ -80,9 +97,9 @@ class Projector(Store):
         statement timeout alone; what stands before it is written.
         """
         started = perf_counter()
-        applied = await self._run("project", project_batch, partition, records)
+        applied = await self._run("project", project_batch, records)
         metrics.BATCH_SECONDS.observe(perf_counter() - started)
-        metrics.BATCH_RECORDS.observe(len(records))
+        metrics.BATCH_RECORDS.observe(sum(map(len, records.values())))
         metrics.REPEATED_RECORDS.inc(applied.skipped)
         count_changes(applied.changes, applied.overwrites, self._clock())
         return applied
@@ -97,19 +114,31 @@ WriteRows = Callable[[Connection, Changes], Awaitable[None]]
 
 
 async def project_batch(
-    connection: Connection, partition: int, records: Sequence[LogRecord], *, write_rows: WriteRows | None = None
+    connection: Connection, records: Records, *, write_rows: WriteRows | None = None
 ) -> BatchResult:
     """Fold one batch through `connection`, in transactions of its own, as `Projector.apply` says.
 
     `write_rows` takes the place of `mnemolog.projections.write.row_writer.copy_rows`.
     """
-    readings = [(record, parse_commit(record.value)) for record in records]
-    return await _BatchWriter(connection, partition, write_rows).write(readings)
+    parsed = [one for partition in sorted(records) for one in parse_records(partition, records[partition])]
+    return await _BatchWriter(connection, write_rows).write(parsed)
 
 
 def may_be_one_records_fault(error: BaseException) -> bool:
     """Whether a part of the batch may succeed where the whole failed."""
     return fault_of(error) in ("record", "slow")
+
+
+def parse_records(partition: int, records: Sequence[LogRecord]) -> list[ParsedRecord]:
+    """Records of a partition with their commits. Raises UnsupportedVersionError."""
+    return [
+        ParsedRecord(
+            position=LogPosition(partition=partition, offset=record.offset),
+            value=record.value,
+            commit=parse_commit(record.value),
+        )
+        for record in records
+    ]
 
 
 def parse_commit(value: bytes) -> Commit | InvalidRecordError:
@@ -120,38 +149,33 @@ def parse_commit(value: bytes) -> Commit | InvalidRecordError:
         return error
 
 
-ParsedRecord = tuple[LogRecord, Commit | InvalidRecordError]
-
-
 async def _project_in_transaction(
-    connection: Connection, partition: int, readings: Sequence[ParsedRecord], write_rows: WriteRows | None = None
+    connection: Connection, readings: Sequence[ParsedRecord], write_rows: WriteRows | None = None
 ) -> BatchResult:
-    commits = [commit for _, commit in readings if isinstance(commit, Commit)]
+    commits = [reading.commit for reading in readings if isinstance(reading.commit, Commit)]
     async with connection.transaction():
         async with connection.pipeline():
-            locked = await _lock(connection, partition)
+            locked = await _lock(connection, readings)
             state = await load_state(connection, commits)
-            next_offset = await _locked_offset(locked)
-        fresh = _new_records(partition, next_offset, readings)
-        await _check_repeats(connection, partition, readings[: len(readings) - len(fresh)])
+            next_offsets = await _locked_offsets(locked)
+        fresh = _new_records(next_offsets, readings)
+        repeats = [one for one in readings if one.position.offset < next_offsets[one.position.partition]]
+        await _check_repeats(connection, repeats)
         if not fresh:
-            return _all_applied_before(next_offset, len(readings))
-        changes = fold_batch(state, partition, fresh)
-        next_offset = fresh[-1][0].offset + 1
-        return await _write(
-            connection, partition, next_offset, changes, len(readings) - len(fresh), write_rows=write_rows
-        )
+            return _all_applied_before(next_offsets, len(readings))
+        changes = fold_batch(state, fresh)
+        return await _write(connection, next_offsets, fresh, changes, len(repeats), write_rows=write_rows)
 
 
-def fold_batch(state: FoldState, partition: int, records: Sequence[ParsedRecord]) -> Changes:
+def fold_batch(state: FoldState, records: Sequence[ParsedRecord]) -> Changes:
     """What a batch changes: its records folded one after another. `state` is advanced past them."""
     parts = []
-    for record, commit in records:
-        position = LogPosition(partition=partition, offset=record.offset)
+    for record in records:
+        position, commit = record.position, record.commit
         if isinstance(commit, Commit):
             changes = fold(state, commit, position, record.value)
         else:
-            log.warning("not_a_commit", partition=partition, offset=record.offset, error=commit.detail)
+            log.warning("not_a_commit", partition=position.partition, offset=position.offset, error=commit.detail)
             changes = reject_record(position, record.value, reason="not_a_commit", detail=NOT_A_COMMIT)
         state.advance(changes)
         parts.append(changes)
@@ -160,65 +184,76 @@ def fold_batch(state: FoldState, partition: int, records: Sequence[ParsedRecord]
 
 async def _write(
     connection: Connection,
-    partition: int,
-    next_offset: int,
+    next_offsets: Mapping[int, int],
+    fresh: Sequence[ParsedRecord],
     changes: Changes,
     repeated: int,
     *,
     write_rows: WriteRows | None = None,
 ) -> BatchResult:
+    moved = {one.position.partition: one.position.offset + 1 for one in fresh}
     await (write_rows or copy_rows)(connection, changes)
     async with connection.pipeline():
-        await connection.execute(_SQL["move_partition"], {"partition": partition, "next_offset": next_offset})
+        await move_partitions(connection, moved)
         if write_rows is None:  # a rebuild's tables are waited for by nobody
             await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
         await update_rows(connection, changes)
         changed = dict.fromkeys(scope_columns(row.commit.scope) for row in changes.events)
         await refresh_profiles(connection, list(changed))
     overwrites = await read_overwrites(connection, changes)
-    return BatchResult(next_offset=next_offset, changes=changes, skipped=repeated, overwrites=overwrites)
+    return BatchResult(next_offsets={**next_offsets, **moved}, changes=changes, skipped=repeated, overwrites=overwrites)
 
 
-def _all_applied_before(next_offset: int, records: int) -> BatchResult:
-    return BatchResult(next_offset=next_offset, changes=Changes(), skipped=records, overwrites=BatchOverwrites())
+async def move_partitions(connection: Connection, next_offsets: Mapping[int, int]) -> None:
+    """Advance the offsets of partitions, in the transaction of the rows."""
+    moved = {"partitions": list(next_offsets), "next_offsets": list(next_offsets.values())}
+    await connection.execute(_SQL["move_partitions"], moved)
 
 
-async def _lock(connection: Connection, partition: int) -> AsyncCursor[TupleRow]:
-    """Lock out a rebuild's swap and every other projector of the partition; gives the offset to continue at."""
+def _all_applied_before(next_offsets: Mapping[int, int], records: int) -> BatchResult:
+    return BatchResult(next_offsets=next_offsets, changes=Changes(), skipped=records, overwrites=BatchOverwrites())
+
+
+async def _lock(connection: Connection, readings: Sequence[ParsedRecord]) -> AsyncCursor[TupleRow]:
+    """Lock out a rebuild's swap and every other projector of these partitions; gives the offsets to continue at."""
+    partitions = {"partitions": sorted({one.position.partition for one in readings})}
     await connection.execute(_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
-    await connection.execute(_SQL["open_partition"], {"partition": partition})
-    return await connection.execute(_SQL["lock_partition"], {"partition": partition})
+    await connection.execute(_SQL["open_partitions"], partitions)
+    return await connection.execute(_SQL["lock_partitions"], partitions)
 
 
-async def _locked_offset(locked: AsyncCursor[TupleRow]) -> int:
-    row = await locked.fetchone()
-    if row is None:
-        raise ProjectionError("the row of a partition in projection_offsets went away while it was locked: try again")
-    next_offset: int = row[0]
-    return next_offset
+async def _locked_offsets(locked: AsyncCursor[TupleRow]) -> dict[int, int]:
+    return dict(await locked.fetchall())
 
 
-def _new_records(partition: int, next_offset: int, readings: Sequence[ParsedRecord]) -> list[ParsedRecord]:
+def _new_records(next_offsets: Mapping[int, int], readings: Sequence[ParsedRecord]) -> list[ParsedRecord]:
     """The records that are not folded yet. Raises `LogGapError` for a gap before or in them."""
-    fresh = [reading for reading in readings if reading[0].offset >= next_offset]
-    for expected, (record, _) in enumerate(fresh, start=next_offset):
-        if record.offset != expected:
-            raise LogGapError(partition, expected, record.offset)
+    expected = dict(next_offsets)
+    fresh = []
+    for reading in readings:
+        partition, offset = reading.position.partition, reading.position.offset
+        if partition not in expected:
+            raise ProjectionError("the row of a partition in projection_offsets is gone: try again")
+        if offset >= next_offsets[partition]:
+            if offset != expected[partition]:
+                raise LogGapError(partition, expected[partition], offset)
+            expected[partition] += 1
+            fresh.append(reading)
     return fresh
 
 
-async def _check_repeats(connection: Connection, partition: int, readings: Sequence[ParsedRecord]) -> None:
+async def _check_repeats(connection: Connection, readings: Sequence[ParsedRecord]) -> None:
     """Raise `LogChangedError` for a skipped record that is not the folded one: a truncated log reuses offsets."""
-    if not readings:
-        return
-    asked = {
-        "partition": partition,
-        "offsets": [record.offset for record, _ in readings],
-        "records": [record.value for record, _ in readings],
-    }
-    changed = await (await connection.execute(_SQL["changed_records"], asked)).fetchone()
-    if changed is not None:
-        raise LogChangedError(partition, changed[0])
+    for partition, found in groupby(readings, lambda reading: reading.position.partition):
+        records = list(found)
+        asked = {
+            "partition": partition,
+            "offsets": [record.position.offset for record in records],
+            "records": [record.value for record in records],
+        }
+        changed = await (await connection.execute(_SQL["changed_records"], asked)).fetchone()
+        if changed is not None:
+            raise LogChangedError(partition, changed[0])
 
 
 class _BatchWriter:
@@ -227,51 +262,48 @@ class _BatchWriter:
     Such a record becomes a rejection, so that it blocks no other. One that only takes too long is not skipped.
     """
 
-    def __init__(self, connection: Connection, partition: int, write_rows: WriteRows | None) -> None:
+    def __init__(self, connection: Connection, write_rows: WriteRows | None) -> None:
         self._connection = connection
-        self._partition = partition
         self._options = {} if write_rows is None else {"write_rows": write_rows}
         self._unstorable_in_a_row = 0
 
     async def write(self, readings: Sequence[ParsedRecord]) -> BatchResult:
         try:
-            result = await _project_in_transaction(self._connection, self._partition, readings, **self._options)
+            result = await _project_in_transaction(self._connection, readings, **self._options)
         except (psycopg.Error, OverflowError) as error:
             if not may_be_one_records_fault(error):
                 raise
             if len(readings) == 1:
                 return await self._end_single(readings[0], error)
-            log.warning("batch_halved", partition=self._partition, records=len(readings), error=str(error).strip())
+            log.warning("batch_halved", records=len(readings), error=str(error).strip())
         else:
             self._unstorable_in_a_row = 0
             return result
         middle = len(readings) // 2
         parts = [await self.write(readings[:middle]), await self.write(readings[middle:])]
         return BatchResult(
-            next_offset=parts[-1].next_offset,
+            next_offsets={**parts[0].next_offsets, **parts[1].next_offsets},
             changes=merge_changes(part.changes for part in parts),
             skipped=sum(part.skipped for part in parts),
             overwrites=BatchOverwrites.joined(part.overwrites for part in parts),
         )
 
     async def _end_single(self, reading: ParsedRecord, error: Exception) -> BatchResult:
-        record, commit = reading
+        commit, partition, offset = reading.commit, reading.position.partition, reading.position.offset
         if fault_of(error) == "slow":
             source_id = commit.source_id if isinstance(commit, Commit) else "unknown"
-            raise CommitTimeoutError(self._partition, record.offset, source_id) from error
+            raise CommitTimeoutError(partition, offset, source_id) from error
         self._unstorable_in_a_row += 1
-        log.error("commit_not_storable", partition=self._partition, offset=record.offset, error=str(error).strip())
+        log.error("commit_not_storable", partition=partition, offset=offset, error=str(error).strip())
         if self._unstorable_in_a_row > MAX_UNSTORABLE_IN_A_ROW:
             raise error
         return await self._reject_unstorable(reading)
 
     async def _reject_unstorable(self, reading: ParsedRecord) -> BatchResult:
-        record, _ = reading
-        connection, partition = self._connection, self._partition
-        position = LogPosition(partition=partition, offset=record.offset)
-        changes = reject_record(position, record.value, reason="not_storable", detail=NOT_STORABLE)
+        connection = self._connection
+        changes = reject_record(reading.position, reading.value, reason="not_storable", detail=NOT_STORABLE)
         async with connection.transaction():
-            next_offset = await _locked_offset(await _lock(connection, partition))
-            if not _new_records(partition, next_offset, [reading]):
-                return _all_applied_before(next_offset, 1)
-            return await _write(connection, partition, record.offset + 1, changes, 0, **self._options)
+            next_offsets = await _locked_offsets(await _lock(connection, [reading]))
+            if not _new_records(next_offsets, [reading]):
+                return _all_applied_before(next_offsets, 1)
+            return await _write(connection, next_offsets, [reading], changes, 0, **self._options)

@@ -17,14 +17,15 @@ from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
 from mnemolog.streams.kafka.windows.state import (
     Delivery,
     DrainResult,
+    FailureHandler,
     KeyQueue,
     Overflow,
     PartitionProgress,
+    Process,
     WindowEntry,
     WindowProgress,
+    by_partition,
 )
-
-FailureHandler = Callable[[BaseException], Awaitable[None]]
 
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
@@ -32,16 +33,13 @@ MAX_HANDED_ON_PER_KEY: Final = 8
 """Of a key, so many records may be in the next windows: for each of at most three one that is processed and one or two
 that wait."""
 
-Process = Callable[[Sequence[KafkaRecord]], Awaitable[KafkaRecord | None]]
-"""Processes a batch. Gives the record to hand on, or None where the batch is finished."""
-
 
 class Window:
     """Processes records as batches, several at once, with back-pressure, bounded drain and progress.
 
-    A batch is what has arrived of one key, at most `max_records` in offset order, and is never waited for; it lies
-    within one partition. Up to `max_in_flight` keys are worked on at once, the one that waits longest first. `process`
-    returns when the effect of a batch is durable; what it raises crashes the stage.
+    A batch is what has arrived of one key, or with `joins_keys` of all keys that are not worked on, at most
+    `max_records`, of each key in offset order; it is never waited for. Up to `max_in_flight` are worked on at once, the
+    key that waits longest first. `process` returns when its effect is durable; what it raises crashes the stage.
 
     A record that `process` gives goes into `next_window`, which makes the two a chain. Its key is free for the next
     record at once; the record itself is unfinished, and counts as pending, until the last window of the chain has
@@ -58,6 +56,7 @@ class Window:
         *,
         key_of: Callable[[KafkaRecord], Hashable] = lambda record: record.topic_partition,
         max_records: int = 500,
+        joins_keys: bool = False,
         max_in_flight: int = 4,
         max_pending: int = 2048,
         reread: Reread | None = None,
@@ -70,6 +69,7 @@ class Window:
             next_window.report_failures(self._stop_with)
         self._key_of = key_of
         self._max_records = max_records
+        self._joins_keys = joins_keys
         self.max_in_flight = max_in_flight
         self.max_pending = max_pending
         self.max_waiting_per_key = max(1, max_pending // 16)
@@ -236,20 +236,22 @@ class Window:
         progress.overflow(queue.overflow)
 
     def _launch(self) -> None:
-        while len(self._running) < self.max_in_flight and (entries := self._take_next()):
-            self._partitions[entries[0].record.topic_partition].start(entries)
-            task = asyncio.create_task(self._run_entries(entries, self._epoch))
-            self._running[entries[0].sequence] = task
+        while len(self._running) < self.max_in_flight and (entries := self._take_batch()):
+            for entry in entries:
+                self._partitions[entry.record.topic_partition].start(entry)
+            self._running[entries[0].sequence] = asyncio.create_task(self._run_entries(entries, self._epoch))
 
-    def _take_next(self) -> Sequence[WindowEntry]:
-        """The entries to work on next; while draining, none that is newer than the horizon."""
-        while self._ready:
+    def _take_batch(self) -> Sequence[WindowEntry]:
+        """The entries to work on next; while draining, of keys whose first is not newer than the horizon."""
+        entries: list[WindowEntry] = []
+        while self._ready and (not entries or (self._joins_keys and len(entries) < self._max_records)):
             queue = self._queues[heapq.heappop(self._ready)[1]]
             head = queue.waiting[0].record
             if self._horizon is None or head.offset <= self._horizon.get(head.topic_partition, -1):
                 queue.is_running = True
-                return [queue.waiting.popleft() for _ in range(min(len(queue.waiting), self._max_records))]
-        return ()
+                count = min(len(queue.waiting), self._max_records - len(entries))
+                entries += [queue.waiting.popleft() for _ in range(count)]
+        return entries
 
     async def _run_entries(self, entries: Sequence[WindowEntry], epoch: int) -> None:
         failure: BaseException | None = None
@@ -269,7 +271,7 @@ class Window:
         else:
             self._last_progress_at = self._clock()
             self._finish(entries)
-            self._free_key(entries)
+            self._free_keys(entries)
 
     def _hand_on(self, entries: Sequence[WindowEntry], output: KafkaRecord, next_window: "Window") -> None:
         queue = self._queues[self._key_of(entries[0].record)]
@@ -278,7 +280,7 @@ class Window:
         self._last_progress_at = self._clock()
         next_window.take_over(output, partial(self._finish_handed_on, entries, queue))
         if queue.handed_on < MAX_HANDED_ON_PER_KEY:
-            self._free_key(entries)
+            self._free_keys(entries)
 
     # The windows of a chain forget everything at once, so this is never called for what was forgotten.
     def _finish_handed_on(self, entries: Sequence[WindowEntry], queue: KeyQueue) -> None:
@@ -287,27 +289,28 @@ class Window:
         self._handed_on -= 1
         self._finish(entries)
         if key_was_held:
-            self._free_key(entries)
+            self._free_keys(entries)
         else:
             self._forget_idle(self._key_of(entries[0].record), queue)
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
         self._pending -= len(entries)
-        self._partitions[entries[0].record.topic_partition].finish(entries)
+        for partition, finished in by_partition(entries).items():
+            self._partitions[partition].finish(finished)
         self._has_capacity.set()
         for entry in entries:
             entry.finished()
 
-    def _free_key(self, entries: Sequence[WindowEntry]) -> None:
-        """Let the next records of the key of these begin."""
-        key = self._key_of(entries[0].record)
-        queue = self._queues[key]
-        queue.is_running = False
-        if queue.waiting:
-            heapq.heappush(self._ready, (queue.waiting[0].sequence, key))
-        if queue.overflow and self.reread and len(queue.waiting) <= self.max_waiting_per_key // 2:
-            self._start_refill(key, queue, queue.overflow, self.reread)
-        self._forget_idle(key, queue)
+    def _free_keys(self, entries: Sequence[WindowEntry]) -> None:
+        """Let the next records of the keys of these begin."""
+        for key in dict.fromkeys(self._key_of(entry.record) for entry in entries):
+            queue = self._queues[key]
+            queue.is_running = False
+            if queue.waiting:
+                heapq.heappush(self._ready, (queue.waiting[0].sequence, key))
+            if queue.overflow and self.reread and len(queue.waiting) <= self.max_waiting_per_key // 2:
+                self._start_refill(key, queue, queue.overflow, self.reread)
+            self._forget_idle(key, queue)
         self._launch()
 
     def _forget_idle(self, key: Hashable, queue: KeyQueue) -> None:

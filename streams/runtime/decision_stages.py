@@ -54,7 +54,7 @@ async def _is_projected(_owner: str, _partition: int) -> None:
 class DecisionStages:
     """`extract`, `embed`, `match` and `resolve` over one pool; each is built when it is first asked for.
 
-    Without `reserves` no reservation is written for limits. `finder` is one with a pool of its own.
+    Without `reserves` no reservation is written for limits. `finder` may have a pool of its own.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class DecisionStages:
         *,
         clock: Callable[[], datetime],
         finder: CandidateFinder | None = None,
+        policies: PolicyStore | None = None,
         reserves: bool = True,
     ) -> None:
         self._pool = pool
@@ -72,7 +73,7 @@ class DecisionStages:
         self._settings = settings
         self._clock = clock
         self._finder = finder or CandidateFinder(pool, limit=settings.candidates)
-        self._effective = EffectiveSettings(settings, PolicyStore(pool))
+        self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
         self._limits = LimitEnforcer(LimitReservations(pool), reserves=reserves)
 
     @cached_property

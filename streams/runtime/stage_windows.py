@@ -50,6 +50,8 @@ SOURCES: Final[Mapping[Stage, Topic]] = {
 }
 """What each stage reads where no stage before it runs in the same process."""
 BATCH_RECORDS: Final = 256
+BATCHES_AT_ONCE: Final = 2
+"""Of different partitions: while the database works on one batch, another is read and folded."""
 
 Definition = StageDefinition[Any, Any]
 
@@ -179,4 +181,6 @@ class StageWindows:
 
     def _batch_window(self, work: Callable[[Sequence[KafkaRecord]], Awaitable[None]]) -> Window:
         max_pending = max(self._settings.max_pending, 4 * BATCH_RECORDS)
-        return Window(work, max_records=BATCH_RECORDS, max_pending=max_pending)
+        return Window(
+            work, max_records=BATCH_RECORDS, joins_keys=True, max_in_flight=BATCHES_AT_ONCE, max_pending=max_pending
+        )

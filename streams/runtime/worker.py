@@ -10,7 +10,6 @@ from typing import Any
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.rebuild.log_source import TableLogSource
-from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
@@ -28,6 +27,7 @@ from mnemolog.streams.runtime.stage_windows import SharedResources
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from mnemolog.streams.runtime.wiring import ALL_STAGES, StageFactory, utc_now
 from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 
 log = get_logger(__name__)
 
@@ -141,10 +141,10 @@ async def _shared_resources(
     settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool
 ) -> AsyncIterator[SharedResources]:
     projector, models = Projector(pool), StageModels(settings, ReplyStore(pool))
-    finder = CandidateFinder(matching, limit=settings.candidates)
+    finder, policies = SharedCandidateFinder(matching, limit=settings.candidates), SharedPolicies(pool)
     parts = SharedResources(
         journal=Journal(pool),
-        stages=DecisionStages(pool, models, settings, clock=utc_now, finder=finder),
+        stages=DecisionStages(pool, models, settings, clock=utc_now, finder=finder, policies=policies),
         projector=projector,
         models=models,
         kafka_log=KafkaLogReader(kafka, prefix=settings.topic_prefix),
@@ -154,7 +154,7 @@ async def _shared_resources(
     try:
         yield parts
     finally:
-        for part in (parts.watermark, parts.models, parts.kafka_log):
+        for part in (parts.watermark, parts.models, parts.kafka_log, finder, policies):
             await part.close()
 
 

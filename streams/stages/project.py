@@ -14,16 +14,18 @@ from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
 
 class ProjectStage:
-    """Works on consecutive commits of one partition; `on_written` is called when their rows are committed."""
+    """Works on a batch of commits, of each partition consecutive ones; `on_written` is called once they are committed."""
 
     def __init__(self, projector: Projector, *, on_written: Callable[[], None] = lambda: None) -> None:
         self._projector = projector
         self._on_written = on_written
 
     async def __call__(self, records: Sequence[KafkaRecord]) -> None:
-        batch = [LogRecord(offset=record.offset, value=record.value or b"") for record in records]
+        batch: dict[int, list[LogRecord]] = {}
+        for record in records:
+            batch.setdefault(record.partition, []).append(LogRecord(offset=record.offset, value=record.value or b""))
         started = perf_counter()
-        await self._projector.apply(records[0].partition, batch)
+        await self._projector.apply(batch)
         self._on_written()
         metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
 

@@ -268,12 +268,12 @@ class Database:
         await self._terminate(self.pool, connection)
 
     async def lock(self, connection: Any) -> int:
-        await connection.execute(SQL["open_partition"], {"partition": 0})
-        (offset,) = await (await connection.execute(SQL["lock_partition"], {"partition": 0})).fetchone()
+        await connection.execute(SQL["open_partitions"], {"partitions": [0]})
+        ((_, offset),) = await (await connection.execute(SQL["lock_partitions"], {"partitions": [0]})).fetchall()
         return int(offset)
 
     async def move(self, connection: Any, offset: int) -> None:
-        await connection.execute(SQL["move_partition"], {"partition": 0, "next_offset": offset})
+        await connection.execute(SQL["move_partitions"], {"partitions": [0], "next_offsets": [offset]})
 
     async def offset(self) -> int:
         async with self.pool.connection() as connection:

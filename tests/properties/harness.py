@@ -178,7 +178,7 @@ class History:
         commit = await self.harness.resolver(ReceivedEnvelope(matched), record)
         if commit is not None:
             logged = LogRecord(offset=len(self.commits), value=commit.to_bytes())
-            await self.harness.projector.apply(self.number, [logged])
+            await self.harness.projector.apply({self.number: [logged]})
             self.commits.append(commit)
         return commit
 

@@ -10,7 +10,7 @@ from unittest.mock import patch
 from faust.types import TP
 
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
+from mnemolog.projections.stores.candidates import SourceStatus
 from mnemolog.projections.write import projector
 from mnemolog.projections.write.fold import _CommitFold
 from mnemolog.projections.write.fold import fold as fold_commit
@@ -24,6 +24,7 @@ from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from mnemolog.streams.stages import resolve
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import StageProcessor
+from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.fault import Fault
 from tests.simulation.servers.postgres import Connection, Cursor
 from tests.support.servers.memory_broker import SentRecord
@@ -49,33 +50,44 @@ def start_is_not_committed() -> AbstractContextManager[object]:
 
 
 def offset_before_the_rows() -> AbstractContextManager[object]:
-    async def in_two(connection: Any, partition: int, readings: Sequence[Any]) -> projector.BatchResult:
+    async def in_two(connection: Any, readings: Sequence[Any]) -> projector.BatchResult:
         async with connection.transaction():
-            next_offset = await projector._locked_offset(await projector._lock(connection, partition))
-            fresh = projector._new_records(partition, next_offset, readings)
+            next_offsets = await projector._locked_offsets(await projector._lock(connection, readings))
+            fresh = projector._new_records(next_offsets, readings)
             if not fresh:
-                return projector._all_applied_before(next_offset, len(readings))
-            moved = {"partition": partition, "next_offset": fresh[-1][0].offset + 1}
-            await connection.execute(SQL["move_partition"], moved)
+                return projector._all_applied_before(next_offsets, len(readings))
+            moved = {one.position.partition: one.position.offset + 1 for one in fresh}
+            await projector.move_partitions(connection, moved)
         async with connection.transaction():
-            commits = [commit for _, commit in fresh if isinstance(commit, Commit)]
+            commits = [one.commit for one in fresh if isinstance(one.commit, Commit)]
             state = await load_state(connection, commits)
-            changes = projector.fold_batch(state, partition, fresh)
-            return await projector._write(connection, partition, moved["next_offset"], changes, 0)
+            changes = projector.fold_batch(state, fresh)
+            return await projector._write(connection, next_offsets, fresh, changes, 0)
 
     return patch.object(projector, "_project_in_transaction", in_two)
 
 
 def repeats_are_folded() -> AbstractContextManager[object]:
-    return patch.object(projector, "_new_records", lambda _partition, _next_offset, readings: list(readings))
+    return patch.object(projector, "_new_records", lambda _next_offsets, readings: list(readings))
 
 
 def partition_is_not_locked() -> AbstractContextManager[object]:
-    async def look(connection: Connection, partition: int) -> Cursor:
+    async def look(connection: Connection, readings: Sequence[Any]) -> Cursor:
         offsets: dict[int, int] = dict(await (await connection.execute(SQL["next_offsets"])).fetchall())
-        return Cursor([(offsets.get(partition, 0),)])
+        return Cursor(
+            [(place, offsets.get(place, 0)) for place in dict.fromkeys(one.position.partition for one in readings)]
+        )
 
     return patch.object(projector, "_lock", look)
+
+
+def a_batch_is_its_first_partition() -> AbstractContextManager[object]:
+    original = JournalStage.__call__
+
+    async def call(self: JournalStage, records: Sequence[KafkaRecord]) -> None:
+        await original(self, [record for record in records if record.partition == records[0].partition])
+
+    return patch.object(JournalStage, "__call__", call)
 
 
 def journal_does_not_wait() -> AbstractContextManager[object]:
@@ -117,12 +129,12 @@ def resolve_waits_for_its_own_commits() -> AbstractContextManager[object]:
 
 
 def resolve_does_not_ask_for_an_end() -> AbstractContextManager[object]:
-    original = CandidateFinder.source_status
+    original = SharedCandidateFinder.source_status
 
-    async def status(self: CandidateFinder, *asked: Any) -> SourceStatus:
+    async def status(self: SharedCandidateFinder, *asked: Any) -> SourceStatus:
         return replace(await original(self, *asked), attempt=0, retryable=False, origin=None)
 
-    return patch.object(CandidateFinder, "source_status", status)
+    return patch.object(SharedCandidateFinder, "source_status", status)
 
 
 def a_repeat_is_another_attempt() -> AbstractContextManager[object]:
@@ -176,6 +188,11 @@ CHAIN_FAULTS: Final = (
     ),
     Fault("repeats_folded", "the projection folds a batch again that it folded before", repeats_are_folded),
     Fault("no_lock", "the projection does not lock its partition against another projector", partition_is_not_locked),
+    Fault(
+        "first_partition",
+        "a batch of the journal counts as done when what it has of one partition is written",
+        a_batch_is_its_first_partition,
+    ),
     Fault("journal_waits_not", "a batch counts as done before the journal has written it", journal_does_not_wait),
     Fault("duplicates_applied", "the second commit of a source is applied as well", duplicates_are_applied),
     Fault(

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, Final, cast
 
 from mnemolog.projections.rebuild.log_source import TableLogSource
-from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.envelopes import ExtractedFacts, MatchedFacts
@@ -38,6 +37,7 @@ from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import WaitUntilProjected
 from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.servers.broker import START_TIME, Broker, SimulatedLog
 from tests.simulation.servers.models import RETRY, ModelServer, SimulatedEmbedder, StoredReplies
@@ -138,7 +138,7 @@ class SimulatedStages:
         self._chat = CallRetrier(RETRY, name="chat", probe=self._probe, uniform=uniform)
         embedder = SimulatedEmbedder(world.server, uniform)
         self._embedder = CachedEmbedder(embedder, world.replies, max_texts=8, max_wait=0.01, max_concurrent=2)
-        self._finder = CandidateFinder(cast("Any", world.postgres))
+        self._finder = SharedCandidateFinder(cast("Any", world.postgres), limit=10)
         self._effective = EffectiveSettings(world.settings(), cast("Any", None))
         self.embed = EmbedStage(self._embedder, self._effective.thresholds_for)
         self.match = MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)

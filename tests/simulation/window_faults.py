@@ -20,7 +20,7 @@ def finished_when_handed_on() -> AbstractContextManager[object]:
     def hand_on(self: Window, entries: Sequence[WindowEntry], output: KafkaRecord, next_window: Window) -> None:
         next_window.take_over(output, lambda: None)
         self._finish(entries)
-        self._free_key(entries)
+        self._free_keys(entries)
 
     return patch.object(Window, "_hand_on", hand_on)
 

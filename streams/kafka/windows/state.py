@@ -1,10 +1,14 @@
 """What a window remembers: the records of each key, and what is unfinished in each partition."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
+
+FailureHandler = Callable[[BaseException], Awaitable[None]]
+Process = Callable[[Sequence[KafkaRecord]], Awaitable[KafkaRecord | None]]
+"""Processes a batch. Gives the record to hand on, or None where the batch is finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,14 @@ class WindowEntry:
     admitted_at: float
     finished: Callable[[], None]
     is_started: bool = False
+
+
+def by_partition(entries: Iterable[WindowEntry]) -> Mapping[Partition, list[WindowEntry]]:
+    """The entries of each partition."""
+    found: dict[Partition, list[WindowEntry]] = {}
+    for entry in entries:
+        found.setdefault(entry.record.topic_partition, []).append(entry)
+    return found
 
 
 @dataclass(slots=True, eq=False)
@@ -142,10 +154,9 @@ class PartitionProgress:
         self._unfinished[entry.record.offset] = entry
         self.newest_offset = max(self.newest_offset, entry.record.offset)
 
-    def start(self, entries: Iterable[WindowEntry]) -> None:
-        for entry in entries:
-            entry.is_started = True
-            self._newest_started = max(self._newest_started, entry.record.offset)
+    def start(self, entry: WindowEntry) -> None:
+        entry.is_started = True
+        self._newest_started = max(self._newest_started, entry.record.offset)
 
     def finish(self, entries: Iterable[WindowEntry]) -> None:
         for entry in entries:

@@ -57,7 +57,7 @@ def commits(*numbers: int) -> list[Commit]:
 
 
 async def project(projector: Projector, values: Sequence[bytes]) -> None:
-    await projector.apply(PARTITION, [LogRecord(offset=at, value=value) for at, value in enumerate(values)])
+    await projector.apply({PARTITION: [LogRecord(offset=at, value=value) for at, value in enumerate(values)]})
 
 
 async def write(settings: Settings, records: Sequence[Commit | bytes]) -> None:

@@ -20,9 +20,9 @@ from tests.simulation.servers.consumer_group import NETWORK_SECONDS, travel
 from tests.simulation.servers.tables import Tables, statement_of
 
 _PROJECTOR: Final = queries("projector")
-_LOCK: Final = _PROJECTOR["lock_partition"]
-_MOVE: Final = _PROJECTOR["move_partition"]
-_WITHOUT_EFFECT: Final = (_PROJECTOR["share_swap_lock"], _PROJECTOR["open_partition"], _PROJECTOR["announce"])
+_LOCK: Final = _PROJECTOR["lock_partitions"]
+_MOVE: Final = _PROJECTOR["move_partitions"]
+_WITHOUT_EFFECT: Final = (_PROJECTOR["share_swap_lock"], _PROJECTOR["open_partitions"], _PROJECTOR["announce"])
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -144,10 +144,12 @@ class Connection:
     async def execute(self, query: object, parameters: Mapping[str, Any] | None = None, **_: object) -> "Cursor":
         asked = parameters or {}
         if query is _LOCK:
-            return Cursor(await self._server.lock(self, asked["partition"]))
+            return Cursor(
+                [(place, *row) for place in sorted(asked["partitions"]) for row in await self._server.lock(self, place)]
+            )
         if query is _MOVE:
             await self._server.ask(self, list)
-            self._offsets[asked["partition"]] = asked["next_offset"]
+            self._offsets |= zip(asked["partitions"], asked["next_offsets"], strict=True)
             return Cursor([])
         if any(query is one for one in _WITHOUT_EFFECT):
             return Cursor(await self._server.ask(self, list))

@@ -122,7 +122,13 @@ def _record(tables: Tables, asked: Mapping[str, Any], _: str) -> Rows:
     return []
 
 
-def _source_status(tables: Tables, asked: Mapping[str, Any], process: str) -> Rows:
+def _source_statuses(tables: Tables, asked: Mapping[str, Any], process: str) -> Rows:
+    return [
+        _source_status(tables, dict(zip(asked, row, strict=True)), process) for row in zip(*asked.values(), strict=True)
+    ]
+
+
+def _source_status(tables: Tables, asked: Mapping[str, Any], process: str) -> tuple[Any, ...]:
     last = tables.last_commit(asked["owner"], asked["source_id"])
     read = StatusRead(
         at=tables.clock(),
@@ -134,11 +140,9 @@ def _source_status(tables: Tables, asked: Mapping[str, Any], process: str) -> Ro
     tables.status_reads.append(read)
     version = tables.scope_versions.get(_scope(asked), 0)
     if last is None:
-        return [(version, 0, False, None, None, None, None, None, None)]
+        return (version, 0, False, None, None, None, None, None, None)
     origin = last.origin
-    return [
-        (version, last.attempt, last.retryable, origin.topic, origin.partition, origin.offset, None, None, None),
-    ]
+    return (version, last.attempt, last.retryable, origin.topic, origin.partition, origin.offset, None, None, None)
 
 
 def _find_candidates(tables: Tables, asked: Mapping[str, Any], _: str) -> Rows:
@@ -179,7 +183,7 @@ _DONE_BY: Final[Mapping[str, Mapping[str, Statement]]] = {
     },
     "rebuild": {"log_ends": _next_offsets, "log_page": _log_page},
     "journal": {"record": _record},
-    "candidates": {"source_status": _source_status},
+    "candidates": {"source_statuses": _source_statuses},
 }
 _STATEMENTS: Final = {
     id(queries(file)[name]): statement for file, named in _DONE_BY.items() for name, statement in named.items()

@@ -46,7 +46,7 @@ class InProcessPipeline:
             timestamp=now.timestamp(),
         )
         commit = await self._stages.decide(record)
-        await self._projector.apply(partition, [LogRecord(offset=offset, value=commit.to_bytes())])
+        await self._projector.apply({partition: [LogRecord(offset=offset, value=commit.to_bytes())]})
         return commit
 
 

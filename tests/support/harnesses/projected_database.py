@@ -39,7 +39,7 @@ class ProjectedDatabase:
         start = (await self.projector.next_offsets()).get(partition, 0)
         values = (one if isinstance(one, bytes) else one.to_bytes() for one in commits)
         records = [LogRecord(offset=offset, value=value) for offset, value in enumerate(values, start)]
-        await self.projector.apply(partition, records)
+        await self.projector.apply({partition: records})
 
     async def journal_turns(self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START_TIME) -> None:
         """Put turns into the journal, as published at `at`."""

@@ -38,7 +38,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "profile": FACTS["profile"],
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
-    "source_status": CandidateFinder.QUERIES["source_status"],
+    "source_statuses": CandidateFinder.QUERIES["source_statuses"],
     "ended_candidates": FactStore.QUERIES["ended_candidates"],
     "facts": FactStore.QUERIES["facts"],
     "pending_cases": FactStore.QUERIES["pending_cases"],

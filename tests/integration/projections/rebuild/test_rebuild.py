@@ -199,7 +199,7 @@ async def test_tables_that_lag_behind_the_log_are_compared_where_they_are_and_th
     report = await rebuild(db.url, log)
     assert (report.equal, report.offsets) == (True, {0: 11, 2: 11})
     assert await db.rows("SELECT count(*) FROM facts WHERE text = 'Later.'") == [(1,)]
-    await db.projector.apply(0, [LogRecord(offset=10, value=log.records[0][10])])
+    await db.projector.apply({0: [LogRecord(offset=10, value=log.records[0][10])]})
     assert await db.rows("SELECT count(*) FROM facts WHERE text = 'Later.'") == [(1,)]
 
 

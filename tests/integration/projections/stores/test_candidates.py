@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.candidates import MAX_CANDIDATES_OF_KEY, CandidateFinder, SourceStatus
+from mnemolog.projections.stores.candidates import MAX_CANDIDATES_OF_KEY, CandidateFinder, SourceQuery, SourceStatus
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
@@ -65,7 +65,7 @@ async def project(pool: Pool, *commits: Commit) -> None:
     projector = Projector(pool)
     start = (await projector.next_offsets()).get(0, 0)
     log = [LogRecord(offset=offset, value=committed.to_bytes()) for offset, committed in enumerate(commits, start)]
-    await projector.apply(0, log)
+    await projector.apply({0: log})
 
 
 def known(*cosines: float, scope: Scope = ALICE, source: str = "t1") -> Commit:
@@ -309,3 +309,15 @@ async def test_the_policies_in_force_come_with_the_source_status(pool: Pool, mat
     assert (await matcher.source_status("default/bob", "t", BOB)).policies == StoredPolicies(tenant=cautious)
     other = Scope(tenant="acme", user_id="alice")
     assert (await matcher.source_status("acme/alice", "t", other)).policies == StoredPolicies()
+
+
+async def test_many_sources_are_asked_for_in_one_statement(pool: Pool, matcher: CandidateFinder) -> None:
+    await project(pool, known(1.0), known(0.9, source="t2"), commit("t3"))
+    asked: list[SourceQuery] = [
+        ("default/bob", "t3", BOB),
+        ("default/alice", "t3", ALICE),
+        ("topic/0/1", "topic/0/1", None),
+        ("default/alice", "t4", ALICE),
+        ("default/alice", "t3", ALICE),
+    ]
+    assert await matcher.source_statuses(asked) == [await matcher.source_status(*one) for one in asked]

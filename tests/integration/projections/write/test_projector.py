@@ -123,7 +123,7 @@ def sample_log() -> list[Commit]:
 
 
 async def test_a_fact_is_written_as_the_commit_says(pool: Pool, projector: Projector) -> None:
-    await projector.apply(3, log_of(FULL))
+    await projector.apply({3: log_of(FULL)})
     ((fact,),) = await rows(pool, "SELECT to_jsonb(f) - '{words,embedding,metadata}'::text[] FROM facts AS f")
     assert fact == {
         "fact_id": str(fact_id_at(FULL)),
@@ -165,7 +165,7 @@ async def test_a_fact_is_written_as_the_commit_says(pool: Pool, projector: Proje
 
 
 async def test_vector_metadata_and_words_of_a_fact_are_written(pool: Pool, projector: Projector) -> None:
-    await projector.apply(3, log_of(FULL))
+    await projector.apply({3: log_of(FULL)})
     ((vector, metadata),) = await rows(pool, "SELECT embedding::real[], metadata::text FROM facts")
     assert tuple(vector) == pytest.approx(pseudo_random_vector("x", 384).values, abs=1e-3)
     assert metadata == json.dumps({"channel": ["web", 2**62]})
@@ -181,7 +181,7 @@ async def test_a_commit_is_kept_with_its_costs_and_its_bytes(pool: Pool, project
         Step(stage="embed", milliseconds=5, embedding_calls=0.25, input_tokens=10),
     ]
     committed = commit("t1", outcome="failed", reason="reply_invalid", detail="no JSON", steps=steps, based_on=7)
-    await projector.apply(0, log_of(committed))
+    await projector.apply({0: log_of(committed)})
     query = (
         "SELECT outcome, reason, detail, based_on, llm_calls, embedding_calls, input_tokens, output_tokens, reprompts,"
         " origin_topic, record FROM commits"
@@ -192,7 +192,7 @@ async def test_a_commit_is_kept_with_its_costs_and_its_bytes(pool: Pool, project
 
 
 async def test_an_event_is_kept_without_the_data_of_its_vector(pool: Pool, projector: Projector) -> None:
-    await projector.apply(0, log_of(*sample_log()))
+    await projector.apply({0: log_of(*sample_log())})
     query = (
         "SELECT event, payload->'fact'->'vector', targets FROM memory_events WHERE source_id = 't2' ORDER BY ordinal"
     )
@@ -204,14 +204,14 @@ async def test_an_event_is_kept_without_the_data_of_its_vector(pool: Pool, proje
 
 async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector) -> None:
     log = log_of(*sample_log(), *every_decision_log())
-    await projector.apply(0, log)
+    await projector.apply({0: log})
     at_once = await all_rows(pool)
     async with pool.connection() as connection:
         await connection.execute(
             "DROP TRIGGER memory_events_no_truncate ON memory_events; TRUNCATE " + ", ".join(TABLES)
         )
     for record in log:
-        await projector.apply(0, [record])
+        await projector.apply({0: [record]})
     assert await all_rows(pool) == at_once
     assert {table: len(found) for table, found in at_once.items()} == {
         "commits": 18,
@@ -231,22 +231,22 @@ async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector
 
 async def test_records_that_were_folded_are_skipped(pool: Pool, projector: Projector) -> None:
     log = log_of(*sample_log())
-    await projector.apply(0, log[:5])
+    await projector.apply({0: log[:5]})
     before = await all_rows(pool)
-    again = await projector.apply(0, log[:5])
-    assert (again.skipped, again.next_offset) == (5, 5)
+    again = await projector.apply({0: log[:5]})
+    assert (again.skipped, again.next_offsets) == (5, {0: 5})
     assert await all_rows(pool) == before
-    overlapping = await projector.apply(0, log[3:])
-    assert (overlapping.skipped, overlapping.next_offset) == (2, len(log))
+    overlapping = await projector.apply({0: log[3:]})
+    assert (overlapping.skipped, overlapping.next_offsets) == (2, {0: len(log)})
 
 
 async def test_another_record_at_an_offset_that_was_folded_is_no_repeat(projector: Projector) -> None:
     log = log_of(*sample_log(), b"no commit")
-    await projector.apply(0, log)
+    await projector.apply({0: log})
     for offset in (0, 3, len(log) - 1):  # an applied one, a rejected one, and bytes that are not a commit
         regrown = [*log[:offset], *log_of(commit("new"), commit("newer"), start=offset)]
         with pytest.raises(LogChangedError, match=f"another record at offset {offset} "):
-            await projector.apply(0, regrown)
+            await projector.apply({0: regrown})
     assert await projector.next_offsets() == {0: len(log)}
 
 
@@ -254,7 +254,7 @@ async def test_another_record_at_an_offset_that_was_folded_is_no_repeat(projecto
 async def test_a_gap_stops_loudly_and_writes_nothing(pool: Pool, projector: Projector, offsets: list[int]) -> None:
     log = [LogRecord(offset=offset, value=commit(f"t{offset}").to_bytes()) for offset in offsets]
     with pytest.raises(LogGapError, match="read again from offset"):
-        await projector.apply(0, log)
+        await projector.apply({0: log})
     assert await rows(pool, "SELECT count(*) FROM commits") == [(0,)]
     assert await projector.next_offsets() == {}
 
@@ -262,12 +262,12 @@ async def test_a_gap_stops_loudly_and_writes_nothing(pool: Pool, projector: Proj
 async def test_a_newer_commit_stops_loudly_and_writes_nothing(projector: Projector) -> None:
     newer = FIRST.to_bytes().replace(b'"schema_version":3', b'"schema_version":4')
     with pytest.raises(UnsupportedVersionError, match="upgrade"):
-        await projector.apply(0, log_of(commit("t0"), newer))
+        await projector.apply({0: log_of(commit("t0"), newer)})
     assert await projector.next_offsets() == {}
 
 
 async def test_bytes_that_are_no_commit_are_kept_and_passed(pool: Pool, projector: Projector) -> None:
-    await projector.apply(0, log_of(b"\xff\x00", b"", FIRST))
+    await projector.apply({0: log_of(b"\xff\x00", b"", FIRST)})
     assert await rows(pool, "SELECT log_offset, item, reason, record FROM rejections ORDER BY 1") == [
         (0, 0, "not_a_commit", b"\xff\x00"),
         (1, 0, "not_a_commit", b""),
@@ -283,7 +283,7 @@ POISON = {
 
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
 async def test_what_the_tables_cannot_hold_stops_nobody(pool: Pool, projector: Projector, poison: Commit) -> None:
-    await projector.apply(0, log_of(FIRST, poison, commit("t2", confirmed(BERN), at=day(2))))
+    await projector.apply({0: log_of(FIRST, poison, commit("t2", confirmed(BERN), at=day(2)))})
     found = await rows(pool, "SELECT log_offset, item, reason, record FROM rejections")
     assert found == [(1, 0, "not_storable", poison.to_bytes())]
     assert await rows(pool, "SELECT mention_count FROM facts WHERE fact_id = %s", [BERN]) == [(2,)]
@@ -296,7 +296,7 @@ async def test_two_projectors_of_one_partition_fold_each_record_once(pool: Pool,
 
     async def run(one: Projector, size: int) -> None:
         for start in range(0, len(log), size):
-            await one.apply(0, log[start : start + size])
+            await one.apply({0: log[start : start + size]})
 
     await asyncio.gather(run(projector, 7), run(zombie, 4))
     assert await rows(pool, "SELECT count(*), count(DISTINCT source_id) FROM commits") == [(60, 60)]
@@ -305,8 +305,8 @@ async def test_two_projectors_of_one_partition_fold_each_record_once(pool: Pool,
 
 
 async def test_partitions_go_on_by_themselves(projector: Projector) -> None:
-    await projector.apply(0, log_of(FIRST))
-    await projector.apply(5, log_of(commit("b1", scope=BOB), commit("b2", scope=BOB)))
+    await projector.apply({0: log_of(FIRST)})
+    await projector.apply({5: log_of(commit("b1", scope=BOB), commit("b2", scope=BOB))})
     assert await projector.next_offsets() == {0: 1, 5: 2}
 
 
@@ -321,26 +321,26 @@ async def test_a_swap_waits_for_the_projector_and_the_projector_for_a_swap(
     condition: Callable[[], bool | Awaitable[bool]] = a_lock_is_waited_for
     async with await psycopg.AsyncConnection.connect(database) as swapping:
         await swapping.execute("SELECT pg_advisory_xact_lock(%s)", [SWAP_LOCK])
-        applying = asyncio.create_task(projector.apply(0, log_of(FIRST)))
+        applying = asyncio.create_task(projector.apply({0: log_of(FIRST)}))
         await eventually(condition)
         assert not applying.done()
         await swapping.commit()
-        assert (await applying).next_offset == 1
+        assert (await applying).next_offsets == {0: 1}
 
 
 async def test_an_outage_is_waited_out(database: str, projector: Projector) -> None:
-    await projector.apply(0, log_of(FIRST))
+    await projector.apply({0: log_of(FIRST)})
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as admin:
         await admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE application_name = 'test-projector' AND datname = current_database()"
         )
-    applied = await projector.apply(0, log_of(commit("t2", confirmed(BERN)), start=1))
-    assert applied.next_offset == 2
+    applied = await projector.apply({0: log_of(commit("t2", confirmed(BERN)), start=1)})
+    assert applied.next_offsets == {0: 2}
 
 
 async def test_refreshing_all_profiles_changes_none(pool: Pool, projector: Projector) -> None:
-    await projector.apply(0, log_of(*sample_log(), *every_decision_log()))
+    await projector.apply({0: log_of(*sample_log(), *every_decision_log())})
     before = await all_rows(pool)
     async with pool.connection() as connection:
         for batch in await profile_batches(connection):
@@ -356,7 +356,7 @@ async def test_every_turn_of_the_view_has_its_end_or_is_pending(pool: Pool, proj
                 " VALUES ('default/alice', %s, 'conversation_turns', 0, 0, now())",
                 [source],
             )
-    await projector.apply(0, log_of(FIRST))
+    await projector.apply({0: log_of(FIRST)})
     assert await rows(pool, "SELECT source_id, status, decided_at FROM turns ORDER BY 1") == [
         ("t1", "facts", FIRST.decided_at),
         ("t9", "pending", None),
@@ -365,7 +365,7 @@ async def test_every_turn_of_the_view_has_its_end_or_is_pending(pool: Pool, proj
 
 async def test_scopes_of_one_owner_stay_apart(pool: Pool, projector: Projector) -> None:
     in_app = Scope(user_id="alice", app_id="notes")
-    await projector.apply(0, log_of(FIRST, commit("t2", replaced("Alice lives in Oslo.", BERN), scope=in_app)))
+    await projector.apply({0: log_of(FIRST, commit("t2", replaced("Alice lives in Oslo.", BERN), scope=in_app))})
     assert await rows(pool, "SELECT app_id, status FROM facts ORDER BY 1") == [("", "active"), ("notes", "active")]
     assert await rows(pool, "SELECT reason FROM rejections") == [("foreign_target",)]
 
@@ -383,7 +383,7 @@ async def test_what_was_projected_is_counted(projector: Projector) -> None:
         ("mnemolog_turn_to_fact_seconds_count", {}),
     )
     before = [REGISTRY.get_sample_value(*name) or 0 for name in names]
-    await projector.apply(0, log_of(*sample_log()))
+    await projector.apply({0: log_of(*sample_log())})
     after = [REGISTRY.get_sample_value(*name) or 0 for name in names]
     assert [int(new - old) for old, new in zip(before, after, strict=True)] == [1, 1, 3, 1, 1, 6]
     assert ALICE.owner not in str([sample.labels for family in REGISTRY.collect() for sample in family.samples])

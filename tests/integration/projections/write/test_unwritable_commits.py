@@ -38,15 +38,15 @@ async def test_a_batch_with_a_commit_that_the_tables_cannot_hold_is_halved(
     batches: list[int] = []
     in_transaction = mnemolog.projections.write.projector._project_in_transaction
 
-    async def counted(connection: Any, partition: int, readings: Sequence[Any]) -> Any:
+    async def counted(connection: Any, readings: Sequence[Any]) -> Any:
         batches.append(len(readings))
-        return await in_transaction(connection, partition, readings)
+        return await in_transaction(connection, readings)
 
     monkeypatch.setattr("mnemolog.projections.write.projector._project_in_transaction", counted)
     commits = [commit(f"t{number}", added(f"Fact {number}."), at=day(1)) for number in range(64)]
     commits[41] = commit("t41", based_on=2**70)
-    applied = await Projector(pool).apply(0, log_of(*commits))
-    assert applied.next_offset == 64
+    applied = await Projector(pool).apply({0: log_of(*commits)})
+    assert applied.next_offsets == {0: 64}
     assert len(batches) == 1 + 2 * 6
     assert await rows(pool, "SELECT count(*) FROM facts") == [(63,)]
     assert await rows(pool, "SELECT log_offset, reason FROM rejections") == [(41, "not_storable")]
@@ -67,8 +67,8 @@ async def test_a_commit_that_exceeds_the_statement_timeout_stops_loudly_by_its_n
             database, min_size=1, max_size=1, application_name="hasty", autocommit=True, statement_timeout=0.5
         ) as hasty:
             with pytest.raises(CommitTimeoutError, match=r"commit of t5 \(partition 0, offset 5"):
-                await Projector(hasty).apply(0, log)
+                await Projector(hasty).apply({0: log})
         assert await rows(pool, "SELECT count(*) FROM commits") == [(5,)]
         assert await rows(pool, "SELECT count(*) FROM rejections") == [(0,)]
         await admin.execute("DROP FUNCTION slow CASCADE")
-    assert (await Projector(pool).apply(0, log)).next_offset == 8
+    assert (await Projector(pool).apply({0: log})).next_offsets == {0: 8}

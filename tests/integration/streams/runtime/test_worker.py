@@ -59,7 +59,7 @@ async def test_tables_ahead_of_the_log_are_told_with_what_to_do(settings: Stream
     log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
         projector = Projector(pool)
-        await projector.apply(2, [LogRecord(offset=0, value=commit("t1").to_bytes())])
+        await projector.apply({2: [LogRecord(offset=0, value=commit("t1").to_bytes())]})
         with pytest.raises(LogMismatch, match=r"offset 0 of partition 2 .* created again"):
             await start_offsets(projector, log, TableLogSource(pool))(frozenset({("memory_events", 2)}))
     await log.close()

@@ -4,22 +4,25 @@ import pytest
 
 from mnemolog.projections.write import projector
 from mnemolog.projections.write.fold import fold
-from mnemolog.projections.write.projector import LogRecord, fold_batch
+from mnemolog.projections.write.projector import ParsedRecord, fold_batch
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from tests.support.builders.sample_logs import every_decision_log
 
 LOG = every_decision_log()
-RECORDS = [(LogRecord(offset=offset, value=one.to_bytes()), one) for offset, one in enumerate(LOG)]
+RECORDS = [
+    ParsedRecord(position=LogPosition(partition=0, offset=offset), value=one.to_bytes(), commit=one)
+    for offset, one in enumerate(LOG)
+]
 
 
 def test_a_batch_changes_what_its_commits_change_one_after_another() -> None:
     state, parts = FoldState(), []
-    for record, commit in RECORDS:
-        parts.append(fold(state, commit, LogPosition(partition=0, offset=record.offset), record.value))
+    for record, commit in zip(RECORDS, LOG, strict=True):
+        parts.append(fold(state, commit, record.position, record.value))
         state = state.apply(parts[-1])
-    assert fold_batch(FoldState(), 0, RECORDS) == merge_changes(parts)
+    assert fold_batch(FoldState(), RECORDS) == merge_changes(parts)
 
 
 def test_no_commit_of_a_batch_copies_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,5 +35,5 @@ def test_no_commit_of_a_batch_copies_the_state(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(projector, "fold", spy)
     state = FoldState()
-    fold_batch(state, 0, RECORDS)
+    fold_batch(state, RECORDS)
     assert seen == {id(state), id(state.facts), id(state.applied)}

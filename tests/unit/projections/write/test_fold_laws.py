@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mnemolog.projections.write.fold import fold
-from mnemolog.projections.write.projector import LogRecord, fold_batch, parse_commit
+from mnemolog.projections.write.projector import LogRecord, fold_batch, parse_commit, parse_records
 from mnemolog.projections.write.rows import Changes, FormerStateRow, LogPosition, TimedFactState, merge_changes
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
@@ -138,7 +138,7 @@ logs = st.lists(records(), max_size=12).map(
 
 
 def folded(state: FoldState, records: Sequence[LogRecord]) -> tuple[Changes, FoldState]:
-    changes = fold_batch(state, 0, [(record, parse_commit(record.value)) for record in records])
+    changes = fold_batch(state, parse_records(0, records))
     return changes, state.apply(changes)
 
 

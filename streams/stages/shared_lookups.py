@@ -1,0 +1,46 @@
+"""Lookups of several records in one statement: what is asked while one runs goes to Postgres together in the next."""
+
+from typing import Any, Final
+
+from mnemolog.projections.db.faults import RECORD_ERRORS
+from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.errors import StatementTimeoutError
+from mnemolog.projections.stores.candidates import CandidateFinder, SourceQuery, SourceStatus
+from mnemolog.projections.stores.policies import PolicyStore
+from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.llm.micro_batcher import MicroBatcher
+
+_OPTIONS: Final[dict[str, Any]] = {
+    "max_wait": 0.0,
+    "max_concurrent": 2,
+    "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
+}
+
+
+class SharedCandidateFinder(CandidateFinder):
+    """As its base; a batch asks for the status of its sources in one statement. A source at fault is asked alone."""
+
+    def __init__(self, pool: Pool, *, limit: int) -> None:
+        super().__init__(pool, limit=limit)
+        self._batcher: MicroBatcher[SourceQuery, SourceStatus] = MicroBatcher(self.source_statuses, **_OPTIONS)
+
+    async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
+        return await self._batcher.submit((owner, source_id, scope))
+
+    async def close(self) -> None:
+        await self._batcher.close()
+
+
+class SharedPolicies(PolicyStore):
+    """As its base; a batch asks for the policies of its scopes in one statement. A scope at fault is asked alone."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._batcher: MicroBatcher[Scope, StoredPolicies] = MicroBatcher(self.stored_policies, **_OPTIONS)
+
+    async def effective_policy(self, scope: Scope, defaults: EffectivePolicy) -> EffectivePolicy:
+        return (await self._batcher.submit(scope)).overlay(defaults)
+
+    async def close(self) -> None:
+        await self._batcher.close()
