@@ -24,7 +24,8 @@ pytestmark = pytest.mark.postgres
 SIZES: Final = {"large": 6000, "twin": 6000, "other": 3000, "small": 40}
 LARGE: Final = ScopeFilter(user_id="large")
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
-DIMENSIONS: Final = 48
+BEFORE: Final = datetime(2026, 10, 1, tzinfo=UTC)
+DIMENSIONS: Final = 256
 LEAST_RECALL: Final = 0.98
 QUESTIONS: Final = 20
 UNKNOWN_WORD: Final = "unheard"
@@ -72,6 +73,12 @@ async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> 
     return hits
 
 
+async def end_most_facts(conn: AsyncConnection[TupleRow]) -> None:
+    """Leave some 150 facts of the scope."""
+    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% 40 <> 0"
+    await conn.execute(ended, [BEFORE])
+
+
 def share(found: Sequence[object], wanted: Sequence[object]) -> float:
     return len(set(found) & set(wanted)) / len(set(wanted))
 
@@ -104,8 +111,7 @@ async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[Tu
 async def test_there_are_as_many_hits_as_are_asked_for(conn: AsyncConnection[TupleRow]) -> None:
     """Also where nearly all facts of the scope have ended, so that what the index finds first is of no use."""
     (_, vector), *_ = await questions(conn, "twin")
-    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% 40 <> 0"
-    await conn.execute(ended, [datetime(2026, 10, 1, tzinfo=UTC)])
+    await end_most_facts(conn)
     for text, limit in product(("word7", FREQUENT, UNKNOWN_WORD), (1, 10, 100)):
         hits = await search(conn, LARGE, text, vector, limit=limit, at=AT)
         wanted = await scanned(conn, LARGE, text, vector, limit=limit, at=AT)
@@ -119,6 +125,27 @@ async def test_words_alone_find_the_same_facts(conn: AsyncConnection[TupleRow]) 
         wanted = await scanned(conn, LARGE, text, None, limit=10, at=AT)
         assert word_scores(hits) == word_scores(wanted)
     assert len(await search(conn, LARGE, FREQUENT, None, limit=100, at=AT)) == 100
+
+
+async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnection[TupleRow]) -> None:
+    rename = """
+        UPDATE facts SET text = %s
+        FROM (SELECT fact_id, row_number() OVER (ORDER BY fact_id) AS number FROM facts WHERE user_id = 'large') AS one
+        WHERE one.fact_id = facts.fact_id AND number BETWEEN %s AND %s
+    """
+    for text, first, last in (("apples", 1, 400), ("pears", 401, 800), ("apples, pears", 801, 805)):
+        await conn.execute(rename, [text, first, last])
+    hits = await search(conn, LARGE, "apples or pears", None, limit=10, at=AT)
+    assert len(hits) == 10
+    assert {hit.fact.text for hit in hits[:4]} == {"apples, pears"}
+
+
+async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnection[TupleRow]) -> None:
+    await conn.execute("SET LOCAL work_mem = '64kB'")  # what a scan of the index may remember
+    await end_most_facts(conn)
+    (_, vector), *_ = await questions(conn, "twin")
+    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+    assert hits == await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
 
 
 async def test_no_fact_of_another_scope_is_found(conn: AsyncConnection[TupleRow]) -> None:

@@ -84,8 +84,9 @@ async def test_what_an_interruption_left_is_made_anew(database: str, conn: Async
     fill_scopes(database, {"large": 100}, dimensions=3)
     await index_scopes(database, least=50)
     complete = await indexes(conn)
-    of_vectors = "(SELECT oid FROM pg_class WHERE relname ~ '^facts_near_')"
-    await conn.execute(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = {of_vectors}")
+    await conn.execute(
+        "UPDATE pg_index SET indisvalid = false FROM pg_class WHERE oid = indexrelid AND relname ~ '^facts_near_'"
+    )
     await conn.execute("DELETE FROM indexed_scopes")
     report = await index_scopes(database, least=50)
     assert (report.made, report.dropped) == (1, 1)
