@@ -46,7 +46,7 @@ async def commits_written(url: str, users: int, rate: float) -> AsyncIterator[Wr
         await process.stdout.readline()  # the first commit is in the tables
         yield done
     finally:
-        output, _ = await process.communicate()
+        output, _ = await process.communicate(b"")  # which ends its input
     done.per_second = json.loads(output)
 
 
