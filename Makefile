@@ -59,8 +59,9 @@ simulation: $(STAMP) ## delivery over a simulated broker: SEEDS=2000 FIRST=... O
 bench: $(STAMP) ## measure, and write docs/performance.md
 	@$(BIN)/python -m tests.bench
 
-bench-large: $(STAMP) ## rebuild FACTS=1000000 facts, beside COPY of the same rows
+bench-large: $(STAMP) ## rebuild FACTS=1000000 facts, beside COPY of the same rows, and search in so many
 	@$(BIN)/python -m tests.bench.rebuild_speed --facts $${FACTS:-1000000}
+	@$(BIN)/python -m tests.bench.search_load --facts $${FACTS:-1000000}
 
 quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test RECORD=dir REPLAY=dir ARGS=...
 	@$(BIN)/python -m tests.quality --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \

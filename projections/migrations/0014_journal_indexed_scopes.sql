@@ -44,7 +44,7 @@ CREATE FUNCTION indexed_candidates(
     at timestamptz,
     wanted integer
 ) RETURNS TABLE (fact_id uuid) LANGUAGE plpgsql STABLE ROWS 100
-SET hnsw.ef_search = 400
+SET hnsw.ef_search = 1000
 SET hnsw.iterative_scan = relaxed_order
 SET hnsw.max_scan_tuples = 2000000
 AS $$

@@ -14,7 +14,9 @@ from mnemolog.projections.sql import queries
 from mnemolog.projections.write.table_writer import Connection
 
 LEAST_FACTS: Final = 10_000
+"""From here on the indexes took half the time of a scan or less (docs/performance.md, "Search in large scopes")."""
 MAX_INDEXED_SCOPES: Final = 16
+"""Each costs every statement over facts some microseconds, whosever facts they are (measured there too)."""
 
 _SQL: Final = queries("scope_indexes")
 _CONCURRENTLY: Final = "CONCURRENTLY "

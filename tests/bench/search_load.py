@@ -151,7 +151,7 @@ class _Meter:
         """The user, and texts and vectors between those of two facts each."""
         query = """
             SELECT text, embedding::real[] FROM facts
-            WHERE tenant = 'default' AND user_id = %s AND status = 'active' LIMIT %s
+            WHERE tenant = 'default' AND user_id = %s AND status = 'active' ORDER BY fact_id LIMIT %s
         """
         async with self._pool.connection() as connection:
             rows = await (await connection.execute(query, [user, 2 * count])).fetchall()
