@@ -73,9 +73,8 @@ async def copy_scope_indexes(
     """Make in another schema, which comes first in the search_path, the indexes of the scopes that have some."""
     scopes = await fetch_rows(connection, IndexedScope, _SQL["indexed_scopes"], {})
     for number, scope in enumerate(scopes):
-        on_progress(number, len(scopes))
         await _make_indexes(connection, scope, schema)
-    on_progress(len(scopes), len(scopes))
+        on_progress(number + 1, len(scopes))
 
 
 async def _drop_others(connection: Connection, wanted: Sequence[IndexedScope]) -> int:
