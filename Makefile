@@ -72,8 +72,9 @@ bench-rival: $(STAMP) $(RIVAL_STAMP) ## the same with mem0 in one run, for the p
 flame: $(STAMP) ## flame graphs of the stages at work, by py-spy, into docs/images; ARGS=...
 	@$(BIN)/python -m tests.bench.flame_graph $(ARGS)
 
-bench-large: $(STAMP) ## rebuild FACTS=1000000 facts, beside COPY of the same rows
+bench-large: $(STAMP) ## rebuild FACTS=1000000 facts, beside COPY of the same rows, and search in so many
 	@$(BIN)/python -m tests.bench.rebuild_speed --facts $${FACTS:-1000000}
+	@$(BIN)/python -m tests.bench.search_load --facts $${FACTS:-1000000}
 
 quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test RECORD=dir REPLAY=dir ARGS=...
 	@$(BIN)/python -m tests.quality --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \

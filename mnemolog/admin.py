@@ -21,6 +21,8 @@ from mnemolog.projections.queries.results import counted
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import open_table_log
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
+from mnemolog.projections.rebuild.scope_indexes import LEAST_FACTS, IndexReport
+from mnemolog.projections.rebuild.scope_indexes import index_scopes as make_scope_indexes
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
@@ -188,6 +190,20 @@ async def rebuild(
     )
     async with opened as log:
         return await tables.rebuild(url, log, verify_only=verify_only, full=full, progress=report)
+
+
+async def index_scopes(
+    settings: Settings, *, least: int = LEAST_FACTS, on_progress: Callable[[str, int, int], None] = lambda *_: None
+) -> IndexReport:
+    """Make the indexes of scopes of `least` facts and more, beside all other work, and drop those of smaller ones.
+
+    Raises `RebuildRunningError` while a rebuild is at work.
+    """
+    await require_tables(settings)
+    url = settings.postgres or ""
+    return await make_scope_indexes(
+        url, least=least, on_progress=lambda done, total: on_progress("indexing scopes", done, total)
+    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Commands of operators: rebuild, audit, migrate, topics, settings."""
+"""Commands of operators: rebuild, audit, index-scopes, migrate, topics, settings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from mnemolog.cli.runtime import cli_settings, discovered_settings, run_async
 if TYPE_CHECKING:
     from mnemolog.projections.queries.audit import Audit
     from mnemolog.projections.rebuild.rebuild import RebuildReport
+    from mnemolog.projections.rebuild.scope_indexes import IndexReport
     from mnemolog.restore import RestoreReport
     from mnemolog.settings import Settings
     from mnemolog.streams.kafka.admin import TopicState
@@ -112,6 +113,35 @@ def show_rebuild(report: "RebuildReport") -> None:
             found = "verified, kept"
         rows.append((one.table, one.live_rows, live, one.rebuilt_rows, rebuilt, found))
     print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
+
+
+def index_scopes(
+    *,
+    least: Annotated[
+        int | None, typer.Option("--facts", min=1, help="the least facts of a scope with indexes; 10000 unless given")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Give large scopes indexes of their own, so that a search need not scan them; drop those of scopes that shrank.
+
+    Everything goes on meanwhile. Run it daily where scopes grow that large.
+    """
+    from mnemolog.admin import index_scopes as make_indexes  # noqa: PLC0415 - loads the drivers
+
+    with ProgressBars() as progress:
+        given = {} if least is None else {"least": least}
+        report = run_async(make_indexes(discovered_settings(), on_progress=progress, **given))
+    print_result(report, show_indexed_scopes, as_json=as_json)
+
+
+def show_indexed_scopes(report: "IndexReport") -> None:
+    """Show each scope that has indexes of its own."""
+    rows = [
+        (*(cell(value or None) for value in (one.user_id, one.agent_id, one.app_id, one.run_id)), one.tenant, one.facts)
+        for one in report.scopes
+    ]
+    print_table("indexed scopes", ("user", "agent", "app", "run", "tenant", "facts"), rows)
+    print_text(f"{counted(report.made, 'index', 'indexes')} made, {report.dropped} dropped")
 
 
 def show_audit(report: "Audit") -> None:

@@ -71,6 +71,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(read.quality, "mnemolog quality --since 2026-03-01"),
         CommandEntry(admin.audit, "mnemolog audit"),
         CommandEntry(admin.rebuild, "mnemolog rebuild --verify-only"),
+        CommandEntry(admin.index_scopes, "mnemolog index-scopes"),
         CommandEntry(admin.restore_log, "mnemolog restore-log --verify-only"),
         CommandEntry(admin.migrate, "mnemolog migrate"),
         CommandEntry(admin.topics, "mnemolog topics"),

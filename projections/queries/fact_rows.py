@@ -29,21 +29,30 @@ def read_query(
     row: str = "f",
     state: str = "f",
     at: LiteralString = "now()",
+    parts: Mapping[str, str] = MappingProxyType({}),
 ) -> SQL:
     """A query with the columns of `Fact` at `{fact}`, and the condition of a filter's parameters on `row` at `{scope}`.
 
     `{conflicting}` is a fact `t` as JSON, `{decided}` the condition that a model or a prompt version decided.
 
     What events can change of a fact is read from `state`: the facts themselves, or their former states. `at` is an SQL
-    expression: what begins after it is marked as beginning later.
+    expression: what begins after it is marked as beginning later. `parts` are further places with the names of the
+    queries of the same file that stand there.
     """
     wildcards = tuple((name, value) if value in WILDCARDS else (name, "") for name, value in scope.items())
-    return _composed(file=file, name=name, wildcards=wildcards, row=row, state=state, at=at)
+    return _composed(file=file, name=name, wildcards=wildcards, row=row, state=state, at=at, parts=tuple(parts.items()))
 
 
 @cache
 def _composed(
-    *, file: str, name: str, wildcards: tuple[tuple[str, str], ...], row: str, state: str, at: LiteralString
+    *,
+    file: str,
+    name: str,
+    wildcards: tuple[tuple[str, str], ...],
+    row: str,
+    state: str,
+    at: LiteralString,
+    parts: tuple[tuple[str, str], ...],
 ) -> SQL:
     """One statement for each combination of wildcards: a condition that depends on values could use no index."""
     this_value = "this_value" if any(wildcard for _, wildcard in wildcards) else "this_value_unseen"
@@ -54,9 +63,11 @@ def _composed(
         for column, wildcard in wildcards
         if wildcard != ANY_OR_NONE
     ]
+    scope = SQL(" AND ").join(conditions) if conditions else SQL("true")
     query = queries(file)[name].format(
         fact=queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at)),
-        scope=SQL(" AND ").join(conditions) if conditions else SQL("true"),
+        scope=scope,
+        **{place: queries(file)[part].format(scope=scope) for place, part in parts},
         conflicting=queries("pending")["conflicting_fact"],
         decided=queries("event_history")["decided"],
     )

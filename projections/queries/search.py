@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
+from psycopg.sql import SQL
 
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError
@@ -86,14 +87,21 @@ async def search(
         "max_lexemes": MAX_QUERY_LEXEMES,
         "limit": limit,
     }
-    mode: SearchMode = "hybrid" if vector else "lexical"
-    hits: list[Hit] = []
-    for row in await fetch_rows(
-        conn, dict, read_query("search", "hybrid", scope=scope.parameters, at="%(at)s"), parameters
-    ):
-        score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
-        hits.append(Hit(fact=Fact(**row), score=score))
-    return hits
+    rows = await fetch_rows(conn, dict, search_query(scope), {**parameters, "indexed": False})
+    if not rows and scope.is_exact:
+        rows = await fetch_rows(conn, dict, search_query(scope, indexed=True), {**parameters, "indexed": True})
+    return [_hit(row, "hybrid" if vector else "lexical") for row in rows]
+
+
+def search_query(scope: ScopeFilter, *, indexed: bool = False) -> SQL:
+    """The query of `search`: one gives hits of scopes that have indexes of their own, the other of all others."""
+    live = {"live": "from_indexes" if indexed else "scanned"}
+    return read_query("search", "hybrid", scope=scope.parameters, at="%(at)s", parts=live)
+
+
+def _hit(row: dict[str, Any], mode: SearchMode) -> Hit:
+    score = Score(mode=mode, **{name: row.pop(name) for name in _SCORE_COLUMNS})
+    return Hit(fact=Fact(**row), score=score)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

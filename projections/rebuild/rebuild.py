@@ -22,6 +22,7 @@ from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.rebuild.next_schema import make_next_schema, missing_indexes, was_made_by_this_program
 from mnemolog.projections.rebuild.replay import BATCH, Replayer
 from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA, OLD_SCHEMA
+from mnemolog.projections.rebuild.scope_indexes import copy_scope_indexes
 from mnemolog.projections.rebuild.swap import (
     drop_schema,
     ensure_live_schema,
@@ -134,6 +135,9 @@ async def _make(context: _Context, *, verify_only: bool, full: bool) -> tuple[Re
     if verify_only:
         await drop_schema(context.connection, NEXT_SCHEMA)
     else:
+        await copy_scope_indexes(
+            context.connection, NEXT_SCHEMA, on_progress=_reporter(context.report, "scope indexes")
+        )
         ends = {
             partition: await context.source.end_offset(partition) for partition in await context.source.partitions()
         }
@@ -171,16 +175,16 @@ async def _fill(context: _Context, replayer: Replayer) -> None:
 
 async def _finish_tables(url: str, connection: Connection, report: ProgressCallback) -> None:
     """Make what readers need of filled tables: indexes, statistics and profiles."""
-
-    def reporter(step: str) -> Callable[[int, int], None]:
-        return lambda done, total: report(Progress(step=step, done=done, total=total))
-
     statements = [SQL(index.definition) for index in await missing_indexes(connection)]
-    await run_jobs(url, map(_statement_job, statements), reporter("indexing"))
+    await run_jobs(url, map(_statement_job, statements), _reporter(report, "indexing"))
     tables = [Identifier(NEXT_SCHEMA, table.name) for table in await tables_of(connection, NEXT_SCHEMA)]
     await run_jobs(url, (_statement_job(_SQL["analyze"].format(table=table)) for table in tables), lambda *_: None)
     batches = await profile_batches(connection)
-    await run_jobs(url, (partial(refresh_profiles, scopes=batch) for batch in batches), reporter("profiles"))
+    await run_jobs(url, (partial(refresh_profiles, scopes=batch) for batch in batches), _reporter(report, "profiles"))
+
+
+def _reporter(report: ProgressCallback, step: str) -> Callable[[int, int], None]:
+    return lambda done, total: report(Progress(step=step, done=done, total=total))
 
 
 def _statement_job(statement: SQL | Composed) -> Job:
@@ -205,7 +209,7 @@ async def _compare(context: _Context, replayer: Replayer) -> list[TableCompariso
             reader,
             LIVE_SCHEMA,
             NEXT_SCHEMA,
-            on_progress=lambda done, total: context.report(Progress(step="comparing", done=done, total=total)),
+            on_progress=_reporter(context.report, "comparing"),
         )
     return sorted([*kept, *written], key=lambda one: one.table)
 

@@ -1,10 +1,48 @@
+-- name: scanned
+-- All facts of a scope that may be found. Two branches, because each status has an index of its own.
+SELECT f.*
+FROM facts AS f
+WHERE f.status = 'active'
+    AND {scope}
+    AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+    AND (f.true_to IS NULL OR f.true_to > %(at)s)
+UNION ALL
+SELECT f.*
+FROM facts AS f
+WHERE f.status = 'pending_confirmation'
+    AND {scope}
+    AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+    AND (f.true_to IS NULL OR f.true_to > %(at)s)
+
+-- name: from_indexes
+-- The facts of an indexed scope that may be among the best by vector or by words.
+SELECT f.*
+FROM (
+    SELECT DISTINCT found.fact_id
+    FROM indexed_candidates(
+        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(model)s, %(dimensions)s, %(vector)s,
+        asked.query, %(at)s, %(candidates)s
+    ) AS found
+) AS candidate
+CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = candidate.fact_id LIMIT 1) AS f
+
 -- name: hybrid
 -- The best facts of a scope by vector and by words, fused by reciprocal rank, in one round trip: those that are active
 -- and those that wait for a confirmation, which of equals come last. What has no word in common needs the similarity
 -- floor, unless that is 0. Without a vector only the words decide.
--- The scan is exact and reads each fact once; only hits are read whole.
+-- Either all facts of the scope are scanned, or those that its indexes find; where it is the other way round there is no
+-- hit. Each fact is read once; only hits are read whole.
 WITH asked AS MATERIALIZED (
     SELECT search_words(%(text)s, %(max_lexemes)s) AS query
+    WHERE %(indexed)s = EXISTS (
+        SELECT FROM indexed_scopes AS known
+        WHERE known.tenant = %(tenant)s
+            AND known.user_id = %(user_id)s
+            AND known.agent_id = %(agent_id)s
+            AND known.app_id = %(app_id)s
+            AND known.run_id = %(run_id)s
+            AND (%(vector)s::halfvec IS NULL OR (known.model = %(model)s AND known.dimensions = %(dimensions)s))
+    )
 ),
 scored AS MATERIALIZED (
     SELECT
@@ -18,22 +56,7 @@ scored AS MATERIALIZED (
         END AS distance,
         CASE WHEN live.words @@ asked.query THEN ts_rank(live.words, asked.query) END AS score
     FROM asked
-    CROSS JOIN (
-        -- Two branches, because each status has an index of its own.
-        SELECT f.*
-        FROM facts AS f
-        WHERE f.status = 'active'
-            AND {scope}
-            AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-            AND (f.true_to IS NULL OR f.true_to > %(at)s)
-        UNION ALL
-        SELECT f.*
-        FROM facts AS f
-        WHERE f.status = 'pending_confirmation'
-            AND {scope}
-            AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-            AND (f.true_to IS NULL OR f.true_to > %(at)s)
-    ) AS live
+    CROSS JOIN LATERAL ({live}) AS live
 ),
 by_vector AS (
     SELECT

@@ -14,7 +14,7 @@ from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
 
 class ProjectStage:
-    """Works on a batch of commits, of each partition consecutive ones; `on_written` is called once they are committed."""
+    """Works on a batch of commits, of each partition consecutive ones; `on_written` is called after each."""
 
     def __init__(self, projector: Projector, *, on_written: Callable[[], None] = lambda: None) -> None:
         self._projector = projector

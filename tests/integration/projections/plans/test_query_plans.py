@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Composed
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.search import search_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.facts import FactStore
@@ -32,7 +33,8 @@ LARGE_TABLES: Final = {"facts", "memory_events", "commits", "scopes", "daily_tok
 
 LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
-    "search": read_query("search", "hybrid", scope=SMALL.parameters, at="%(at)s"),
+    "search": search_query(SMALL),
+    "search_by_indexes": search_query(SMALL, indexed=True),
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": read_query("facts", "current_facts", scope=SMALL.parameters, at="%(at)s"),
     "profile": FACTS["profile"],
@@ -61,6 +63,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     "at": AT,
     "model": MODEL,
     "dimensions": 3,
+    "indexed": False,
     "floor": 0.0,
     "k": 10,
     "candidates": 50,
@@ -146,6 +149,31 @@ def facts_read(plan: Mapping[str, Any]) -> int:
 async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnection[TupleRow], name: str) -> None:
     plan = await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(HOT[name])}")
     assert whole_scans(plan) == []
+
+
+async def test_a_connection_replaces_the_plans_of_small_tables_once_these_have_grown(
+    postgres_admin_url: str, template_database: str
+) -> None:
+    """What was planned for empty tables reads them whole. The statistics that autovacuum collects make it plan anew."""
+    with fresh_database(postgres_admin_url, template=template_database) as url:
+        async with await connected(url) as conn:
+            await conn.execute("VACUUM ANALYZE")
+            await conn.execute("SET plan_cache_mode = force_generic_plan")
+            for name, query in HOT.items():
+                await conn.execute(f"PREPARE {name} AS {numbered(query)}".encode())
+            before = {name: whole_scans(await prepared_plan(conn, name)) for name in HOT}
+            fill_scopes(url, {f"user{number}": 20 for number in range(3000)}, dimensions=3)
+            after = {name: whole_scans(await prepared_plan(conn, name)) for name in HOT}
+    assert before["search"]
+    assert before["find_candidates"]
+    assert after == {name: [] for name in HOT}
+
+
+async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str, Any]:
+    query = "SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = %s"
+    ((parameters,),) = await (await conn.execute(query, [name])).fetchall()
+    nulls = f"({', '.join(['NULL'] * parameters)})" if parameters else ""
+    return await plan_of(conn, f"EXPLAIN (FORMAT JSON) EXECUTE {name}{nulls}")
 
 
 @pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids"])

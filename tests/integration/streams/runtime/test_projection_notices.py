@@ -50,9 +50,9 @@ async def test_each_batch_of_a_projector_is_heard_when_it_is_committed(database:
         await eventually(lambda: heard.times == 1, timeout=10)  # it hears, and what came before went unheard
         projector, commits = Projector(pool), (commit("1", added("A.")), commit("2", added("B.")))
         records = [LogRecord(offset=offset, value=one.to_bytes()) for offset, one in enumerate(commits)]
-        await projector.apply(0, records[:1])
+        await projector.apply({0: records[:1]})
         await eventually(lambda: heard.times == 2, timeout=10)
-        await projector.apply(0, records[1:])
+        await projector.apply({0: records[1:]})
         await eventually(lambda: heard.times == 3, timeout=10)
 
 

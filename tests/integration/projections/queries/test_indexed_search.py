@@ -1,0 +1,216 @@
+"""A large scope is searched through indexes of its own, with the hits that a scan of it gives."""
+
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import product
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.search import Hit, search
+from mnemolog.projections.rebuild.scope_indexes import index_scopes
+from mnemolog.schemas.vector import Vector
+from tests.support.databases import fresh_database
+from tests.support.filled_scopes import MODEL, fill_scopes
+
+pytestmark = pytest.mark.postgres
+
+SIZES: Final = {"large": 6000, "twin": 6000, "other": 3000, "small": 40}
+LARGE: Final = ScopeFilter(user_id="large")
+AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
+BEFORE: Final = datetime(2026, 10, 1, tzinfo=UTC)
+DIMENSIONS: Final = 256
+LEAST_RECALL: Final = 0.98
+QUESTIONS: Final = 20
+UNKNOWN_WORD: Final = "unheard"
+FREQUENT: Final = "What matters to the user?"
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def indexed_database(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
+    """Two large scopes, of which `large` and `twin` have indexes; `other` has none."""
+    with fresh_database(postgres_admin_url, template=template_database) as url:
+        fill_scopes(url, SIZES, dimensions=DIMENSIONS)
+        report = await index_scopes(url, least=6000 * 9 // 10)
+        assert [scope.user_id for scope in report.scopes] == ["large", "twin"]
+        yield url
+
+
+@pytest_asyncio.fixture
+async def conn(indexed_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    """In a transaction that is undone."""
+    settings = connection_settings(indexed_database, application_name="test")
+    async with await AsyncConnection.connect(indexed_database, **settings) as one:
+        await prepare_connection(one)
+        yield one
+        await one.rollback()
+
+
+async def questions(conn: AsyncConnection[TupleRow], user: str = "large") -> list[tuple[str, Vector]]:
+    """Texts and vectors between those of two facts each."""
+    query = (
+        "SELECT text, embedding::real[] FROM facts WHERE user_id = %s AND status = 'active' ORDER BY fact_id LIMIT %s"
+    )
+    rows = await (await conn.execute(query, [user, 2 * QUESTIONS])).fetchall()
+    return [
+        (text, Vector.from_values(MODEL, [0.8 * one + 0.6 * two for one, two in zip(here, there, strict=True)]))
+        for (text, here), (_, there) in zip(rows[::2], rows[1::2], strict=True)
+    ]
+
+
+async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> list[Hit]:
+    """The hits of a scan: those of the same scope without its indexes."""
+    await conn.execute("SAVEPOINT indexed")
+    await conn.execute("DELETE FROM indexed_scopes")
+    hits = await search(conn, *asked, **more)
+    await conn.execute("ROLLBACK TO SAVEPOINT indexed")
+    return hits
+
+
+async def end_most_facts(conn: AsyncConnection[TupleRow]) -> None:
+    """Leave some 150 facts of the scope."""
+    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% 40 <> 0"
+    await conn.execute(ended, [BEFORE])
+
+
+def share(found: Sequence[object], wanted: Sequence[object]) -> float:
+    return len(set(found) & set(wanted)) / len(set(wanted))
+
+
+def nearest(hits: Sequence[Hit]) -> list[object]:
+    return [hit.fact.fact_id for hit in hits if hit.score.vector_rank]
+
+
+def word_scores(hits: Sequence[Hit]) -> list[float]:
+    return sorted((hit.score.text_score for hit in hits if hit.score.text_score), reverse=True)
+
+
+async def test_the_indexes_find_the_facts_that_a_scan_finds(conn: AsyncConnection[TupleRow]) -> None:
+    recalls = []
+    for _, vector in await questions(conn):
+        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+        recalls.append(share(nearest(by_indexes), nearest(by_scan)))
+    assert sum(recalls) / len(recalls) >= LEAST_RECALL
+
+
+async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[TupleRow]) -> None:
+    for text, vector in await questions(conn):
+        by_indexes = await search(conn, LARGE, text, vector, limit=10, at=AT)
+        by_scan = await scanned(conn, LARGE, text, vector, limit=10, at=AT)
+        assert by_indexes[0] == by_scan[0]
+        assert word_scores(by_indexes)[:5] == word_scores(by_scan)[:5]
+
+
+async def test_there_are_as_many_hits_as_are_asked_for(conn: AsyncConnection[TupleRow]) -> None:
+    """Also where nearly all facts of the scope have ended, so that what the index finds first is of no use."""
+    (_, vector), *_ = await questions(conn, "twin")
+    await end_most_facts(conn)
+    for text, limit in product(("word7", FREQUENT, UNKNOWN_WORD), (1, 10, 100)):
+        hits = await search(conn, LARGE, text, vector, limit=limit, at=AT)
+        wanted = await scanned(conn, LARGE, text, vector, limit=limit, at=AT)
+        assert len(hits) == len(wanted) == limit
+        assert nearest(hits)[:10] == nearest(wanted)[:10]
+
+
+async def test_words_alone_find_the_same_facts(conn: AsyncConnection[TupleRow]) -> None:
+    for text, _ in await questions(conn):
+        hits = await search(conn, LARGE, text, None, limit=10, at=AT)
+        wanted = await scanned(conn, LARGE, text, None, limit=10, at=AT)
+        assert word_scores(hits) == word_scores(wanted)
+    assert len(await search(conn, LARGE, FREQUENT, None, limit=100, at=AT)) == 100
+
+
+async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnection[TupleRow]) -> None:
+    rename = """
+        UPDATE facts SET text = %s
+        FROM (SELECT fact_id, row_number() OVER (ORDER BY fact_id) AS number FROM facts WHERE user_id = 'large') AS one
+        WHERE one.fact_id = facts.fact_id AND number BETWEEN %s AND %s
+    """
+    for text, first, last in (("apples", 1, 400), ("pears", 401, 800), ("apples, pears", 801, 805)):
+        await conn.execute(rename, [text, first, last])
+    hits = await search(conn, LARGE, "apples or pears", None, limit=10, at=AT)
+    assert len(hits) == 10
+    assert {hit.fact.text for hit in hits[:4]} == {"apples, pears"}
+
+
+async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnection[TupleRow]) -> None:
+    await conn.execute("SET LOCAL work_mem = '64kB'")  # what a scan of the index may remember
+    await end_most_facts(conn)
+    (_, vector), *_ = await questions(conn, "twin")
+    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+    assert hits == await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+
+
+async def test_no_fact_of_another_scope_is_found(conn: AsyncConnection[TupleRow]) -> None:
+    for text, vector in await questions(conn, "twin"):
+        hits = await search(conn, LARGE, text, vector, limit=100, at=AT)
+        assert {hit.fact.user_id for hit in hits} == {"large"}
+
+
+async def test_a_vector_of_another_model_is_compared_with_none(conn: AsyncConnection[TupleRow]) -> None:
+    (text, vector), *_ = await questions(conn)
+    other = Vector(model="other", dimensions=vector.dimensions, data=vector.data)
+    hits = await search(conn, LARGE, text, other, limit=10, at=AT)
+    assert hits
+    assert nearest(hits) == []
+
+
+async def test_new_and_ended_facts_count_at_once(conn: AsyncConnection[TupleRow]) -> None:
+    (text, vector), *_ = await questions(conn)
+    (best, *_) = await search(conn, LARGE, text, vector, limit=10, at=AT)
+    await conn.execute("UPDATE facts SET status = 'superseded' WHERE fact_id = %s", [best.fact.fact_id])
+    hits = await search(conn, LARGE, text, vector, limit=10, at=AT)
+    assert best.fact.fact_id not in {hit.fact.fact_id for hit in hits}
+    await conn.execute("UPDATE facts SET status = 'pending_confirmation' WHERE fact_id = %s", [best.fact.fact_id])
+    hits = await search(conn, LARGE, text, vector, limit=10, at=AT)
+    assert best.fact.fact_id in {hit.fact.fact_id for hit in hits}
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+async def test_a_search_reads_a_small_part_of_an_indexed_scope(
+    conn: AsyncConnection[TupleRow], *, indexed: bool
+) -> None:
+    if not indexed:
+        await conn.execute("DELETE FROM indexed_scopes")
+    (text, vector), *_ = await questions(conn)
+    before = await facts_read(conn)
+    await search(conn, LARGE, text, vector, limit=10, at=AT)
+    assert (await facts_read(conn) - before < SIZES["large"] / 2) is indexed
+
+
+async def facts_read(conn: AsyncConnection[TupleRow]) -> int:
+    """How many rows of facts this transaction has read, by index or not."""
+    query = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'facts'"
+    ((rows,),) = await (await conn.execute(query)).fetchall()
+    return int(rows)
+
+
+@pytest.mark.parametrize("part", ["near", "words"])
+async def test_the_planner_takes_the_indexes_of_the_scope(conn: AsyncConnection[TupleRow], part: str) -> None:
+    (_, vector), *_ = await questions(conn)
+    condition = "SELECT scope_condition('default', 'large', '', '', ''), vector_condition(%s, %s)"
+    ((of_scope, of_model),) = await (await conn.execute(condition, [MODEL, DIMENSIONS])).fetchall()
+    near = f"AND {of_model} ORDER BY embedding::halfvec({DIMENSIONS}) <=> %s::halfvec({DIMENSIONS})"
+    more, given = (near, vector) if part == "near" else ("AND words @@ %s::tsquery", "word4001")
+    statement = f"EXPLAIN (FORMAT JSON) SELECT fact_id FROM facts WHERE {of_scope} {more} LIMIT 50"  # noqa: S608 - no foreign text
+    ((plan,),) = await (await conn.execute(statement.encode(), [given])).fetchall()
+    used = {
+        node["Index Name"]
+        for node in nodes((plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"])
+        if "Index Name" in node
+    }
+    assert len(used) == 1
+    assert used.pop().startswith(f"facts_{part}_")
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", ()):
+        yield from nodes(inner)
