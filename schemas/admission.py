@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -37,6 +37,8 @@ RefusalReason = Literal[
     "missing_zone",
     "in_the_future",
 ]
+REFUSAL_REASONS: Final[frozenset[str]] = frozenset(get_args(RefusalReason))
+"""Of records that end before any model is asked."""
 _REJECTED: frozenset[RefusalReason] = frozenset(
     {"invalid_command", "not_allowed", "empty", "oversize", "unknown_role", "missing_zone", "in_the_future"}
 )

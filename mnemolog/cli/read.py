@@ -17,6 +17,7 @@ from mnemolog.cli.options import (
     time_option,
     whole_turn_id,
 )
+from mnemolog.cli.output import print_note
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
@@ -135,7 +136,13 @@ def dry_run(
 ) -> Query:
     """Show what storing a text would do and cost. Nothing is stored."""
     overrides = dict(map(_override, override or []))
-    return lambda client: client.dry_run(text, occurred_at=at, speaker=speaker, infer=not raw, overrides=overrides)
+    return lambda client: client.dry_run(
+        text, occurred_at=at, speaker=speaker, infer=not raw, overrides=overrides, on_wait=_show_wait
+    )
+
+
+def _show_wait(reason: str) -> None:
+    print_note(f"waiting for {reason}")
 
 
 def _override(text: str) -> tuple[str, Any]:

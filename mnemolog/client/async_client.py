@@ -1,7 +1,7 @@
 """The asynchronous client: publish turns, send commands, wait for results, query facts."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Literal, Unpack, overload
@@ -93,6 +93,7 @@ class AsyncMemoryClient(QueryMixin, FactCommandMixin, ScopeCommandMixin):
         *,
         verbose: bool = True,
         timeout: float = 120.0,  # noqa: ASYNC109 - the error says what did not finish
+        on_wait: Callable[[str], None] | None = None,
         **turn: Unpack[TurnArgs],
     ) -> WriteResult:
         """What `add` of the same arguments would do now and what it would cost; nothing is stored or published.
@@ -100,21 +101,20 @@ class AsyncMemoryClient(QueryMixin, FactCommandMixin, ScopeCommandMixin):
         The very stages run here, with the models and settings of this process, on what the tables hold at the moment:
         turns that are still being processed are not waited for. Model calls are real, and not recorded. Needs Postgres,
         not Kafka. Raises `InvalidTurnError`, `WaitTimeoutError` after `timeout` seconds, and what building a model
-        raises.
+        raises. `on_wait` is called with what a run of more than 3 s waits for, and again where that has changed.
         """
         built, notes = self._build_turn(messages, turn)
         try:
             async with asyncio.timeout(timeout):
-                return replace(await self._run_dry(built, verbose=verbose), notes=notes)
+                return replace(await self._run_dry(built, on_wait, verbose=verbose), notes=notes)
         except TimeoutError as error:
-            raise WaitTimeoutError(
-                f"the dry run did not finish within {timeout:g} s: are the models and Postgres reachable?"
-            ) from error
+            reason = self._connections.dry_run_waits_for
+            raise WaitTimeoutError(f"the dry run did not finish within {timeout:g} s: it waits for {reason}") from error
 
-    async def _run_dry(self, turn: Turn, *, verbose: bool) -> WriteResult:
+    async def _run_dry(self, turn: Turn, on_wait: Callable[[str], None] | None, *, verbose: bool) -> WriteResult:
         async with self._connections.read_pool().connection():
             pass  # raises where Postgres is away or has no tables: the stages would wait for it
-        commit = await (await self._connections.dry_run()).decide(turn)
+        commit = await (await self._connections.dry_run()).decide(turn, on_wait)
         if not verbose:
             return write_result(commit, None)
         # The texts of the facts in the commit: known ones, and those that the turn itself brings.

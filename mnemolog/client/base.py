@@ -95,6 +95,11 @@ class Connections:
             )
         return self._read_pool
 
+    @property
+    def dry_run_waits_for(self) -> str:
+        """What a dry run that takes long waits for."""
+        return self._dry_run.waits_for if self._dry_run else "Postgres"
+
     async def dry_run(self) -> "DryRun":
         """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
         async with self._lock:

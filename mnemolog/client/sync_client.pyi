@@ -1,7 +1,7 @@
 """The blocking client, for programs without an event loop. This file is written by `make generate`."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import EllipsisType
 from typing import Any, Literal, Self, Unpack, overload
 from uuid import UUID
@@ -78,14 +78,20 @@ class MemoryClient:
     @overload
     def add_many(self, turns: Iterable[Turn], *, wait: float) -> list[WriteResult]: ...
     def dry_run(
-        self, messages: Messages, *, verbose: bool = ..., timeout: float = ..., **turn: Unpack[TurnArgs]
+        self,
+        messages: Messages,
+        *,
+        verbose: bool = ...,
+        timeout: float = ...,
+        on_wait: Callable[[str], None] | None = ...,
+        **turn: Unpack[TurnArgs],
     ) -> WriteResult:
         """What `add` of the same arguments would do now and what it would cost; nothing is stored or published.
 
         The very stages run here, with the models and settings of this process, on what the tables hold at the moment:
         turns that are still being processed are not waited for. Model calls are real, and not recorded. Needs Postgres,
         not Kafka. Raises `InvalidTurnError`, `WaitTimeoutError` after `timeout` seconds, and what building a model
-        raises.
+        raises. `on_wait` is called with what a run of more than 3 s waits for, and again where that has changed.
         """
 
     @overload

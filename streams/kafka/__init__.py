@@ -5,6 +5,7 @@ leave the connection open that it asks on.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,22 @@ async def _send_or_close(connection: Any, send: Any, *request: Any, **options: A
     except asyncio.CancelledError:
         connection.close()
         raise
+
+
+async def finish(stopping: Awaitable[object]) -> None:
+    """Wait until a client has stopped, however often this is cancelled meanwhile; a cancellation is raised afterwards.
+
+    A client that is cancelled while it stops leaves its connections open, and cannot be stopped again.
+    """
+    task, cancelled = asyncio.ensure_future(stopping), None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 _client.create_conn = partial(_create_conn, _client.create_conn)

@@ -13,6 +13,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  #
 from aiokafka.errors import NoError, TopicAlreadyExistsError  # type: ignore[import-untyped] # as above
 
 from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TimestampTypeDiffers, TopicNotCreated
+from mnemolog.streams.kafka import finish
 from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
 
 APPEAR_SECONDS: Final = 30.0
@@ -84,7 +85,7 @@ async def connected_admin(bootstrap: str) -> AsyncIterator[Any]:
         await admin.start()
         yield admin
     finally:
-        await admin.close()
+        await finish(admin.close())
 
 
 async def _create(

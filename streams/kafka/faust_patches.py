@@ -11,6 +11,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from mnemolog.projections.logs import get_logger
+from mnemolog.streams.kafka import finish
 from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
 from mnemolog.streams.kafka.record import StartOffsetLookup
 
@@ -151,7 +152,7 @@ class _PatchedConsumer(driver.Consumer):
             await consumer.start()
             return await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
         finally:
-            await consumer.stop()
+            await finish(consumer.stop())
 
 
 class _PatchedProducer(driver.Producer):

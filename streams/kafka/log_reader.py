@@ -15,6 +15,7 @@ from mnemolog.projections.rebuild.errors import LogUnreadableError
 from mnemolog.projections.rebuild.log_source import LogOpener
 from mnemolog.projections.retry import retry_while
 from mnemolog.projections.write.projector import LogRecord
+from mnemolog.streams.kafka import finish
 from mnemolog.streams.kafka.admin import connected_admin
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
 
@@ -76,7 +77,7 @@ class KafkaLogReader:
             async for record in self._records(consumer, place, stop):
                 yield record
         finally:
-            await consumer.stop()
+            await finish(consumer.stop())
 
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
@@ -87,7 +88,7 @@ class KafkaLogReader:
             connecting.cancel()
         consumer: Any = (await asyncio.gather(connecting, return_exceptions=True))[0]
         if not isinstance(consumer, BaseException):
-            await consumer.stop()
+            await finish(consumer.stop())
 
     async def _describe_partitions(self) -> list[int]:
         async with connected_admin(self._bootstrap) as admin:
@@ -117,7 +118,7 @@ class KafkaLogReader:
         try:
             await self._retry_until_timeout(consumer.start)
         except BaseException:
-            await consumer.stop()
+            await finish(consumer.stop())
             raise
         return consumer
 

@@ -4,22 +4,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mnemolog.streams.llm.errors import ProviderConfigurationError
-from mnemolog.streams.llm.ports import ChatModel, Embedder
+from mnemolog.streams.llm.ports import ChatModel, Embedder, OnFailure, ignore_failure
 from mnemolog.streams.settings import StreamsSettings
 
 # ruff: noqa: PLC0415 -- see above
 
 
-def build_openai_chat_model(settings: StreamsSettings) -> ChatModel:
+def build_openai_chat_model(settings: StreamsSettings, on_failure: OnFailure = ignore_failure) -> ChatModel:
     """The chat model of an OpenAI-compatible server. Raises `ProviderConfigurationError`."""
     with needs_extra("openai"):
         from mnemolog.streams.llm.openai_models import OpenAiChatModel, endpoint_of
 
-        endpoint = endpoint_of(settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency)
+        endpoint = endpoint_of(
+            settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency, on_failure=on_failure
+        )
         return OpenAiChatModel(endpoint, settings.chat_model, structured_output=settings.structured_output)
 
 
-def build_embedder(settings: StreamsSettings) -> Embedder:
+def build_embedder(settings: StreamsSettings, on_failure: OnFailure = ignore_failure) -> Embedder:
     """The model that embeds; a client must embed its queries with the same one. Raises `ProviderConfigurationError`."""
     if (settings.embedding_provider or settings.provider) == "offline":
         with needs_extra("offline"):
@@ -29,7 +31,12 @@ def build_embedder(settings: StreamsSettings) -> Embedder:
     with needs_extra("openai"):
         from mnemolog.streams.llm.openai_models import OpenAiEmbedder, endpoint_of
 
-        endpoint = endpoint_of(settings, timeout=settings.embedding_timeout, concurrency=settings.embedding_concurrency)
+        endpoint = endpoint_of(
+            settings,
+            timeout=settings.embedding_timeout,
+            concurrency=settings.embedding_concurrency,
+            on_failure=on_failure,
+        )
         return OpenAiEmbedder(endpoint, settings.embedding_model, dimensions=settings.embedding_dimensions)
 
 

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.call_retry import CallFailure, FailureKind, RetrySettings
 from mnemolog.streams.llm.errors import ProviderConfigurationError
-from mnemolog.streams.llm.ports import Usage
+from mnemolog.streams.llm.ports import OnFailure, Usage, ignore_failure
 
 CallPurpose = Literal["extract", "resolve", "embed"]
 _CONNECT_SECONDS: Final = 10.0
@@ -32,12 +32,16 @@ _UNKNOWN_STATUS: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call."""
+    """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call.
+
+    `on_failure` is told of each attempt that failed, in words.
+    """
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
     retry: RetrySettings = field(default_factory=RetrySettings)
+    on_failure: OnFailure = ignore_failure
 
 
 class TokenCounts(BaseModel):
@@ -121,8 +125,9 @@ async def send(
     purpose: CallPurpose,
     model: str,
     timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
+    on_failure: OnFailure = ignore_failure,
 ) -> R | CallFailure:
-    """What `read` makes of the reply, or what its failure means; a failure is counted."""
+    """What `read` makes of the reply, or what its failure means; a failure is counted and told."""
     try:
         async with asyncio.timeout(timeout):
             outcome = read(await request())
@@ -135,6 +140,7 @@ async def send(
         outcome = CallFailure(kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL])
     if isinstance(outcome, CallFailure):
         metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=outcome.code).inc()
+        on_failure(f"{purpose} {model}: {outcome.code}" + (f", {outcome.detail}" if outcome.detail else ""))
     return outcome
 
 

@@ -24,7 +24,16 @@ from mnemolog.streams.llm.openai_client import (
     send,
     show_pauses,
 )
-from mnemolog.streams.llm.ports import ChatMessage, Embeddings, Prompt, Purpose, Reply, Usage
+from mnemolog.streams.llm.ports import (
+    ChatMessage,
+    Embeddings,
+    OnFailure,
+    Prompt,
+    Purpose,
+    Reply,
+    Usage,
+    ignore_failure,
+)
 from mnemolog.streams.settings import StreamsSettings
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
@@ -89,6 +98,7 @@ class OpenAiChatModel:
         self._client = create_client(endpoint)
         self._timeout = endpoint.timeout
         self._retry = endpoint.retry
+        self._on_failure = endpoint.on_failure
         self._slots = CallSlots(endpoint.retry.max_concurrent)
         self._retriers: dict[Purpose, CallRetrier] = {}
 
@@ -110,6 +120,7 @@ class OpenAiChatModel:
             purpose=prompt.purpose,
             model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
             timeout=prompt.timeout or self._timeout,
+            on_failure=self._on_failure,
         )
 
     def _new_retrier(self, prompt: Prompt) -> CallRetrier:
@@ -184,6 +195,7 @@ class OpenAiEmbedder:
         self._dimensions = dimensions
         self._client = create_client(endpoint)
         self._timeout = endpoint.timeout
+        self._on_failure = endpoint.on_failure
         self._retrier = CallRetrier(
             endpoint.retry,
             name=f"embed {model}",
@@ -208,7 +220,9 @@ class OpenAiEmbedder:
         body = {"model": self.model, "input": texts, "encoding_format": self._encoding, **self._form}
         request = post(self._client, "embeddings", body)
         read = partial(self._read, len(texts))
-        return await send(request, read, purpose="embed", model=self.model, timeout=self._timeout)
+        return await send(
+            request, read, purpose="embed", model=self.model, timeout=self._timeout, on_failure=self._on_failure
+        )
 
     def _read(self, count: int, content: bytes) -> Embeddings | CallFailure:
         body = parse_body(content, EmbeddingsBody)
@@ -230,12 +244,15 @@ class OpenAiEmbedder:
         return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
 
 
-def endpoint_of(settings: StreamsSettings, *, timeout: float, concurrency: int) -> Endpoint:
+def endpoint_of(
+    settings: StreamsSettings, *, timeout: float, concurrency: int, on_failure: OnFailure = ignore_failure
+) -> Endpoint:
     return Endpoint(
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         timeout=timeout,
         retry=RetrySettings(max_concurrent=concurrency),
+        on_failure=on_failure,
     )
 
 

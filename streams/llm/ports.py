@@ -14,6 +14,12 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
 Purpose = Literal["extract", "resolve"]
+OnFailure = Callable[[str], None]
+"""Is told of a failed attempt to call a model, in words."""
+
+
+def ignore_failure(_words: str) -> None:
+    """For workers, whose metrics tell of failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

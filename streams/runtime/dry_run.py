@@ -3,6 +3,7 @@
 Postgres itself refuses every write of these connections.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -21,6 +22,8 @@ from mnemolog.streams.settings import StreamsSettings
 
 APPLICATION_NAME: Final = "mnemolog-dry-run"
 POOL_SIZE: Final = 2
+REPORT_SECONDS: Final = 3.0
+"""A call to a model usually takes less; who waits for longer is told what for."""
 
 
 class NullReplyStore:
@@ -41,6 +44,9 @@ class DryRun:
 
     def __init__(self, settings: StreamsSettings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._clock = clock
+        self._calls_server = "openai" in (settings.provider, settings.embedding_provider)
+        self._server = settings.base_url or "OpenAI"
+        self._last_failure = ""
         url = settings.postgres or ""
         options = f"{conninfo_to_dict(url).get('options') or ''} -c default_transaction_read_only=on".strip()
         self._pool = open_pool(
@@ -50,7 +56,7 @@ class DryRun:
             application_name=APPLICATION_NAME,
             statement_timeout=settings.postgres_statement_timeout,
         )
-        self._models = StageModels(settings, NullReplyStore())
+        self._models = StageModels(settings, NullReplyStore(), on_failure=self._record_failure)
         self._models.build_for("resolve")
         self._stages = DecisionStages(self._pool, self._models, settings, clock=clock, reserves=False)
 
@@ -61,8 +67,37 @@ class DryRun:
         await self._models.close()
         await self._pool.close()
 
-    async def decide(self, turn: Turn) -> Commit:
-        """The commit that `turn` would have, published now, if nothing of its owner were under way."""
+    @property
+    def waits_for(self) -> str:
+        """What a dry run that takes long waits for, with the last failure since the latest one began."""
+        if self._last_failure:
+            return f"the model's server ({self._server}), whose last failure was: {self._last_failure}"
+        return f"a reply of the model's server ({self._server})" if self._calls_server else "Postgres"
+
+    def _record_failure(self, words: str) -> None:
+        self._last_failure = words
+
+    async def decide(self, turn: Turn, on_wait: Callable[[str], None] | None = None) -> Commit:
+        """The commit that `turn` would have, published now, if nothing of its owner were under way.
+
+        `on_wait` is told what it waits for, after `REPORT_SECONDS` and again where that has changed.
+        """
+        self._last_failure = ""
+        reporting = asyncio.create_task(self._report(on_wait))
+        try:
+            return await self._decide(turn)
+        finally:
+            reporting.cancel()
+
+    async def _report(self, on_wait: Callable[[str], None] | None) -> None:
+        said = ""
+        while on_wait is not None:
+            await asyncio.sleep(REPORT_SECONDS)
+            if (words := self.waits_for) != said:
+                on_wait(words)
+                said = words
+
+    async def _decide(self, turn: Turn) -> Commit:
         record = KafkaRecord(
             topic=CONVERSATION_TURNS.name,
             partition=0,

@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as abov
 
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.kafka import finish
 from mnemolog.streams.kafka.admin import connected_admin
 from mnemolog.streams.kafka.committed import committed_offsets
 from mnemolog.streams.kafka.topics import TOPICS, group_id, topic_name
@@ -59,7 +60,7 @@ class LaterTopics:
                         break
                 return frozenset(partitions)
         finally:
-            await consumer.stop()
+            await finish(consumer.stop())
 
 
 def _log_waiting(stage: Stage, left: Mapping[int, int]) -> None:

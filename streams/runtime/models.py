@@ -6,19 +6,22 @@ from importlib import import_module
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model, needs_extra
-from mnemolog.streams.llm.ports import ChatModel, ReplyStore
+from mnemolog.streams.llm.ports import ChatModel, OnFailure, ReplyStore, ignore_failure
 from mnemolog.streams.settings import StreamsSettings
 
 
 class StageModels:
     """The chat model and the embedder, each behind the store of its replies.
 
-    Building either may raise `ProviderConfigurationError`.
+    Building either may raise `ProviderConfigurationError`. `on_failure` is told of each failed call.
     """
 
-    def __init__(self, settings: StreamsSettings, replies: ReplyStore) -> None:
+    def __init__(
+        self, settings: StreamsSettings, replies: ReplyStore, *, on_failure: OnFailure = ignore_failure
+    ) -> None:
         self._settings = settings
         self._replies = replies
+        self._on_failure = on_failure
 
     def build_for(self, stage: Stage) -> None:
         """Build now what `stage` will ask, so that what is misconfigured stops the start."""
@@ -29,13 +32,13 @@ class StageModels:
 
     @cached_property
     def chat(self) -> CachedChatModel:
-        return CachedChatModel(build_chat_model(self._settings), self._replies)
+        return CachedChatModel(build_chat_model(self._settings, self._on_failure), self._replies)
 
     @cached_property
     def embedder(self) -> CachedEmbedder:
         settings = self._settings
         return CachedEmbedder(
-            build_embedder(settings),
+            build_embedder(settings, self._on_failure),
             self._replies,
             max_texts=settings.embedding_batch,
             max_wait=settings.embedding_linger,
@@ -67,10 +70,10 @@ def preload_models(settings: StreamsSettings) -> None:
         load_model()
 
 
-def build_chat_model(settings: StreamsSettings) -> ChatModel:
+def build_chat_model(settings: StreamsSettings, on_failure: OnFailure = ignore_failure) -> ChatModel:
     """The model that extracts and resolves. Raises `ProviderConfigurationError`."""
     if settings.provider == "openai":
-        return build_openai_chat_model(settings)
+        return build_openai_chat_model(settings, on_failure)
     with needs_extra("offline"):
         from mnemolog.streams.offline import RuleModel  # noqa: PLC0415 -- loads the rules
 

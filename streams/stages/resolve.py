@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Final
 
 from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
+from mnemolog.schemas.admission import REFUSAL_REASONS
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import FactAdded
@@ -81,7 +82,8 @@ class ResolveStage:
             envelope = envelope.model_copy(update={"scope_version": status.scope_version})
         is_late = status.latest_end is not None and envelope.occurred_at < status.latest_end
         commit = await self._decide(envelope, rules, attempt, is_late=is_late)
-        if commit.retryable and commit.outcome == "failed":  # another attempt has to ask the models anew
+        # Another attempt has to ask the models anew.
+        if commit.retryable and commit.outcome == "failed" and commit.reason not in REFUSAL_REASONS:
             await self._forget_replies(envelope.owner, envelope.source_id)
         return commit
 

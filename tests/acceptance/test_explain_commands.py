@@ -1,10 +1,13 @@
 """The commands that explain facts and turns and list what is pending, on one running installation."""
 
 import json
+import socket
+from pathlib import Path
 
 import pytest
 
 from tests.support.harnesses.command_line import CommandLine, turn_json
+from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -92,6 +95,17 @@ def test_what_changed_is_told_by_when_it_became_so(populated: CommandLine) -> No
     assert (moved["text"], moved["old"][0]["text"]) == ("Lena lives in Munich.", "Lena lives in Berlin.")
     assert "so since 2026-03-04 08:00 UTC" in populated.run(*march, "--axis", "true").stdout
     assert populated.run(*march, "--axis", "wished").code == 2
+
+
+async def test_a_dry_run_says_within_seconds_what_it_waits_for(populated: CommandLine, tmp_path: Path) -> None:
+    with socket.socket() as taken:  # bound and not listened at: it refuses connections
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        away = CommandLine(folder=tmp_path, settings={**populated.settings, "PROVIDER": "openai", "BASE_URL": address})
+        with away.start("dry-run", "I moved to Ulm.", "--user", "lena") as running:
+            await eventually(lambda: "waiting for" in running.log.read_text(), timeout=60)
+            said = " ".join(running.log.read_text().split())
+    assert f"waiting for the model's server ({address}), whose last failure was: extract gpt-4.1-mini: conn" in said
 
 
 def test_a_dry_run_tells_what_would_happen_and_stores_nothing(populated: CommandLine) -> None:

@@ -1,6 +1,7 @@
 """`python -m tests.bench.hot_owner`: what 20 000 waiting turns of one owner cost the others of its worker.
 
-One stage over a real Kafka, whose work is a wait of a second, as for a model. Prints rows of docs/performance.md.
+One stage over a real Kafka, whose work is a wait of a second, as for a model; once alone, and once with three more that
+it hands its records on to, as a worker with all stages does. Prints rows of docs/performance.md.
 """
 
 import argparse
@@ -10,6 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Final
 from unittest.mock import patch
 
@@ -24,14 +27,19 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.runtime.later_topics import LaterTopics
+from mnemolog.streams.runtime.stage_windows import CHAINABLE
 from mnemolog.streams.runtime.supervisor import run_stages
 from mnemolog.streams.stages.rekey import partition_of
 from tests.support.databases import temporary_folder
 
+STAGE: Final = CHAINABLE[0]
 PARTITIONS: Final = 12
 HOT: Final = Scope(user_id="hot")
 ORDINARY: Final = 100
 WORK_SECONDS: Final = 1.0
+LATER_SECONDS: Final = 0.01
+"""The work of each later stage of the chain."""
 PERIOD_SECONDS: Final = 10.0
 TURN_BYTES: Final = 400
 
@@ -43,11 +51,17 @@ class Found:
     same_partition: list[float]
     other_partitions: list[float]
     most_pending: int
-    megabytes: float
+    before: float
+    after: float
+    """Resident memory, in MB, before the worker starts and after the last ordinary turn."""
 
 
 def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def resident_megabytes() -> float:
+    return psutil.Process().memory_info().rss / 2**20
 
 
 @contextmanager
@@ -71,28 +85,44 @@ def ordinary_scopes() -> list[Scope]:
 class Run:
     """One worker over topics of its own."""
 
-    def __init__(self, bootstrap: str, prefix: str) -> None:
+    def __init__(self, bootstrap: str, prefix: str, *, chained: bool) -> None:
         self.bootstrap = bootstrap
         self.prefix = prefix
+        self.chain = CHAINABLE if chained else CHAINABLE[:1]
         self.delays: dict[bytes, float] = {}
         self.window: KeyedWindow | None = None
         self.most_pending = 0
 
     def build(self) -> StageApp:
         def window(_: Sender) -> Window:
-            self.window = KeyedWindow(self.process)
-            return self.window
+            following: KeyedWindow | None = None
+            for stage in reversed(self.chain):
+                following = KeyedWindow(partial(self.process, stage), next_window=following)
+            self.window = following
+            assert following is not None
+            return following
 
+        later = LaterTopics(self.bootstrap, self.chain[1:], prefix=self.prefix)
         return build_app(
-            "copy", CONVERSATION_TURNS, window, bootstrap=self.bootstrap, prefix=self.prefix, tuning=KafkaTuning()
+            STAGE,
+            CONVERSATION_TURNS,
+            window,
+            bootstrap=self.bootstrap,
+            prefix=self.prefix,
+            tuning=KafkaTuning(),
+            chain=self.chain,
+            may_begin=later.finished if len(self.chain) > 1 else None,
         )
 
-    async def process(self, record: KafkaRecord) -> None:
+    async def process(self, stage: str, record: KafkaRecord) -> KafkaRecord | None:
         assert self.window is not None
         self.most_pending = max(self.most_pending, self.window.progress.pending)
-        await asyncio.sleep(WORK_SECONDS)
+        await asyncio.sleep(WORK_SECONDS if stage == STAGE else LATER_SECONDS)
+        if stage != self.chain[-1]:
+            return record
         if record.key != HOT.key:
             self.delays[record.key or b""] = time.time() - float((record.value or b"").split()[0])
+        return None
 
     async def measure(self, waiting: int, *, settle: float) -> Found:
         """Have so many turns of the hot owner wait, start, and publish ordinary ones `settle` seconds later."""
@@ -103,9 +133,9 @@ class Run:
         sent = [await producer.send(topic, key=HOT.key, value=b"x" * TURN_BYTES) for _ in range(waiting)]
         await asyncio.gather(*sent)
         stop, ready = asyncio.Event(), dict[str, bool]()
-        before = psutil.Process().memory_info().rss
+        before = resident_megabytes()
         running = asyncio.create_task(run_stages([self.build], stop, ready=ready))
-        while not ready.get("copy"):  # noqa: ASYNC110 -- the supervisor keeps a mapping
+        while not ready.get(STAGE):  # noqa: ASYNC110 -- the supervisor keeps a mapping
             await asyncio.sleep(0.05)
         await asyncio.sleep(settle)
         scopes = ordinary_scopes()
@@ -116,14 +146,14 @@ class Run:
         deadline = time.monotonic() + 120
         while len(self.delays) < ORDINARY and time.monotonic() < deadline:  # noqa: ASYNC110 -- as above
             await asyncio.sleep(0.1)
-        grown = (psutil.Process().memory_info().rss - before) / 2**20
+        after = resident_megabytes()
         stop.set()
         await running
         await producer.stop()
         home = partition_of(HOT, PARTITIONS)
         same = [self.delays.get(one.key, 120.0) for one in scopes if partition_of(one, PARTITIONS) == home]
         others = [self.delays.get(one.key, 120.0) for one in scopes if partition_of(one, PARTITIONS) != home]
-        return Found(same, others, self.most_pending, grown)
+        return Found(same, others, self.most_pending, before, after)
 
 
 async def main(chosen: argparse.Namespace) -> None:
@@ -131,19 +161,22 @@ async def main(chosen: argparse.Namespace) -> None:
         ("no hot owner", 0, 0.0, False),
         ("from the first moment", chosen.waiting, 0.0, False),
         ("once the backlog has been read", chosen.waiting, 15.0, False),
-        ("without the overflow", chosen.waiting, 0.0, True),
+        *([("without the overflow", chosen.waiting, 0.0, True)] if chosen.without else []),
     ]
     with temporary_folder() as folder:
         async with await EmbeddedStack.start(folder / "data", postgres=False, test=True) as stack:
-            for number, (name, waiting, settle, old) in enumerate(cases):
+            for number, (chained, (name, waiting, settle, old)) in enumerate(product((False, True), cases)):
                 with without_overflow(chosen=old):
-                    found = await Run(stack.bootstrap, f"run{number}-").measure(waiting, settle=settle)
+                    run = Run(stack.bootstrap, f"run{number}-", chained=chained)
+                    found = await run.measure(waiting, settle=settle)
                 cells = [f"{percentile(part, 0.95):.2f}" for part in (found.other_partitions, found.same_partition)]
-                sys.stdout.write(f"| {name} | {' | '.join(cells)} | {found.most_pending} | {found.megabytes:.0f} |\n")
+                row = ["chain" if chained else "one stage", name, *cells, found.most_pending]
+                sys.stdout.write(f"| {' | '.join(map(str, row))} | {found.before:.0f}, {found.after:.0f} |\n")
                 sys.stdout.flush()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--waiting", type=int, default=20_000, help="turns of the hot owner")
+    parser.add_argument("--without", action="store_true", help="also as it was before the overflow: minutes")
     asyncio.run(main(parser.parse_args()))

@@ -141,9 +141,7 @@ class Faults:
         said = len(worker.log)
         await worker.start()
         deadline = time.monotonic() + START_SECONDS
-        while (
-            len([line for line in worker.log[said:].splitlines() if "waiting_for_server" in line and name in line]) < 2
-        ):
+        while _waits_said(worker.log[said:], name) < ATTEMPTS_SAID:
             worker.assert_running()
             assert time.monotonic() < deadline, worker.log[said:][-3000:]
             await asyncio.sleep(0.1)

@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as abov
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay, retry_while
 from mnemolog.streams.errors import LogTruncated
+from mnemolog.streams.kafka import finish
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
 
 POLL_MILLISECONDS: Final = 1000
@@ -49,7 +50,7 @@ class KafkaRereader:
         """Disconnect; a later call connects again."""
         consumers, self._consumers = list(self._consumers.values()), {}
         for consumer in consumers:
-            await consumer.stop()
+            await finish(consumer.stop())
 
     async def _read(self, partition: Partition, start: int, stop: int) -> tuple[Sequence[KafkaRecord], int]:
         place = TopicPartition(*partition)
@@ -74,7 +75,7 @@ class KafkaRereader:
             try:
                 await consumer.start()
             except BaseException:
-                await consumer.stop()
+                await finish(consumer.stop())
                 raise
             consumer.assign([place])
             consumer.seek(place, 0)

@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] #
 from aiokafka.conn import AIOKafkaConnection  # type: ignore[import-untyped] # as above
 from aiokafka.protocol.metadata import MetadataRequest  # type: ignore[import-untyped] # as above
 
-import mnemolog.streams.kafka  # noqa: F401 -- corrects it
+from mnemolog.streams.kafka.log_reader import KafkaLogReader  # its package corrects aiokafka
 
 pytestmark = pytest.mark.kafka
 
@@ -37,6 +37,34 @@ async def test_a_start_that_is_cancelled_leaves_no_connection_open(
         await asked.wait()
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
+    assert open_connections() == before
+
+
+@pytest.mark.parametrize("cancellations", [1, 2, 3])
+async def test_a_reader_that_is_cancelled_while_it_stops_leaves_no_connection_open(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch, cancellations: int
+) -> None:
+    stopping, stop = asyncio.Event(), AIOKafkaConsumer.stop
+
+    async def stop_slowly(consumer: Any) -> None:
+        stopping.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await stop(consumer)
+
+    gc.collect()
+    before = open_connections()
+    reader = KafkaLogReader(bootstrap)
+    await (await reader._connected_consumer()).topics()
+    assert open_connections() > before
+    monkeypatch.setattr(AIOKafkaConsumer, "stop", stop_slowly)
+    closing = asyncio.create_task(reader.close())
+    await stopping.wait()
+    for _ in range(cancellations):
+        closing.cancel()
+        await asyncio.sleep(0)
+    await asyncio.gather(closing, return_exceptions=True)
+    assert closing.cancelled()
     assert open_connections() == before
 
 

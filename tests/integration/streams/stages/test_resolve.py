@@ -212,6 +212,21 @@ async def test_a_turn_that_failed_may_come_again_as_a_later_record(resolver_harn
     assert await resolver_harness.resolve(last) is None
 
 
+@pytest.mark.parametrize(("reason", "statements"), [("invalid_reply", 1), ("refused", 1), ("invalid_record", 0)])
+async def test_replies_are_forgotten_only_where_a_model_may_have_been_asked(
+    resolver_harness: ResolverHarness, monkeypatch: pytest.MonkeyPatch, reason: str, statements: int
+) -> None:
+    forgotten: list[str] = []
+
+    async def forget(_owner: str, source_id: str) -> None:
+        forgotten.append(source_id)
+
+    monkeypatch.setattr(resolver_harness.resolver, "_forget_replies", forget)
+    failed = await resolver_harness.resolve_turn(at=day(1), end=End(outcome="failed", reason=reason))
+    assert failed.retryable
+    assert forgotten == [failed.source_id] * statements
+
+
 def _moved(commit: Commit) -> Any:
     return commit.origin.model_copy(update={"offset": commit.origin.offset + 100})
 
