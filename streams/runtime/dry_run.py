@@ -5,6 +5,7 @@ Postgres itself refuses every write of these connections.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -88,6 +89,8 @@ class DryRun:
             return await self._decide(turn)
         finally:
             reporting.cancel()
+            with suppress(asyncio.CancelledError):
+                await reporting
 
     async def _report(self, on_wait: Callable[[str], None] | None) -> None:
         said = ""

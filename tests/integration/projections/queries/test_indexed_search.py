@@ -73,10 +73,10 @@ async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> 
     return hits
 
 
-async def end_most_facts(conn: AsyncConnection[TupleRow]) -> None:
-    """Leave some 150 facts of the scope."""
-    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% 40 <> 0"
-    await conn.execute(ended, [BEFORE])
+async def end_most_facts(conn: AsyncConnection[TupleRow], *, of_each: int = 40) -> None:
+    """Leave some 150 facts of the scope, one of forty."""
+    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% %s <> 0"
+    await conn.execute(ended, [BEFORE, of_each])
 
 
 def share(found: Sequence[object], wanted: Sequence[object]) -> float:
@@ -142,9 +142,9 @@ async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnec
 
 async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnection[TupleRow]) -> None:
     await conn.execute("SET LOCAL work_mem = '64kB'")  # what a scan of the index may remember
-    await end_most_facts(conn)
+    await end_most_facts(conn, of_each=80)
     (_, vector), *_ = await questions(conn, "twin")
-    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)  # more than there are: all of them
     assert hits == await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
 
 

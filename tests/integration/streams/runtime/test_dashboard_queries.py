@@ -34,6 +34,7 @@ NEEDS_TROUBLE = {
     "mnemolog_stage_held",
     "mnemolog_overwrites_taken_back_total",
     "mnemolog_recent_held",
+    "mnemolog_prompt_tokens_total",  # only where the server of the model tells
     "mnemolog_rejections_total",
     "mnemolog_backlog_oldest_seconds) > 5",
     "mnemolog_client_query_seconds",

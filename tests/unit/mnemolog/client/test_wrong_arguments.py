@@ -240,7 +240,7 @@ def test_the_blocking_client_says_the_same(tmp_path: Path, name: str) -> None:
 async def test_a_time_may_be_a_text_or_a_day(given: Any, expected: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Turn] = []
 
-    async def run_dry(_: object, turn: Turn, *, verbose: bool) -> WriteResult:  # noqa: ARG001 - as the method it replaces
+    async def run_dry(_: object, turn: Turn, *__: object, **___: object) -> WriteResult:
         built.append(turn)
         return WriteResult(turn_id=turn.turn_id, status="facts")
 

@@ -24,11 +24,13 @@ LOOPS = ("purge", "lag", "backlog", "quality", "position", "notices", "timer")
 STARTED_TASKS = {
     "projections/rebuild/connections.py work": "raised where they are waited for; the others are cancelled",
     "projections/rebuild/fill.py run_together": "raised where it is waited for",
+    "streams/kafka/__init__.py stopping": "raised where its end is waited for",
     "streams/kafka/log_reader.py self._connect": "those who wait get it, and the next one tries again",
     "streams/kafka/window.py self._run_entries": "the window stops and its stage is started again",
     "streams/kafka/window.py self._refill": "the window stops and its stage is started again",
     "streams/llm/micro_batcher.py self._dispatch_batches": "those who wait for a batch get the error",
     "streams/llm/micro_batcher.py run": "those who wait for the batch get the error",
+    "streams/runtime/dry_run.py self._report": "raised when the turn is decided",
     "streams/runtime/loops.py run_loop": "the next round comes after a pause; counted and shown in /health",
     "streams/runtime/read_your_writes.py self._end_offset": "those who wait get it, and the next one asks again",
     "streams/runtime/read_your_writes.py self._poll": "the offsets are read again after a pause",
