@@ -30,7 +30,7 @@ class LogGapError(PartitionStoppedError):
             partition,
             f"memory_events partition {partition} continues at offset {found}, the tables expect {expected}: "
             f"read again from offset {expected}; if the topic no longer holds it, restore the topic "
-            "or rebuild the projections"
+            "or rebuild the projections",
         )
 
 
@@ -42,7 +42,7 @@ class LogChangedError(PartitionStoppedError):
             partition,
             f"memory_events partition {partition} has another record at offset {offset} than the one that the tables "
             "were made from, so its new commits would be taken for repeats: restore the topic, or rebuild the "
-            "projections from it as it is"
+            "projections from it as it is",
         )
 
 
@@ -64,7 +64,7 @@ class CommitTimeoutError(PartitionStoppedError):
             partition,
             f"the commit of {source_id} (partition {partition}, offset {offset} of memory_events) could not be written "
             "within the statement timeout: raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT, or see why Postgres is slow; "
-            "the projection tries again"
+            "the projection tries again",
         )
 
 

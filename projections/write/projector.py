@@ -127,7 +127,7 @@ async def project_batch(
 
 async def _project_and_announce(connection: Connection, records: Records) -> BatchResult:
     applied = await project_batch(connection, records)
-    # In the batch's transaction a queue of notices that some listener of the server has let fill would refuse the batch.
+    # Not in the batch's transaction: any listener of the server can let the queue of notices fill.
     with suppress(psycopg.Error):
         async with connection.pipeline(), connection.transaction():
             await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})

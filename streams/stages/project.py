@@ -15,7 +15,6 @@ from mnemolog.streams.errors import LogMismatch
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
-
 _STOPPING: Final = (PartitionStoppedError, UnsupportedVersionError)
 
 

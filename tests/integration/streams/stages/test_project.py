@@ -16,8 +16,9 @@ pytestmark = pytest.mark.postgres
 
 
 def record(partition: int, offset: int, value: bytes) -> KafkaRecord:
-    where = {"topic": "memory_events", "partition": partition, "offset": offset}
-    return KafkaRecord(**where, key=b"k", value=value, headers=(), timestamp=0.0)
+    return KafkaRecord(
+        topic="memory_events", partition=partition, offset=offset, key=b"k", value=value, headers=(), timestamp=0.0
+    )
 
 
 def newer(one: KafkaRecord) -> KafkaRecord:
