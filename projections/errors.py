@@ -14,25 +14,35 @@ class DowngradeRefusedError(ProjectionError):
         super().__init__(f"migration {revision} cannot be taken back: restore a backup, or write a migration forward")
 
 
-class LogGapError(ProjectionError):
+class PartitionStoppedError(ProjectionError):
+    """One partition of the log cannot be folded on; others can."""
+
+    def __init__(self, partition: int, message: str) -> None:
+        super().__init__(message)
+        self.partition = partition
+
+
+class LogGapError(PartitionStoppedError):
     """Records of the log are missing before the ones at hand: folding on would lose them silently."""
 
     def __init__(self, partition: int, expected: int, found: int) -> None:
         super().__init__(
+            partition,
             f"memory_events partition {partition} continues at offset {found}, the tables expect {expected}: "
             f"read again from offset {expected}; if the topic no longer holds it, restore the topic "
-            "or rebuild the projections"
+            "or rebuild the projections",
         )
 
 
-class LogChangedError(ProjectionError):
+class LogChangedError(PartitionStoppedError):
     """The log has another record where the tables have folded one: it was truncated or recreated."""
 
     def __init__(self, partition: int, offset: int) -> None:
         super().__init__(
+            partition,
             f"memory_events partition {partition} has another record at offset {offset} than the one that the tables "
             "were made from, so its new commits would be taken for repeats: restore the topic, or rebuild the "
-            "projections from it as it is"
+            "projections from it as it is",
         )
 
 
@@ -46,14 +56,15 @@ class StatementTimeoutError(ProjectionError):
         )
 
 
-class CommitTimeoutError(ProjectionError):
+class CommitTimeoutError(PartitionStoppedError):
     """A commit of the log cannot be written within the statement timeout. It is not skipped: the projection stops."""
 
     def __init__(self, partition: int, offset: int, source_id: str) -> None:
         super().__init__(
+            partition,
             f"the commit of {source_id} (partition {partition}, offset {offset} of memory_events) could not be written "
             "within the statement timeout: raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT, or see why Postgres is slow; "
-            "the projection tries again"
+            "the projection tries again",
         )
 
 

@@ -36,7 +36,7 @@ class VectorBytes:
         return start
 
     def part(self, start: int, size: int) -> bytes:
-        return self._parts[0][start : start + size]
+        return self._parts[0][start : start + size] if start >= 0 else b""
 
     @property
     def content(self) -> bytes:

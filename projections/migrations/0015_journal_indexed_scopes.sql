@@ -61,7 +61,7 @@ DECLARE
 BEGIN
     IF near IS NOT NULL THEN
         nearest := format(
-            '%s AND %s ORDER BY embedding::public.halfvec(%s) OPERATOR(public.<=>) $2::public.halfvec(%s)',
+            '%s AND %s ORDER BY (embedding::public.halfvec(%s) OPERATOR(public.<=>) $2::public.halfvec(%s))',
             of_scope, vector_condition(model, dimensions), dimensions, dimensions
         );
         RETURN QUERY EXECUTE nearest || ' LIMIT $3' USING at, near, wanted;

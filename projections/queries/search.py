@@ -87,9 +87,11 @@ async def search(
         "max_lexemes": MAX_QUERY_LEXEMES,
         "limit": limit,
     }
-    rows = await fetch_rows(conn, dict, search_query(scope), {**parameters, "indexed": False})
-    if not rows and scope.is_exact:
-        rows = await fetch_rows(conn, dict, search_query(scope, indexed=True), {**parameters, "indexed": True})
+    # The third one is for a scope that has lost its indexes between the first two.
+    for indexed in (False, True, False) if scope.is_exact else (False,):
+        query = search_query(scope, indexed=indexed)
+        if rows := await fetch_rows(conn, dict, query, {**parameters, "indexed": indexed}):
+            break
     return [_hit(row, "hybrid" if vector else "lexical") for row in rows]
 
 

@@ -30,8 +30,8 @@ FROM unnest(%(partitions)s::integer [], %(next_offsets)s::bigint []) AS moved (p
 WHERE projection_offsets.partition = moved.partition;
 
 -- name: announce
--- Tell those who wait for the projection that there is more of it, at the end of the transaction.
-SELECT pg_notify(%(channel)s, '');
+-- Tell those who wait for the projection that there is more of it. Nobody needs this on the disk.
+SELECT set_config('synchronous_commit', 'off', true), pg_notify(%(channel)s, '');
 
 -- name: next_offsets
 -- The offset of the next commit to fold, per partition.

@@ -1,6 +1,7 @@
 """Writes batches of commits to the tables, rows and offset in one transaction."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -97,7 +98,7 @@ class Projector(Store):
         statement timeout alone; what stands before it is written.
         """
         started = perf_counter()
-        applied = await self._run("project", project_batch, records)
+        applied = await self._run("project", _project_and_announce, records)
         metrics.BATCH_SECONDS.observe(perf_counter() - started)
         metrics.BATCH_RECORDS.observe(sum(map(len, records.values())))
         metrics.REPEATED_RECORDS.inc(applied.skipped)
@@ -122,6 +123,15 @@ async def project_batch(
     """
     parsed = [one for partition in sorted(records) for one in parse_records(partition, records[partition])]
     return await _BatchWriter(connection, write_rows).write(parsed)
+
+
+async def _project_and_announce(connection: Connection, records: Records) -> BatchResult:
+    applied = await project_batch(connection, records)
+    # Not in the batch's transaction: any listener of the server can let the queue of notices fill.
+    with suppress(psycopg.Error):
+        async with connection.pipeline(), connection.transaction():
+            await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
+    return applied
 
 
 def may_be_one_records_fault(error: BaseException) -> bool:
@@ -195,8 +205,6 @@ async def _write(
     await (write_rows or copy_rows)(connection, changes)
     async with connection.pipeline():
         await move_partitions(connection, moved)
-        if write_rows is None:  # a rebuild's tables are waited for by nobody
-            await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
         await update_rows(connection, changes)
         changed = dict.fromkeys(scope_columns(row.commit.scope) for row in changes.events)
         await refresh_profiles(connection, list(changed))

@@ -38,9 +38,11 @@ async def finish(stopping: Awaitable[object]) -> None:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
             cancelled = error
-    task.result()
-    if cancelled is not None:
-        raise cancelled
+    try:
+        task.result()
+    finally:
+        if cancelled is not None:
+            raise cancelled
 
 
 _client.create_conn = partial(_create_conn, _client.create_conn)

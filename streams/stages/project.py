@@ -2,19 +2,27 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
+from mnemolog.projections.errors import PartitionStoppedError
 from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.write.projector import LogRecord, Projector
+from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import LogMismatch
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
+_STOPPING: Final = (PartitionStoppedError, UnsupportedVersionError)
+
 
 class ProjectStage:
-    """Works on a batch of commits, of each partition consecutive ones; `on_written` is called after each."""
+    """Works on a batch of commits, of each partition consecutive ones; `on_written` is called after each.
+
+    What stops one partition is raised when the others of its batch are written.
+    """
 
     def __init__(self, projector: Projector, *, on_written: Callable[[], None] = lambda: None) -> None:
         self._projector = projector
@@ -25,9 +33,21 @@ class ProjectStage:
         for record in records:
             batch.setdefault(record.partition, []).append(LogRecord(offset=record.offset, value=record.value or b""))
         started = perf_counter()
-        await self._projector.apply(batch)
-        self._on_written()
+        try:
+            await self._projector.apply(batch)
+        except _STOPPING as error:
+            if len(batch) > 1:
+                await self._apply_one_by_one(batch, but=getattr(error, "partition", None))
+            raise
+        finally:
+            self._on_written()
         metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
+
+    async def _apply_one_by_one(self, batch: Mapping[int, list[LogRecord]], *, but: int | None) -> None:
+        for partition, records in batch.items():
+            if partition != but:
+                with suppress(*_STOPPING):
+                    await self._projector.apply({partition: records})
 
 
 def start_offsets(projector: Projector, log: LogSource, applied_log: LogSource) -> StartOffsetLookup:

@@ -102,6 +102,13 @@ def test_a_place_outside_of_the_bytes_is_refused(place: str) -> None:
         MatchedFacts.from_bytes(record[:4] + len(fields).to_bytes(4, "big") + fields + record[-4:])
 
 
+def test_a_place_is_not_counted_from_the_end() -> None:
+    record = SAMPLE.to_bytes()
+    fields = record[8:-10].replace(b'"data":0', b'"data":-10')
+    with pytest.raises(InvalidRecordError, match="data"):
+        MatchedFacts.from_bytes(record[:4] + len(fields).to_bytes(4, "big") + fields + record[-10:])
+
+
 def test_json_has_no_places_of_bytes() -> None:
     old = json.loads(Versioned.to_bytes(SAMPLE))
     old["facts"][0]["vector"]["data"] = 0

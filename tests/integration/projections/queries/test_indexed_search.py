@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any, Final
@@ -11,6 +12,7 @@ import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import Hit, search
@@ -42,14 +44,19 @@ async def indexed_database(postgres_admin_url: str, template_database: str) -> A
         yield url
 
 
-@pytest_asyncio.fixture
-async def conn(indexed_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
     """In a transaction that is undone."""
-    settings = connection_settings(indexed_database, application_name="test")
-    async with await AsyncConnection.connect(indexed_database, **settings) as one:
+    async with await AsyncConnection.connect(url, **connection_settings(url, application_name="test")) as one:
         await prepare_connection(one)
         yield one
         await one.rollback()
+
+
+@pytest_asyncio.fixture
+async def conn(indexed_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async with connected(indexed_database) as one:
+        yield one
 
 
 async def questions(conn: AsyncConnection[TupleRow], user: str = "large") -> list[tuple[str, Vector]]:
@@ -73,10 +80,10 @@ async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> 
     return hits
 
 
-async def end_most_facts(conn: AsyncConnection[TupleRow], *, of_each: int = 40) -> None:
-    """Leave some 150 facts of the scope, one of forty."""
-    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% %s <> 0"
-    await conn.execute(ended, [BEFORE, of_each])
+async def end_most_facts(conn: AsyncConnection[TupleRow]) -> None:
+    """Leave some 150 facts of the scope."""
+    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% 40 <> 0"
+    await conn.execute(ended, [BEFORE])
 
 
 def share(found: Sequence[object], wanted: Sequence[object]) -> float:
@@ -141,11 +148,47 @@ async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnec
 
 
 async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnection[TupleRow]) -> None:
-    await conn.execute("SET LOCAL work_mem = '64kB'")  # what a scan of the index may remember
-    await end_most_facts(conn, of_each=80)
+    await conn.execute("ALTER FUNCTION indexed_candidates SET hnsw.iterative_scan = 'off'")
+    await end_most_facts(conn)
     (_, vector), *_ = await questions(conn, "twin")
-    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)  # more than there are: all of them
+    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
     assert hits == await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+
+
+async def test_a_scope_with_fewer_facts_than_hits_gives_all_of_them(database: str) -> None:
+    """Also none, as after its deletion."""
+    fill_scopes(database, {"large": 60}, dimensions=8)
+    await index_scopes(database, least=50)
+    vector = Vector.from_values(MODEL, [1.0] * 8)
+    async with connected(database) as conn:
+        for left in (3, 0):
+            await conn.execute(
+                "UPDATE facts SET status = 'retracted' WHERE fact_id NOT IN "
+                "(SELECT fact_id FROM facts WHERE status = 'active' ORDER BY fact_id LIMIT %s)",
+                [left],
+            )
+            assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, limit=10, at=AT)) == left
+
+
+async def test_a_scope_that_loses_its_indexes_during_a_search_is_scanned(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_scopes(database, {"large": 60}, dimensions=8)
+    await index_scopes(database, least=50)
+    asked = 0
+
+    async def fetch_then_drop(*arguments: Any) -> list[Any]:
+        nonlocal asked
+        rows, asked = await fetch_rows(*arguments), asked + 1
+        if asked == 1:
+            assert (await index_scopes(database, least=1000)).dropped == 2
+        return rows
+
+    monkeypatch.setattr("mnemolog.projections.queries.search.fetch_rows", fetch_then_drop)
+    async with connected(database) as conn:
+        await conn.set_autocommit(True)  # as the client's
+        vector = Vector.from_values(MODEL, [1.0] * 8)
+        assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, limit=10, at=AT)) == 10
 
 
 async def test_no_fact_of_another_scope_is_found(conn: AsyncConnection[TupleRow]) -> None:

@@ -70,6 +70,16 @@ async def test_a_batch_that_is_not_committed_is_not_announced(database: str) -> 
         await eventually(lambda: heard.times == 2, timeout=10)
 
 
+async def test_a_batch_whose_notice_postgres_refuses_is_written(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while the server's queue of notices is full, which some listener of any database can cause."""
+    monkeypatch.setattr("mnemolog.projections.write.projector.NOTICE_CHANNEL", "longer than the name of a channel " * 2)
+    async with open_pool(database, min_size=1, max_size=2, application_name="test-notices", autocommit=True) as pool:
+        records = [LogRecord(offset=0, value=commit("1", added("A.")).to_bytes())]
+        assert (await Projector(pool).apply({0: records})).next_offsets == {0: 1}
+        async with pool.connection() as connection:
+            assert await (await connection.execute("SELECT reason FROM rejections")).fetchall() == []
+
+
 async def test_who_listens_sets_no_timer_but_that_of_the_round(database: str) -> None:
     heard, loop = Heard(), asyncio.get_running_loop()
     async with listening(ProjectionNotices(database, heard)):
