@@ -45,8 +45,6 @@ def test_a_seed_is_repeatable() -> None:
     ("fault", "first", "told"),
     [
         ("fausts_account", 3, "had no output yet"),
-        ("fetch_before_seek", 80, "had no output yet"),
-        ("start_not_committed", 20, "stuck: mnemolog-project"),
         ("offset_first", 0, "stuck: mnemolog-project"),
         ("first_partition", 0, "had no output yet"),
         ("duplicates_applied", 0, "do not have one end"),
@@ -54,10 +52,8 @@ def test_a_seed_is_repeatable() -> None:
         ("no_wait", 0, "did not see"),
         ("decided_again", 11, "decided again"),
         ("finished_at_hand_on", 0, "had no output yet"),
-        ("later_windows_go_on", 11, "stuck"),
+        ("later_windows_go_on", 20, "stuck"),
         ("chain_waits_not", 50, "came before"),
-        ("chain_waits_for_all", 100, "beside a hot owner"),
-        ("early_fetch", 320, "had no output yet"),
         ("lane_without_limit", 0, "beside a hot owner"),
         ("newest_committed", 0, "had no output yet"),
         ("command_lane", 0, "came before"),
@@ -67,6 +63,7 @@ def test_a_seed_is_repeatable() -> None:
     ],
 )
 def test_a_fault_that_is_put_back_is_found(fault: str, first: int, told: str) -> None:
+    """Those that are found within some seeds; `make simulation FAULTS=1` looks for the rarer ones as well."""
     code, found = simulation("--fault", fault, "--seeds", "20", "--first", str(first))
     assert code == 0, found
     assert told in found
