@@ -44,9 +44,6 @@ CREATE FUNCTION indexed_candidates(
     at timestamptz,
     wanted integer
 ) RETURNS TABLE (fact_id uuid) LANGUAGE plpgsql STABLE ROWS 100
-SET hnsw.ef_search = 1000
-SET hnsw.iterative_scan = relaxed_order
-SET hnsw.max_scan_tuples = 2000000
 AS $$
 DECLARE
     of_scope CONSTANT text := format(
@@ -60,6 +57,11 @@ DECLARE
     found bigint;
 BEGIN
     IF near IS NOT NULL THEN
+        -- For the rest of the transaction. As settings of the function, only a superuser could make it, or restore it.
+        PERFORM
+            set_config('hnsw.ef_search', '1000', true),
+            set_config('hnsw.iterative_scan', 'relaxed_order', true),
+            set_config('hnsw.max_scan_tuples', '2000000', true);
         nearest := format(
             '%s AND %s ORDER BY (embedding::public.halfvec(%s) OPERATOR(public.<=>) $2::public.halfvec(%s))',
             of_scope, vector_condition(model, dimensions), dimensions, dimensions

@@ -129,8 +129,7 @@ async def _project_and_announce(connection: Connection, records: Records) -> Bat
     applied = await project_batch(connection, records)
     # Not in the batch's transaction: any listener of the server can let the queue of notices fill.
     with suppress(psycopg.Error):
-        async with connection.pipeline(), connection.transaction():
-            await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
+        await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
     return applied
 
 

@@ -1,8 +1,10 @@
 """Migrations: repeatable, safe at once, forward only; a second schema is equal to the first."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -30,6 +32,7 @@ from tests.support.builders.commits import (
     skipped,
     with_decision,
 )
+from tests.support.databases import database_name
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
@@ -88,6 +91,21 @@ async def test_migrating_again_and_at_once_changes_nothing(empty_database: str) 
         cursor = await connection.execute("SELECT version_num FROM mnemolog_journal.alembic_version")
         assert await cursor.fetchall() == [(NEWEST,)]
         await connection.execute("SELECT * FROM turns, facts, turn_journal")  # found without a prefix
+
+
+async def test_the_owner_of_a_database_migrates_it_without_being_superuser(empty_database: str) -> None:
+    """As on servers that others run."""
+    url, role = urlsplit(empty_database), sql.Identifier(f"owner_{uuid.uuid4().hex}")
+    async with await psycopg.AsyncConnection.connect(empty_database, autocommit=True) as admin:
+        await admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'pw'").format(role))
+        try:
+            database = sql.Identifier(database_name(empty_database))
+            await admin.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, role))
+            address = f"{role.as_string(admin).strip(chr(34))}:pw@{url.hostname}:{url.port}"
+            await migrate(urlunsplit(url._replace(netloc=address)))
+        finally:
+            await admin.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(role))
+            await admin.execute(sql.SQL("DROP ROLE {}").format(role))
 
 
 async def test_a_schema_for_a_rebuild_equals_the_migrated_one(connection: Connection) -> None:

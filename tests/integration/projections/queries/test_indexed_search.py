@@ -148,7 +148,10 @@ async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnec
 
 
 async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnection[TupleRow]) -> None:
-    await conn.execute("ALTER FUNCTION indexed_candidates SET hnsw.iterative_scan = 'off'")
+    query = "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'indexed_candidates'"
+    ((function,),) = await (await conn.execute(query)).fetchall()
+    assert "'relaxed_order'" in function
+    await conn.execute(function.replace("'relaxed_order'", "'off'").encode())
     await end_most_facts(conn)
     (_, vector), *_ = await questions(conn, "twin")
     hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
