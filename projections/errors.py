@@ -14,7 +14,7 @@ class DowngradeRefusedError(ProjectionError):
         super().__init__(f"migration {revision} cannot be taken back: restore a backup, or write a migration forward")
 
 
-class PartitionStoppedError(ProjectionError):
+class PartitionError(ProjectionError):
     """One partition of the log cannot be folded on; others can."""
 
     def __init__(self, partition: int, message: str) -> None:
@@ -22,7 +22,7 @@ class PartitionStoppedError(ProjectionError):
         self.partition = partition
 
 
-class LogGapError(PartitionStoppedError):
+class LogGapError(PartitionError):
     """Records of the log are missing before the ones at hand: folding on would lose them silently."""
 
     def __init__(self, partition: int, expected: int, found: int) -> None:
@@ -34,7 +34,7 @@ class LogGapError(PartitionStoppedError):
         )
 
 
-class LogChangedError(PartitionStoppedError):
+class LogChangedError(PartitionError):
     """The log has another record where the tables have folded one: it was truncated or recreated."""
 
     def __init__(self, partition: int, offset: int) -> None:
@@ -56,7 +56,7 @@ class StatementTimeoutError(ProjectionError):
         )
 
 
-class CommitTimeoutError(PartitionStoppedError):
+class CommitTimeoutError(PartitionError):
     """A commit of the log cannot be written within the statement timeout. It is not skipped: the projection stops."""
 
     def __init__(self, partition: int, offset: int, source_id: str) -> None:

@@ -4,7 +4,6 @@ import base64
 import math
 import struct
 from collections.abc import Sequence
-from functools import cached_property
 from operator import mul
 from typing import Annotated, Self
 
@@ -91,9 +90,9 @@ class Vector(Record):
             raise ValueError(f"a value of the embedding does not fit float16: {error}") from error
         return cls(model=model, dimensions=len(values), data=raw)
 
-    @cached_property
+    @property
     def values(self) -> tuple[float, ...]:
-        """The numbers; most vectors are never asked for them."""
+        """The numbers, made at each call: kept, they would take sixteen times the memory of `data`."""
         return struct.unpack(f"<{self.dimensions}e", self.data)
 
 

@@ -4,6 +4,7 @@ The texts of a command are embedded as they are: each belongs to one of its item
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
@@ -69,21 +70,22 @@ def drop_near_duplicates(
     """
     if len(facts) == 1:
         return tuple(facts), ()
-    kept: list[EmbeddedFact] = []
+    numbers = cache(lambda place: facts[place].vector.values)
+    kept: list[int] = []
     dropped: list[DroppedStatement] = []
-    for fact in facts:
+    for place, fact in enumerate(facts):
         alike = (
-            cosine_similarity(fact.vector.values, before.vector.values)
+            cosine_similarity(numbers(place), numbers(before))
             for before in kept
-            if _may_be_duplicates(fact.fact, before.fact, speakers)
+            if _may_be_duplicates(fact.fact, facts[before].fact, speakers)
         )
         nearest = max(alike, default=-1.0)
         if nearest > threshold:
             said = {"text": fact.fact.text, "excerpt": fact.fact.excerpt}
             dropped.append(DroppedStatement(**said, reason="near_duplicate", similarity=round(nearest, 4)))
         else:
-            kept.append(fact)
-    return tuple(kept), tuple(dropped)
+            kept.append(place)
+    return tuple(facts[place] for place in kept), tuple(dropped)
 
 
 def _may_be_duplicates(one: ExtractedFact, other: ExtractedFact, speakers: Sequence[str]) -> bool:

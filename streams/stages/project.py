@@ -6,7 +6,7 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any, Final
 
-from mnemolog.projections.errors import PartitionStoppedError
+from mnemolog.projections.errors import PartitionError
 from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.errors import UnsupportedVersionError
@@ -15,7 +15,7 @@ from mnemolog.streams.errors import LogMismatch
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
-_STOPPING: Final = (PartitionStoppedError, UnsupportedVersionError)
+_STOPPING: Final = (PartitionError, UnsupportedVersionError)
 
 
 class ProjectStage:

@@ -67,3 +67,9 @@ def test_every_half_is_refused_exactly_where_it_is_not_finite() -> None:
             assert not math.isfinite(value)
         else:
             assert math.isfinite(value)
+
+
+def test_a_vector_keeps_no_numbers_in_memory() -> None:
+    vector = Vector.from_values("m", [0.25, 0.5])
+    assert vector.values == (0.25, 0.5)
+    assert vars(vector).keys() == {"model", "dimensions", "data"}
