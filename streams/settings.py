@@ -23,6 +23,8 @@ def _http_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{text!r} is no URL of a server: write it like http://localhost:11434/v1")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a name or a password in the URL would be shown, and is not sent: set MNEMOLOG_API_KEY")
     return text
 
 

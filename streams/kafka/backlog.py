@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
+from mnemolog.streams.kafka import finish
 from mnemolog.streams.kafka.admin import connected_admin, partition_counts
 from mnemolog.streams.kafka.committed import committed_offsets
 from mnemolog.streams.kafka.topics import TOPICS, group_id, topic_name
@@ -116,7 +117,7 @@ async def _connected_consumer(bootstrap: str) -> AsyncIterator[Any]:
         await consumer.start()
         yield consumer
     finally:
-        await consumer.stop()
+        await finish(consumer.stop())
 
 
 def _places(counts: Mapping[str, int], prefix: str) -> dict[str, list[TopicPartition]]:

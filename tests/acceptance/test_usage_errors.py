@@ -67,6 +67,7 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
         (("up",), {"EMBEDDING_PROVIDER": "openai"}, 2, "needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY"),
         (("demo",), {"PROVIDER": "openai"}, 2, "needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY"),
         (("up",), {"BASE_URL": "localhost:11434"}, 2, "MNEMOLOG_BASE_URL: 'localhost:11434' is no URL of a server"),
+        (("up",), {"BASE_URL": "http://a:secret@localhost"}, 2, "MNEMOLOG_BASE_URL: a name or a password in the URL"),
         (("up",), {"BASE_URL": "http:///v1"}, 2, "write it like http://localhost:11434/v1"),
         (("up", "--data", "/dev/null"), {}, 1, "/dev/null cannot be used as a data folder"),
     ],

@@ -60,3 +60,14 @@ async def test_a_server_that_has_not_answered_yet_is_named(database: str, monkey
     with OpenAiServer(lambda _: "", latency=60) as server:
         async with client_of(database, server.base_url) as client:
             assert await first_report(client) == f"a reply of the model's server ({server.base_url})"
+
+
+async def test_what_the_callback_raises_is_raised(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> None:
+        raise LookupError("no screen")
+
+    monkeypatch.setattr(dry_run, "REPORT_SECONDS", 0.05)
+    with OpenAiServer(lambda _: '{"facts": []}', latency=1) as server:
+        async with client_of(database, server.base_url) as client:
+            with pytest.raises(LookupError, match="no screen"):
+                await client.dry_run(MOVED, user_id="alice", on_wait=fail)
