@@ -45,7 +45,7 @@ class StreamsSettings(PostgresSettings):
     chain: bool = Field(
         default=True,
         description="whether stages that one worker runs in a row hand records on in memory; false sends each through "
-        "its topic, for a worker beside some that run a single stage of an earlier version",
+        "its topic",
     )
     drain_grace: Seconds = Field(
         default=30.0, description="seconds to finish started records on rebalance and shutdown"

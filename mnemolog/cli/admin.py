@@ -140,7 +140,10 @@ def show_indexed_scopes(report: "IndexReport") -> None:
         (*(cell(value or None) for value in (one.user_id, one.agent_id, one.app_id, one.run_id)), one.tenant, one.facts)
         for one in report.scopes
     ]
-    print_table("indexed scopes", ("user", "agent", "app", "run", "tenant", "facts"), rows)
+    if rows:
+        print_table("indexed scopes", ("user", "agent", "app", "run", "tenant", "facts"), rows)
+    else:
+        print_text("no scope has enough facts")
     print_text(f"{counted(report.made, 'index', 'indexes')} made, {report.dropped} dropped")
 
 

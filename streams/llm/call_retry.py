@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.retry import growing_delay
@@ -19,6 +19,8 @@ from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 T = TypeVar("T")
 FailureKind = Literal["unavailable", "refused"]
 _log = get_logger(__name__)
+FAILURES_TO_WARN: Final = 5
+"""So many failures in a row are told, some seconds after the first: one call alone takes minutes to pause all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,8 @@ class _Endpoint:
             return
         self.failures += 1
         self._failures_in_a_row += 1
+        if not self.paused and self._failures_in_a_row == FAILURES_TO_WARN:
+            _log.warning("provider_failing", provider=self._name, code=outcome.code, detail=outcome.detail)
         if not self.paused and self._failures_in_a_row >= self._failures_to_pause:
             self._pause(outcome)
 

@@ -291,10 +291,11 @@ def test_only_changes_of_state_are_logged() -> None:
     with structlog.testing.capture_logs() as logs:
         run_in_virtual_time(main())
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("provider_failing", "warning"),
         ("provider_unavailable", "error"),
         ("provider_available", "info"),
     ]
-    assert logs[0]["code"] == "http_503"
+    assert logs[0]["code"] == logs[1]["code"] == "http_503"
 
 
 def test_the_thresholds_are_those_of_the_page() -> None:
