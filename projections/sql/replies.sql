@@ -1,26 +1,38 @@
 -- name: get
--- Everything that models answered for these sources, stages and versions, by attempt.
+-- Everything that models answered for these sources, stages and versions, by attempt. Each is looked up by itself: a
+-- plan that was made while the table was small would read all of it.
 SELECT
-    owner,
-    source_id,
-    stage,
-    version,
-    attempt,
-    reply,
-    model,
-    input_tokens,
-    output_tokens,
-    cached_tokens,
-    milliseconds
-FROM mnemolog_journal.model_replies
-WHERE
-    (owner, source_id, stage, version) IN (
-        SELECT asked.owner, asked.source_id, asked.stage, asked.version
-        FROM unnest(
-            %(owner)s::text [], %(source_id)s::text [], %(stage)s::text [], %(version)s::text []
-        ) AS asked (owner, source_id, stage, version)
-    )
-ORDER BY owner, source_id, stage, version, attempt;
+    kept.owner,
+    kept.source_id,
+    kept.stage,
+    kept.version,
+    kept.attempt,
+    kept.reply,
+    kept.model,
+    kept.input_tokens,
+    kept.output_tokens,
+    kept.cached_tokens,
+    kept.milliseconds
+FROM (
+    SELECT DISTINCT
+        given.owner,
+        given.source_id,
+        given.stage,
+        given.version
+    FROM unnest(
+        %(owner)s::text [], %(source_id)s::text [], %(stage)s::text [], %(version)s::text []
+    ) AS given (owner, source_id, stage, version)
+) AS asked
+CROSS JOIN LATERAL (
+    SELECT * FROM mnemolog_journal.model_replies AS replies
+    WHERE
+        replies.owner = asked.owner
+        AND replies.source_id = asked.source_id
+        AND replies.stage = asked.stage
+        AND replies.version = asked.version
+    OFFSET 0
+) AS kept
+ORDER BY kept.owner, kept.source_id, kept.stage, kept.version, kept.attempt;
 
 -- name: put
 -- Keep replies, and say which were kept now; the first one of a source, stage, version and attempt stays.
