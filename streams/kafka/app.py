@@ -138,7 +138,9 @@ class StageApp(faust.App):
             self._reading_from = offsets
         else:
             self._reading_from = {}
-            self._beginning = self.add_future(self._begin_when_allowed(self.may_begin, offsets))
+            beginning = self._begin_when_allowed(self.may_begin, offsets)
+            self._beginning = self.add_future(beginning)
+            self._beginning.add_done_callback(lambda _: beginning.close())  # it may be cancelled before it has begun
 
     def reads(self, tp: TP) -> bool:
         """Whether the present assignment has begun with this partition."""
