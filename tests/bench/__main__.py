@@ -6,12 +6,12 @@ With `--quick` less and shorter, to see that it works; the page is then printed,
 import argparse
 import asyncio
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.page import page
 from tests.bench.plan import FULL, QUICK, measure
+from tests.bench.progress import timed_steps
 from tests.support.paths import ROOT
 
 
@@ -21,11 +21,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="length of each measurement; half of it is warm-up")
     parser.add_argument("--output", type=Path, help="the file to write")
     given = parser.parse_args()
-    started = time.perf_counter()
-
-    def tell(step: str) -> None:
-        sys.stderr.write(f"{time.perf_counter() - started:6.0f} s  {step}\n")
-
+    tell = timed_steps()
     plan = QUICK if given.quick else FULL
     if given.seconds:
         plan = replace(plan, seconds=given.seconds, warm_up=given.seconds / 2)

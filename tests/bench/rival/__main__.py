@@ -7,10 +7,10 @@ into docs/performance.md. With `--quick` less and shorter, to see that it works;
 import argparse
 import asyncio
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
+from tests.bench.progress import timed_steps
 from tests.bench.rival.comparison import FIGURES
 from tests.bench.rival.plan import FULL, QUICK, compare
 from tests.bench.rival.report import report
@@ -24,11 +24,7 @@ def main() -> None:
     parser.add_argument("--facts", type=int, help="how many memories are searched in")
     parser.add_argument("--output", type=Path, help="the file to write")
     given = parser.parse_args()
-    started = time.perf_counter()
-
-    def tell(step: str) -> None:
-        sys.stderr.write(f"{time.perf_counter() - started:6.0f} s  {step}\n")
-
+    tell = timed_steps()
     plan = QUICK if given.quick else FULL
     if given.seconds:
         plan = replace(plan, window=Window(warm_up=given.seconds / 3, seconds=given.seconds))
