@@ -207,25 +207,7 @@ SELECT
         ORDER BY facts.true_to DESC
         LIMIT 1
     ) AS last_end,
-    (
-        SELECT policies.policy::text FROM policies
-        WHERE
-            policies.tenant = asked.tenant
-            AND policies.user_id = ''
-            AND policies.agent_id = ''
-            AND policies.app_id = ''
-            AND policies.run_id = ''
-    ) AS tenant_policy,
-    (
-        SELECT policies.policy::text FROM policies
-        WHERE
-            policies.tenant = asked.tenant
-            AND policies.user_id = asked.user_id
-            AND policies.agent_id = asked.agent_id
-            AND policies.app_id = asked.app_id
-            AND policies.run_id = asked.run_id
-            AND (policies.user_id <> '' OR policies.agent_id <> '')
-    ) AS scope_policy
+    {asked_policies}
 FROM unnest(
     %(owner)s::text [],
     %(source_id)s::text [],

@@ -1,25 +1,29 @@
+-- name: asked_policies
+-- Columns for a row of `asked`: the policy of the tenant, and that of the scope.
+(
+    SELECT policies.policy::text FROM policies
+    WHERE
+        policies.tenant = asked.tenant
+        AND policies.user_id = ''
+        AND policies.agent_id = ''
+        AND policies.app_id = ''
+        AND policies.run_id = ''
+) AS tenant_policy,
+(
+    SELECT policies.policy::text FROM policies
+    WHERE
+        policies.tenant = asked.tenant
+        AND policies.user_id = asked.user_id
+        AND policies.agent_id = asked.agent_id
+        AND policies.app_id = asked.app_id
+        AND policies.run_id = asked.run_id
+        AND (policies.user_id <> '' OR policies.agent_id <> '')
+) AS scope_policy
+
 -- name: set_for
 -- Per scope, in the order in which they were asked for, the policy of its tenant and its own.
 SELECT
-    (
-        SELECT policies.policy::text FROM policies
-        WHERE
-            policies.tenant = asked.tenant
-            AND policies.user_id = ''
-            AND policies.agent_id = ''
-            AND policies.app_id = ''
-            AND policies.run_id = ''
-    ) AS tenant_policy,
-    (
-        SELECT policies.policy::text FROM policies
-        WHERE
-            policies.tenant = asked.tenant
-            AND policies.user_id = asked.user_id
-            AND policies.agent_id = asked.agent_id
-            AND policies.app_id = asked.app_id
-            AND policies.run_id = asked.run_id
-            AND (policies.user_id <> '' OR policies.agent_id <> '')
-    ) AS scope_policy
+    {asked_policies}
 FROM unnest(
     %(tenant)s::text [],
     %(user_id)s::text [],

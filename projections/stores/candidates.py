@@ -11,6 +11,7 @@ from psycopg.sql import SQL, Composed
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
+from mnemolog.projections.stores.policies import with_policies
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import NO_POLICIES, StoredPolicies
 from mnemolog.schemas.provenance import Origin
@@ -81,6 +82,7 @@ class CandidateFinder(Store):
 
     QUERIES: ClassVar[Mapping[str, SQL | Composed]] = {
         **queries("candidates"),
+        "source_statuses": with_policies(queries("candidates")["source_statuses"]),
         "find_candidates": comparing_query(
             "candidates",
             "find_candidates",

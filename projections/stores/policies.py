@@ -5,6 +5,7 @@ from typing import Final
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
+from psycopg.sql import SQL
 
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
@@ -12,6 +13,14 @@ from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 _SQL: Final = queries("policies")
+
+
+def with_policies(query: SQL) -> SQL:
+    """A query of a table `asked` with the policies of each scope in it among its columns."""
+    return SQL(query.format(asked_policies=_SQL["asked_policies"]).as_string())
+
+
+_SET_FOR: Final = with_policies(_SQL["set_for"])
 
 
 class PolicyStore(Store):
@@ -33,7 +42,7 @@ async def fetch_policies(conn: AsyncConnection[TupleRow], scope: Scope) -> Store
 
 async def _fetch_all(conn: AsyncConnection[TupleRow], scopes: Sequence[Scope]) -> list[StoredPolicies]:
     columns = {name: [scope.columns[name] for scope in scopes] for name in SCOPE_FIELDS}
-    rows = await (await conn.execute(_SQL["set_for"], columns)).fetchall()
+    rows = await (await conn.execute(_SET_FOR, columns)).fetchall()
     return [StoredPolicies.from_json(*row) for row in rows]
 
 

@@ -183,11 +183,11 @@ _DONE_BY: Final[Mapping[str, Mapping[str, Statement]]] = {
     },
     "rebuild": {"log_ends": _next_offsets, "log_page": _log_page},
     "journal": {"record": _record},
-    "candidates": {"source_statuses": _source_statuses},
 }
+_COMPOSED: Final = {"source_statuses": _source_statuses, "find_candidates": _find_candidates}
 _STATEMENTS: Final = {
     id(queries(file)[name]): statement for file, named in _DONE_BY.items() for name, statement in named.items()
-} | {id(CandidateFinder.QUERIES["find_candidates"]): _find_candidates}
+} | {id(CandidateFinder.QUERIES[name]): statement for name, statement in _COMPOSED.items()}
 
 
 def statement_of(query: object) -> Statement:
