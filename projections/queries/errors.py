@@ -114,4 +114,4 @@ def check_interval(since: datetime, until: datetime) -> None:
     """Raise `QueryError` for a time without a zone, or an end before the beginning."""
     check_zones(since=since, until=until)
     if since > until:
-        raise QueryError(f"since ({since}) is after until ({until}): swap them")
+        raise QueryError(f"since ({since}) is after until ({until}): give an earlier since, or a later until")

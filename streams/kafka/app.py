@@ -288,8 +288,9 @@ def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
         "consumer_max_fetch_size": 262_144,
         "consumer_auto_offset_reset": "earliest",
         "producer_acks": -1,
-        # Measured per hop: 0 ms 5 ms, 5 ms 13 ms, 20 ms 30 ms median; throughput is the same.
-        "producer_linger": 0.005,
+        # Records that come while a request is under way share the next one. With 5 ms a turn took 14 ms longer,
+        # and no less CPU.
+        "producer_linger": 0,
         "producer_max_batch_size": 262_144,
         "producer_max_request_size": tuning.max_request_bytes,
         "producer_request_timeout": 60.0,

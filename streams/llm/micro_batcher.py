@@ -1,6 +1,8 @@
 """Process the items of many callers in one call."""
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +36,7 @@ class _Call(Generic[T, R]):
 class MicroBatcher(Generic[T, R]):
     """Collects the items of many callers for one call: up to `max_items`, or what came within `max_wait` seconds.
 
+    An item that comes more than `max_wait` after the one before it is not kept waiting: hardly another would join it.
     `run` gets the items in order and returns one result for each. What it raises reaches the callers of that batch
     only. After an error of `isolate_on` the batch is divided into `max_concurrent` parts, at least two, that run side
     by side, and so on, until each item that causes it is alone; lone items of a divided batch go to `run_alone`.
@@ -63,6 +66,8 @@ class MicroBatcher(Generic[T, R]):
         self._queue: asyncio.Queue[_BatchItem[T, R]] = asyncio.Queue(max_queued)
         self._calls: set[asyncio.Task[None]] = set()
         self._dispatcher: asyncio.Task[None] | None = None
+        self._last_submitted = -math.inf
+        self._wait = 0.0
         self._closed = False
 
     async def submit(self, item: T) -> R:
@@ -73,6 +78,7 @@ class MicroBatcher(Generic[T, R]):
         ticket: _BatchItem[T, R] = _BatchItem(item, asyncio.get_running_loop().create_future())
         if not self._closed:
             self._dispatcher = self._dispatcher or asyncio.create_task(self._dispatch_batches())
+            self._note_arrival()
             await self._queue.put(ticket)
         if self._closed:
             _fail_as_closed([ticket])
@@ -120,10 +126,15 @@ class MicroBatcher(Generic[T, R]):
         task.add_done_callback(partial(self._on_call_done, tickets))
         return task
 
+    def _note_arrival(self) -> None:
+        now = time.monotonic()
+        self._wait = self._max_wait if now - self._last_submitted <= self._max_wait else 0.0
+        self._last_submitted = now
+
     async def _collect_batch(self, tickets: list[_BatchItem[T, R]]) -> None:
         tickets.append(await self._queue.get())
         try:
-            async with asyncio.timeout(self._max_wait):
+            async with asyncio.timeout(self._wait):
                 while len(tickets) < self._max_items:
                     tickets.append(await self._queue.get())
         except TimeoutError:

@@ -55,6 +55,9 @@ def page(results: Results) -> str:
         "raw_table": _throughputs(results.raw.items()),
         "latency_table": _latencies(results),
         "stage_table": _stages(results),
+        "pairs": str(plan.pairs),
+        "pairs_table": _pairs(results),
+        "idle_table": table(("workers", "% of a core"), [(name, f"{one:.2f}") for name, one in results.idle.items()]),
         "commands": str(plan.commands),
         "commands_table": _commands(results),
         "asked_table": _asked(results),
@@ -106,6 +109,19 @@ def _latencies(results: Results) -> str:
             for one in measured
         ],
     )
+
+
+def _pairs(results: Results) -> str:
+    head = ("workers", "store", "first turn: p50", "p95", "second: p50", "p95", "second minus first: p50", "p95")
+    rows = [
+        (
+            *(name, "smart" if one.infer else "raw"),
+            *(f"{figure:.0f}" for each in (one.first, one.second, one.added) for figure in (each.p50, each.p95)),
+        )
+        for name, pairs in results.pairs.items()
+        for one in pairs
+    ]
+    return table(head, rows)
 
 
 def _commands(results: Results) -> str:

@@ -19,6 +19,8 @@ def ratios(results: Results) -> tuple[Ratio, ...]:
         _cpu("CPU of a smart store", smart, stick.python),
         _cpu("CPU of a raw store", raw, stick.python),
         *_latencies(results),
+        *_added(results),
+        _within("CPU of workers without work", min(results.idle.values()), 1, unit="% of a core"),
         *_queries(max(results.queries, key=lambda one: one.facts), stick.sql.p50),
     )
 
@@ -45,8 +47,26 @@ def _latencies(results: Results) -> tuple[Ratio, ...]:
     best = min(slowest, key=lambda one: one.without_model.p50)
     name = f"from turn to fact beyond the model, at {best.offered:g} turns/s"
     return (
-        _in_round_trips(f"{name}, p50", best.without_model.p50, results.machine_baseline.sql.p50),
-        _in_round_trips(f"{name}, p95", best.without_model.p95, results.machine_baseline.sql.p50),
+        _within(f"{name}, p50", best.without_model.p50, 25),
+        _within(f"{name}, p95", best.without_model.p95, 80),
+    )
+
+
+def _added(results: Results) -> tuple[Ratio, ...]:
+    measured = [one for pairs in results.pairs.values() for one in pairs if not one.infer]
+    best = min(measured, key=lambda one: one.added.p50)
+    return (_within("what a second raw turn of a user right behind the first takes longer, p50", best.added.p50, 20),)
+
+
+def _within(name: str, measured: float, aim: float, *, unit: str = "ms") -> Ratio:
+    """A figure whose aim is an amount."""
+    return Ratio(
+        name=name,
+        measured=f"{measured:.1f} {unit}",
+        yardstick=f"the aim, {aim:g} {unit}",
+        value=measured / aim,
+        aim=1,
+        at_most=True,
     )
 
 

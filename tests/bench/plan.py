@@ -7,6 +7,7 @@ from typing import Final
 from mnemolog.client.async_client import AsyncMemoryClient
 from tests.bench.command_latency import CommandLatency, measure_command_latency
 from tests.bench.environment import Environment, Servers, environment, servers
+from tests.bench.idle_cost import measure_idle
 from tests.bench.machine import Machine, describe
 from tests.bench.machine_baseline import MachineBaseline, measure_machine
 from tests.bench.processes import model_server
@@ -15,6 +16,7 @@ from tests.bench.sample_turns import turns
 from tests.bench.scaling import PARTITIONS, Scaling
 from tests.bench.scope_cost import ScopeCost, measure_scope_costs
 from tests.bench.statistics import Percentiles
+from tests.bench.turn_pairs import TurnPairs, measure_pairs
 from tests.bench.turn_throughput import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
 from tests.bench.worker_layouts import ALL_STAGES, LAYOUTS, Layout
 
@@ -24,15 +26,16 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Times in seconds, rates in turns a second, sizes in facts; `seconds` is the length of each measurement.
+    """Times in seconds, sizes in facts; `seconds` is the length of each measurement.
 
-    Of `workers` as many are measured as there are cores.
+    `loads` are shares of the rate at which a layout stores most. Of `workers` as many are measured as there are cores.
     """
 
     warm_up: float
     seconds: float
     layouts: tuple[str, ...]
-    rates: tuple[float, ...]
+    loads: tuple[float, ...]
+    pairs: int
     sizes: tuple[int, ...]
     scopes: tuple[int, ...]
     questions: int
@@ -45,7 +48,8 @@ FULL: Final = Plan(
     warm_up=20,
     seconds=60,
     layouts=tuple(LAYOUTS),
-    rates=(20, 50),
+    loads=(0.1, 0.3),
+    pairs=100,
     sizes=(10_000, 100_000),
     scopes=(100, 1_000, 10_000, 50_000, 100_000),
     questions=500,
@@ -57,7 +61,8 @@ QUICK: Final = Plan(
     warm_up=5,
     seconds=10,
     layouts=("one process", "two processes"),
-    rates=(10,),
+    loads=(0.1,),
+    pairs=20,
     sizes=(1_000,),
     scopes=(100, 1_000),
     questions=50,
@@ -78,7 +83,9 @@ class Results:
     smart: Mapping[str, Throughput]
     raw: Mapping[str, Throughput]
     latencies: Mapping[str, tuple[Latency, ...]]
+    pairs: Mapping[str, tuple[TurnPairs, ...]]
     command_latencies: Mapping[str, tuple[CommandLatency, ...]]
+    idle: Mapping[str, float]
     queries: tuple[QueryFigures, ...]
     scope_costs: tuple[ScopeCost, ...]
     scaling: tuple[Scaling, ...]
@@ -100,15 +107,19 @@ async def measure(plan: Plan, tell: Tell) -> Results:
     tell("starting Kafka and Postgres")
     async with servers() as running, model_server(MODEL_SECONDS, running.folder) as (base_url, pid):
         bench = _Benchmark(plan, running, base_url, {"model": pid}, tell)
+        baseline, publish_latency = await bench.yardstick(), await bench.acknowledged()
+        smart = {name: await bench.throughput(name, infer=True) for name in plan.layouts}
         return Results(
             plan=plan,
             machine=machine,
-            machine_baseline=await bench.yardstick(),
-            publish_latency=await bench.acknowledged(),
-            smart={name: await bench.throughput(name, infer=True) for name in plan.layouts},
+            machine_baseline=baseline,
+            publish_latency=publish_latency,
+            smart=smart,
             raw={name: await bench.throughput(name, infer=False) for name in plan.layouts},
-            latencies={name: tuple([await bench.latency(name, rate) for rate in plan.rates]) for name in plan.layouts},
+            latencies={name: await bench.latencies(name, stored.rate.per_second) for name, stored in smart.items()},
+            pairs={name: await bench.pairs(name) for name in plan.layouts},
             command_latencies={name: await bench.command_latency(name) for name in plan.layouts},
+            idle={name: await bench.idle(name) for name in plan.layouts},
             queries=tuple([await bench.queries(size) for size in plan.sizes]),
             scope_costs=await bench.scope_costs(),
             scaling=tuple([await bench.scaling(count) for count in plan.workers if count <= machine.cores]),
@@ -161,9 +172,13 @@ class _Benchmark:
             seconds=self._plan.seconds,
         )
 
-    async def latency(self, layout: str, rate: float) -> Latency:
-        self._tell(f"{rate:g} turns a second, {layout}")
-        async with environment(self._servers, _name(f"rate{rate:g}", layout)) as one:
+    async def latencies(self, layout: str, highest: float) -> tuple[Latency, ...]:
+        """At shares of the rate at which this layout stores most."""
+        return tuple([await self._latency(layout, share, max(1, round(share * highest))) for share in self._plan.loads])
+
+    async def _latency(self, layout: str, share: float, rate: int) -> Latency:
+        self._tell(f"{rate} turns a second, {layout}")
+        async with environment(self._servers, _name(f"load{share * 100:.0f}", layout)) as one:
             return await latency(
                 self._with_model(one),
                 LAYOUTS[layout],
@@ -174,6 +189,22 @@ class _Benchmark:
                 seconds=self._plan.seconds,
                 model_seconds=MODEL_SECONDS,
             )
+
+    async def pairs(self, layout: str) -> tuple[TurnPairs, ...]:
+        return tuple([await self._pairs(layout, infer=infer) for infer in (True, False)])
+
+    async def _pairs(self, layout: str, *, infer: bool) -> TurnPairs:
+        kind = "smart" if infer else "raw"
+        self._tell(f"two {kind} turns of one user at once, {layout}")
+        async with environment(self._servers, _name(f"pairs_{kind}", layout)) as one:
+            return await measure_pairs(
+                self._with_model(one), LAYOUTS[layout], count=self._plan.pairs, infer=infer, model_seconds=MODEL_SECONDS
+            )
+
+    async def idle(self, layout: str) -> float:
+        self._tell(f"no turns, {layout}")
+        async with environment(self._servers, _name("idle", layout)) as one:
+            return await measure_idle(self._with_model(one), LAYOUTS[layout], seconds=self._plan.seconds)
 
     async def command_latency(self, layout: str) -> tuple[CommandLatency, ...]:
         self._tell(f"commands, one after another, {layout}")

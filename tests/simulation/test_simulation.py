@@ -65,8 +65,8 @@ def test_a_seed_is_repeatable() -> None:
 def test_a_fault_that_is_put_back_is_found(fault: str) -> None:
     """In seeds that are clean without it, those of the test above.
 
-    These are found among the first 40. A change of the code makes another run of each seed, so there are more to look through.
-    `make simulation FAULTS=1` looks for the rarer faults as well.
+    These are found among the first 40. A change of the code makes another run of each seed, so there are more to look
+    through. `make simulation FAULTS=1` looks for the rarer faults as well.
     """
     code, found = simulation("--fault", fault, "--seeds", str(SEEDS))
     assert code == 0, found

@@ -48,7 +48,7 @@ def _happened(event: "FactEvent") -> str:
 
 def _event_details(event: "FactEvent") -> Iterator[str]:
     yield event.reason
-    yield f"turn {event.source_id}"
+    yield f"source {event.source_id}"
 
 
 def _related(one: "FactRelation", ids: ShortIds) -> str:

@@ -17,6 +17,7 @@ from tests.bench.rebuild_speed import RebuildFigures, RebuildSpeed
 from tests.bench.scaling import Scaling, on_many_cores, scaling_table
 from tests.bench.scope_cost import ScopeCost
 from tests.bench.statistics import Percentiles, Rate
+from tests.bench.turn_pairs import TurnPairs
 from tests.bench.turn_throughput import Costs, Latency, Throughput
 from tests.bench.worker_layouts import LAYOUTS
 
@@ -62,6 +63,8 @@ RESULTS = Results(
     smart={"one process": stored(100), "two processes": stored(200), STAGES: stored(150, STAGES)},
     raw={"one process": stored(400), "two processes": stored(300), STAGES: stored(100, STAGES)},
     latencies={"one process": (replace(LATENCY, offered=50.0, without_model=replace(SPREAD, p50=1.0)), LATENCY)},
+    pairs={"one process": (TurnPairs(infer=False, first=SPREAD, second=SPREAD, added=replace(SPREAD, p50=10.0)),)},
+    idle={"one process": 1.5, "two processes": 2.0},
     command_latencies={"one process": tuple(CommandLatency(kind=kind, latency=SPREAD) for kind in KINDS)},
     queries=(
         QueryFigures(
@@ -92,7 +95,10 @@ def test_each_figure_stands_beside_its_yardstick() -> None:
     assert by_name["a smart store a second, in records"] == (40.0, True)
     assert by_name["a raw store a second, in records"] == (20.0, True)
     assert by_name["CPU of a smart store"] == (1.0, None)
-    assert by_name["from turn to fact beyond the model, at 20 turns/s, p95"] == (80.0, None)
+    assert by_name["from turn to fact beyond the model, at 20 turns/s, p50"] == (0.16, True)
+    assert by_name["from turn to fact beyond the model, at 20 turns/s, p95"] == (0.1, True)
+    assert by_name["what a second raw turn of a user right behind the first takes longer, p50"] == (0.5, True)
+    assert by_name["CPU of workers without work"] == (1.5, False)
     assert by_name["a search among 1000 facts, p50"] == (40.0, True)
     assert by_name["a rebuild of 1000 facts from kafka"] == (2.4, False)
     assert by_name["a rebuild of 1000 facts from table"] == (2.0, True)

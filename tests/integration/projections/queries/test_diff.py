@@ -94,7 +94,7 @@ async def test_a_stale_decision_is_marked_and_shows_no_foreign_text(db: Projecte
 
 
 async def test_no_interval_is_refused(db: ProjectedDatabase) -> None:
-    with pytest.raises(QueryError, match="swap them"):
+    with pytest.raises(QueryError, match="an earlier since, or a later until"):
         await diff(db.conn, MINE, day(2), day(1))
     with pytest.raises(QueryError, match="since needs a zone"):
         await diff(db.conn, MINE, day(1).replace(tzinfo=None), day(2))

@@ -148,7 +148,7 @@ async def test_unresolved_and_stale_are_counted_and_scopes_are_kept_apart(db: Pr
 
 
 async def test_a_question_about_no_interval_is_refused(db: ProjectedDatabase) -> None:
-    with pytest.raises(QueryError, match="swap them"):
+    with pytest.raises(QueryError, match="an earlier since, or a later until"):
         await decision_quality(db.conn, None, day(2), day(1))
 
 

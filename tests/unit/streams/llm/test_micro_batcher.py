@@ -44,6 +44,25 @@ async def test_items_gather_while_all_calls_are_busy() -> None:
     assert len(calls) < 6
 
 
+async def test_an_item_waits_for_others_only_if_one_came_just_before() -> None:
+    calls: list[list[int]] = []
+
+    async def keep(items: list[int]) -> list[int]:
+        calls.append(items)
+        return items
+
+    batcher: MicroBatcher[int, int] = MicroBatcher(keep, max_items=2, max_wait=3600)
+    async with asyncio.timeout(10):
+        await batcher.submit(0)
+        one = asyncio.create_task(batcher.submit(1))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert calls == [[0]]
+        assert [await batcher.submit(2), await one] == [2, 1]
+    await batcher.close()
+    assert calls == [[0], [1, 2]]
+
+
 async def test_a_failed_call_fails_its_own_items_only() -> None:
     async def fussy(items: list[int]) -> list[int]:
         if 2 in items:
