@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search
-from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
 from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.write.row_writer import refresh_profiles
 from mnemolog.schemas.policy import EffectivePolicy, Limits, Policy, TurnUsage
@@ -68,7 +68,7 @@ class _Meter:
 
     def __init__(self, pool: Pool, matching: Pool, size: int, repeats: int) -> None:
         self._pool = pool
-        self._finder = CandidateFinder(matching)
+        self._finder = CandidateFinder(matching, user_words=("user",))
         self._reservations = LimitReservations(pool)
         self._scope = Scope(user_id=_user(size))
         self._size = size
@@ -133,7 +133,7 @@ class _Meter:
             CandidateQuery(vector=vector, content_hash="new", key="key_3", subject="user", min_similarity=0.65)
             for vector in self._vectors[:facts]
         ]
-        found = await self._finder.find(self._scope, asked, at=AT, user_words=("user",))
+        found = await self._finder.find(CandidateRequest(scope=self._scope, queries=asked, at=AT))
         assert all(found.candidates)
 
     async def _search(self) -> None:
