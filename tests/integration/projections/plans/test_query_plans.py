@@ -243,3 +243,16 @@ async def test_limits_read_counts_and_not_rows(connection: AsyncConnection[Tuple
 async def counts_read(connection: AsyncConnection[TupleRow]) -> int:
     ((rows,),) = await (await connection.execute("SELECT count(*) FROM tenant_facts")).fetchall()
     return int(rows)
+
+
+async def test_a_scan_of_a_scope_reads_each_of_its_pages_once(connection: AsyncConnection[TupleRow]) -> None:
+    of_scope = (
+        "FROM facts WHERE tenant = 'default' AND user_id = 'big' AND agent_id = '' AND app_id = '' AND run_id = ''"
+    )
+    active = f"{of_scope} AND status = 'active'"
+    count = f"SELECT count(DISTINCT (ctid::text::point)[0]) {active}"
+    ((pages_of_scope,),) = await (await connection.execute(count.encode())).fetchall()
+    await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
+    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT embedding {active}")
+    assert plan["Index Name"] == "facts_active"
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1.1 * pages_of_scope
