@@ -52,6 +52,18 @@ async def test_statements_are_planned_once_where_that_is_asked_for(database: str
         assert await cursor.fetchall() == [(mode,)]
 
 
+@pytest.mark.parametrize(("only_by_index", "setting"), [(True, "off"), (False, "on")])
+async def test_tables_are_not_read_whole_where_that_is_asked_for(
+    database: str, only_by_index: bool, setting: str
+) -> None:
+    async with (
+        open_pool(database, min_size=1, max_size=1, application_name="mine", only_by_index=only_by_index) as pool,
+        pool.connection() as connection,
+    ):
+        cursor = await connection.execute("SHOW enable_seqscan")
+        assert await cursor.fetchall() == [(setting,)]
+
+
 def test_options_of_the_url_are_kept() -> None:
     url = "postgresql://host/db?options=-c%20work_mem%3D64MB"
     assert str(connection_settings(url, application_name="x")["options"]).startswith("-c work_mem=64MB -c search_path=")
