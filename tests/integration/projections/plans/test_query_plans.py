@@ -166,6 +166,36 @@ async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnect
     assert whole_scans(plan) == []
 
 
+@pytest.mark.parametrize("rows", [1, 1_000_000])
+async def test_so_do_the_plans_by_the_statistics_of_one_row_and_of_a_million(
+    connection: AsyncConnection[TupleRow], rows: int
+) -> None:
+    """The planner multiplies the rows of a page, by the statistics, by the pages that a table has now."""
+    async with connection.transaction(force_rollback=True):
+        believed = await believe_in_rows(connection, rows)
+        assert abs(believed - max(rows, await pages(connection))) < 0.02 * believed
+        scans = {
+            name: whole_scans(await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(query)}"))
+            for name, query in HOT.items()
+        }
+        assert scans == {name: [] for name in HOT}
+
+
+async def believe_in_rows(conn: AsyncConnection[TupleRow], rows: int) -> int:
+    """Set the statistics of tables with a row for each fact to so many facts; how many a plan then expects."""
+    of_facts = "SELECT facts.reltuples FROM pg_class AS facts WHERE facts.oid = 'facts'::regclass"
+    changed = "reltuples = 1, relpages = 1" if rows == 1 else f"reltuples = reltuples * {rows} / ({of_facts})"
+    statement = f"UPDATE pg_class SET {changed} WHERE oid IN (SELECT unnest(%s::regclass[]))"  # noqa: S608 - no foreign text
+    await conn.execute(statement.encode(), [["facts", "memory_events", "commits"]])
+    return int((await plan_of(conn, "EXPLAIN (FORMAT JSON) SELECT FROM facts"))["Plan Rows"])
+
+
+async def pages(conn: AsyncConnection[TupleRow]) -> int:
+    query = "SELECT pg_relation_size('facts') / current_setting('block_size')::integer"
+    ((size,),) = await (await conn.execute(query)).fetchall()
+    return int(size)
+
+
 async def test_a_connection_replaces_the_plans_of_small_tables_once_these_have_grown(
     postgres_admin_url: str, template_database: str
 ) -> None:
@@ -208,12 +238,15 @@ async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str,
     return await plan_of(conn, f"EXPLAIN (FORMAT JSON) EXECUTE {name}{nulls}")
 
 
+@pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
 @pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids"])
-async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str) -> None:
+async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
     turn = {**SCOPE_COLUMNS, "at": [AT], "speaker": [None], "first_place": [1], "last_place": [2]}
     given = {**PARAMETERS, "bound": 10_001} | (turn if name == "find_candidates" else {})
-    plan = await plan_of(connection, statement, given)
+    async with connection.transaction(force_rollback=True):
+        await believe_in_rows(connection, rows)
+        plan = await plan_of(connection, statement, given)
     read = facts_read(plan)
     assert SMALL_FACTS * 0.9 < read < SMALL_FACTS * 2  # each once, and some of them again by id
 
@@ -244,3 +277,16 @@ async def test_limits_read_counts_and_not_rows(connection: AsyncConnection[Tuple
 async def counts_read(connection: AsyncConnection[TupleRow]) -> int:
     ((rows,),) = await (await connection.execute("SELECT count(*) FROM tenant_facts")).fetchall()
     return int(rows)
+
+
+async def test_a_scan_of_a_scope_reads_each_of_its_pages_once(connection: AsyncConnection[TupleRow]) -> None:
+    of_scope = (
+        "FROM facts WHERE tenant = 'default' AND user_id = 'big' AND agent_id = '' AND app_id = '' AND run_id = ''"
+    )
+    active = f"{of_scope} AND status = 'active'"
+    count = f"SELECT count(DISTINCT (ctid::text::point)[0]) {active}"
+    ((pages_of_scope,),) = await (await connection.execute(count.encode())).fetchall()
+    await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
+    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT embedding {active}")
+    assert plan["Index Name"] == "facts_active"
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1.1 * pages_of_scope
