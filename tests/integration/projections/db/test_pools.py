@@ -31,6 +31,17 @@ async def test_a_connection_is_set_up(database: str) -> None:
     }
 
 
+async def test_lists_are_sent_in_binary_form_whatever_stands_in_them(database: str) -> None:
+    said = ['{"a": "b\\n"}', "", None, "null", "\u00fc, \u732b"]
+    async with (
+        open_pool(database, min_size=1, max_size=1, application_name="mine") as pool,
+        pool.connection() as connection,
+    ):
+        query = "SELECT pg_typeof(%(said)s)::text, %(said)s, %(none)s::uuid []"
+        cursor = await connection.execute(query, {"said": said, "none": []})
+        assert await cursor.fetchall() == [("text[]", said, [])]
+
+
 @pytest.mark.parametrize(("looks_up", "settings"), [(True, [("force_generic_plan", "off")]), (False, [("auto", "on")])])
 async def test_statements_are_planned_once_and_by_index_where_that_is_asked_for(
     database: str, looks_up: bool, settings: list[tuple[str, str]]
