@@ -56,7 +56,8 @@ class Event(Record):
     @property
     def subject_id(self) -> UUID | None:
         """The fact that the event is about: the new one, else the first that it names."""
-        return self.new_fact.fact_id if self.new_fact else next(iter(self.named_ids), None)
+        fact = self.new_fact
+        return fact.fact_id if fact else next(iter(self.named_ids), None)
 
     @property
     def named_ids(self) -> tuple[UUID, ...]:

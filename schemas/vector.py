@@ -4,10 +4,21 @@ import base64
 import math
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import mul
 from typing import Annotated, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo, WithJsonSchema
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    SerializationInfo,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 from mnemolog.schemas.base import Identifier, Record
 
@@ -16,6 +27,10 @@ _BYTES_PER_VALUE = 2
 # The upper byte of a float16: sign, five bits of exponent, two of mantissa. All exponent bits set is inf or nan.
 _EXPONENT = 0b0_11111_00
 _FINITE = bytes(upper for upper in range(256) if upper & _EXPONENT != _EXPONENT)
+
+_BASE64_GROUP = 4  # characters
+# A fifth of the time of the standard library's, but it takes base64 for URLs and without padding too.
+_BASE64 = TypeAdapter(bytes, config=ConfigDict(val_json_bytes="base64"))
 
 
 class VectorBytes:
@@ -48,7 +63,7 @@ def _read_data(data: object, info: ValidationInfo) -> bytes:
         case bytes():
             raw = data
         case str():
-            raw = base64.b64decode(data, validate=True)
+            raw = _read_base64(data)
         case int() if isinstance(info.context, VectorBytes):
             raw = info.context.part(data, size)
         case _:
@@ -58,6 +73,14 @@ def _read_data(data: object, info: ValidationInfo) -> bytes:
     if raw[1::_BYTES_PER_VALUE].translate(None, _FINITE):
         raise ValueError("data holds a value that is not finite, which Postgres cannot store")
     return raw
+
+
+def _read_base64(text: str) -> bytes:
+    """Raises ValueError for what is not base64 with its padding, in the alphabet of "+" and "/"."""
+    if "-" not in text and "_" not in text and len(text) % _BASE64_GROUP == 0:
+        with suppress(ValidationError):
+            return _BASE64.validate_python(text)
+    return base64.b64decode(text, validate=True)  # which says what is wrong
 
 
 def _write_data(raw: bytes, info: SerializationInfo) -> str | int:

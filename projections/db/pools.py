@@ -9,6 +9,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
+from psycopg.types.array import ListBinaryDumper
 from psycopg_pool import AsyncConnectionPool
 
 from mnemolog.projections import metrics
@@ -104,8 +105,13 @@ def connection_settings(
 
 
 async def prepare_connection(connection: AsyncConnection[Any]) -> None:
-    """Register halfvec on a new connection. Raises `SchemaMissingError` where the database has no pgvector."""
+    """Prepare a new connection for this project's parameters: halfvec, and lists in binary form.
+
+    Raises `SchemaMissingError` where the database has no pgvector.
+    """
     await register_halfvec(connection)
+    # In text form each string is searched for what needs a backslash, which takes up to a hundred times as long.
+    connection.adapters.register_dumper(list, ListBinaryDumper)
     await connection.commit()
 
 

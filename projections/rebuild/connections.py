@@ -32,7 +32,15 @@ async def open_connection(url: str, name: str, *, schema: str = NEXT_SCHEMA) -> 
     Its commits do not wait for the disk: after a crash of the server the new tables lack the last of them, rows and
     offsets alike. The swap waits for all of them.
     """
-    settings = connection_settings(
+    settings = session_settings(url, name, schema=schema)
+    async with await AsyncConnection.connect(url, autocommit=True, **settings) as connection:
+        await prepare_connection(connection)
+        yield connection
+
+
+def session_settings(url: str, name: str, *, schema: str) -> dict[str, Any]:
+    """The settings of every connection of a rebuild."""
+    return connection_settings(
         url,
         application_name=f"mnemolog-{name}",
         statement_timeout=0,
@@ -40,9 +48,6 @@ async def open_connection(url: str, name: str, *, schema: str = NEXT_SCHEMA) -> 
         synchronous_commit="off",
         maintenance_work_mem="128MB",
     )
-    async with await AsyncConnection.connect(url, autocommit=True, **settings) as connection:
-        await prepare_connection(connection)
-        yield connection
 
 
 async def run_jobs(

@@ -79,14 +79,13 @@ class _Digest:
     """The rows of one table so far: their number, and the exclusive or of their hashes."""
 
     rows: int = 0
-    high: int = 0
-    low: int = 0
+    hash: int = 0
 
-    def add(self, rows: int, high: int, low: int) -> None:
-        self.rows, self.high, self.low = self.rows + rows, self.high ^ high, self.low ^ low
+    def add(self, rows: int, hash_: int) -> None:
+        self.rows, self.hash = self.rows + rows, self.hash ^ hash_
 
     def __str__(self) -> str:
-        return "".join(f"{half % 2**64:016x}" for half in (self.high, self.low))
+        return f"{self.hash % 2**64:016x}"
 
 
 async def compare_schemas(
@@ -125,10 +124,9 @@ def _digest_jobs(schema: str, table: ComparedTable, digest: _Digest) -> Iterator
         stop = f"({start + BLOCKS_PER_JOB},0)" if start != starts[-1] else None
 
         async def run(conn: Connection) -> None:
-            ((rows, high, low),) = await (
-                await conn.execute(query, {"start": f"({start},0)", "stop": stop}, prepare=False)
-            ).fetchall()
-            digest.add(rows, high, low)
+            part = await conn.execute(query, {"start": f"({start},0)", "stop": stop}, prepare=False)
+            ((rows, hash_),) = await part.fetchall()
+            digest.add(rows, hash_)
 
         return run
 

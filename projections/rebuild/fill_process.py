@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mnemolog.projections.rebuild.connections import open_connection
+from mnemolog.projections.rebuild.log_copy import open_live_copy
 from mnemolog.projections.rebuild.log_source import LogOpener
 from mnemolog.projections.rebuild.replay import Replayer
 from mnemolog.projections.rebuild.swap import share_filling
@@ -37,9 +38,13 @@ class FillOrder:
 
 
 async def fill(order: FillOrder) -> None:
-    async with open_connection(order.url, "rebuild-fill") as connection, order.open_log() as source:
+    async with (
+        open_connection(order.url, "rebuild-fill") as connection,
+        open_live_copy(order.url) as live_copy,
+        order.open_log() as source,
+    ):
         await share_filling(connection)
-        replayer = Replayer(connection, source, keeps=order.keeps)
+        replayer = Replayer(connection, live_copy, source, keeps=order.keeps)
         await replayer.resume()
         await replayer.replay_in_bulk(order.targets)
 

@@ -1,14 +1,16 @@
 """Verifies the copy of the log in the live tables, row by row, while the log is folded."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import orjson
 from psycopg.sql import Identifier
-from psycopg.types.json import Jsonb, set_json_loads
-from pydantic_core import from_json
+from psycopg.types.json import Jsonb
 
 from mnemolog.projections.db.fetch import fetch_value
 from mnemolog.projections.db.pools import LIVE_SCHEMA
+from mnemolog.projections.rebuild.bulk_reader import BulkReader, open_bulk_reader
 from mnemolog.projections.rebuild.digest import TableComparison
 from mnemolog.projections.rebuild.errors import LogCopyDamagedError
 from mnemolog.projections.rebuild.kept_tables import KEPT_TABLES
@@ -29,8 +31,8 @@ class LogCopyVerifier:
     Numbers in JSON are compared as floats: one that Postgres writes in another way may be taken for damage.
     """
 
-    def __init__(self, connection: Connection, *, with_records: bool) -> None:
-        set_json_loads(from_json, connection)
+    def __init__(self, live: BulkReader, *, with_records: bool) -> None:
+        self._live = live
         self._with_records = with_records
 
     async def write_rows(self, connection: Connection, changes: Changes) -> None:
@@ -41,10 +43,29 @@ class LogCopyVerifier:
             expected_commits = [(*row[:-1], None) for row in expected_commits]
         expected_events = [event_row(row) for row in changes.events]
         asked = _offsets(changes) | {"with_records": self._with_records}
-        commits = await connection.execute(_SQL["kept_commits"].format(table=_COMMITS), asked, binary=True)
-        _check("commits", asked, await commits.fetchall(), expected_commits)
-        events = await connection.execute(_SQL["kept_events"].format(table=_EVENTS), asked, binary=True)
-        _check("memory_events", asked, await events.fetchall(), expected_events)
+        commits = await self._live.fetch(_SQL["kept_commits"].format(table=_COMMITS), asked)
+        _check("commits", asked, commits, expected_commits)
+        events = await self._live.fetch(_SQL["kept_events"].format(table=_EVENTS), asked)
+        _check("memory_events", asked, events, expected_events)
+
+
+@asynccontextmanager
+async def open_live_copy(url: str) -> AsyncIterator[BulkReader]:
+    """The reader that a `LogCopyVerifier` needs."""
+    async with open_bulk_reader(url, "rebuild-verify", schema=LIVE_SCHEMA, json_loads=_StoredJson) as reader:
+        yield reader
+
+
+class _StoredJson:
+    """A value of a jsonb column, equal to JSON that is to be stored and says the same."""
+
+    __hash__ = None  # type: ignore[assignment] # equal values may have different texts
+
+    def __init__(self, text: str | bytes) -> None:
+        self._text = text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Jsonb) and bool(orjson.loads(self._text) == orjson.loads(other.obj))
 
 
 async def compare_kept_tables(connection: Connection) -> list[TableComparison]:
@@ -71,11 +92,6 @@ def _offsets(changes: Changes) -> dict[str, Any]:
     return {"partition": first.partition, "start": first.offset, "stop": last.offset + 1}
 
 
-def _check(table: str, asked: dict[str, Any], live: Sequence[Row], expected: Iterable[Row]) -> None:
-    if live != [tuple(map(_read, row)) for row in expected]:
+def _check(table: str, asked: dict[str, Any], live: Sequence[Row], expected: Sequence[Row]) -> None:
+    if live != expected:
         raise LogCopyDamagedError(table, asked["partition"], asked["start"], asked["stop"])
-
-
-def _read(value: Any) -> Any:
-    """A value as it comes back from Postgres."""
-    return from_json(value.obj) if isinstance(value, Jsonb) else value

@@ -12,12 +12,13 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from mnemolog.projections.db.pools import LIVE_SCHEMA
 from mnemolog.projections.logs import get_logger
+from mnemolog.projections.rebuild.bulk_reader import BulkReader
 from mnemolog.projections.rebuild.connections import Job, open_connection, run_jobs
 from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas, tables_of
 from mnemolog.projections.rebuild.errors import LogCopyDamagedError, SwapRefusedError
 from mnemolog.projections.rebuild.fill import fill_tables
 from mnemolog.projections.rebuild.kept_tables import FIRST_LOCK_MILLISECONDS, LOCK_MILLISECONDS, keeps_live_tables
-from mnemolog.projections.rebuild.log_copy import compare_kept_tables
+from mnemolog.projections.rebuild.log_copy import compare_kept_tables, open_live_copy
 from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.rebuild.next_schema import make_next_schema, missing_indexes, was_made_by_this_program
 from mnemolog.projections.rebuild.replay import BATCH, Replayer
@@ -97,12 +98,15 @@ async def rebuild(
     async with (
         open_connection(url, "rebuild") as connection,
         open_connection(url, "rebuild-compare") as reader,
+        open_live_copy(url) as live_copy,
         only_rebuild(connection),
     ):
         if not verify_only:
             await refuse_dependent_views(connection)
         report = progress or (lambda _: None)
-        context = _Context(url=url, source=source, connection=connection, reader=reader, report=report)
+        context = _Context(
+            url=url, source=source, connection=connection, reader=reader, live_copy=live_copy, report=report
+        )
         try:
             replayer, tables = await _make(context, verify_only=verify_only, full=full)
         except LogCopyDamagedError as error:
@@ -125,6 +129,7 @@ class _Context:
     source: LogSource
     connection: Connection
     reader: Connection
+    live_copy: BulkReader
     report: ProgressCallback
 
 
@@ -152,14 +157,15 @@ async def _open_next_schema(context: _Context, *, full: bool) -> Replayer:
     await drop_schema(connection, OLD_SCHEMA)
     keeps = await keeps_live_tables(connection)
     if keeps is not None and not (full and keeps) and await was_made_by_this_program(connection):
-        replayer = Replayer(connection, source, keeps=keeps)
+        replayer = Replayer(connection, context.live_copy, source, keeps=keeps)
         await replayer.resume()
         if await replayer.is_the_same_log():
             log.info("rebuild_resumed", records=replayer.records)
             return replayer
     await drop_schema(connection, NEXT_SCHEMA)
     is_lost = not await live_offsets(connection)
-    return Replayer(connection, source, keeps=await make_next_schema(connection, full=full or is_lost))
+    keeps = await make_next_schema(connection, full=full or is_lost)
+    return Replayer(connection, context.live_copy, source, keeps=keeps)
 
 
 async def _fill(context: _Context, replayer: Replayer) -> None:

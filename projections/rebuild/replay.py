@@ -6,6 +6,7 @@ from typing import Final
 import psycopg
 
 from mnemolog.projections.errors import LogGapError
+from mnemolog.projections.rebuild.bulk_reader import BulkReader
 from mnemolog.projections.rebuild.errors import LogTooShortError
 from mnemolog.projections.rebuild.log_copy import LogCopyVerifier
 from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
@@ -31,16 +32,16 @@ _SQL: Final = queries("projector")
 class Replayer:
     """Folds the log again through `connection`; `offsets` say how far.
 
-    Where it `keeps` the live copy of the log, it verifies that instead of writing it again, and raises
-    `mnemolog.projections.rebuild.errors.LogCopyDamagedError`. Holds one batch of records at a time, however long the
-    log is. `on_progress` is called after each.
+    Where it `keeps` the live copy of the log, it verifies that, read through `live_copy`, instead of writing it again,
+    and raises `mnemolog.projections.rebuild.errors.LogCopyDamagedError`. Holds one batch of records at a time, however
+    long the log is. `on_progress` is called after each.
     """
 
-    def __init__(self, connection: Connection, source: LogSource, *, keeps: bool) -> None:
+    def __init__(self, connection: Connection, live_copy: BulkReader, source: LogSource, *, keeps: bool) -> None:
         self._connection = connection
         self._source = source
         self.keeps = keeps
-        verifier = LogCopyVerifier(connection, with_records=not isinstance(source, TableLogSource))
+        verifier = LogCopyVerifier(live_copy, with_records=not isinstance(source, TableLogSource))
         self._write_rows: WriteRows = verifier.write_rows if keeps else copy_rows
         self.on_progress: Callable[[int], None] = lambda _: None
         self.offsets: dict[int, int] = {}

@@ -27,18 +27,13 @@ SELECT pg_export_snapshot();
 SET TRANSACTION SNAPSHOT {snapshot};
 
 -- name: digest
--- The rows of some blocks of a table: how many, and the exclusive or of their hashes, 128 bits each.
+-- The rows of some blocks of a table: how many, and the exclusive or of their hashes, 64 bits each.
 -- A row is hashed as the bytes that Postgres sends for it: they do not depend on who asks. Rows have keys, so none is twice.
-WITH sent AS MATERIALIZED (
-    SELECT record_send(ROW({columns})) AS bytes
-    FROM {table}
-    WHERE ctid >= %(start)s::tid AND (%(stop)s::tid IS NULL OR ctid < %(stop)s::tid)
-)
 SELECT
     count(*) AS rows,
-    coalesce(bit_xor(hash_record_extended(ROW(bytes), 0)), 0) AS high,
-    coalesce(bit_xor(hash_record_extended(ROW(bytes), 1)), 0) AS low
-FROM sent;
+    coalesce(bit_xor(hashbyteaextended(record_send(ROW({columns})), 0)), 0) AS hash
+FROM {table}
+WHERE ctid >= %(start)s::tid AND (%(stop)s::tid IS NULL OR ctid < %(stop)s::tid);
 
 -- name: settings
 -- The text of a key must not depend on who asks.

@@ -4,7 +4,7 @@ No clock, no randomness, no input or output: the same log always gives the same 
 a fact is in `effects`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from mnemolog.projections.write.effects import (
 )
 from mnemolog.projections.write.rows import (
     Changes,
+    ChangesBuilder,
     CommitRow,
     EventRow,
     FactRow,
@@ -35,7 +36,6 @@ from mnemolog.projections.write.rows import (
     SettlementRow,
     TimedFactState,
     UndoneRow,
-    merge_changes,
 )
 from mnemolog.projections.write.state import FoldState, attempt_of, source_of
 from mnemolog.schemas.command import tenant_scope
@@ -88,43 +88,49 @@ class _CommitFold:
         self._times = CommitTimes.of_commit(commit)
         self._known: dict[UUID, KnownFact] = {}
         self._confirmed: set[UUID | None] = set()
-        self._parts: list[Changes] = []
+        self._made = ChangesBuilder()
 
     def add_event(self, event: MemoryEvent) -> None:
-        faults = dict(self._target_faults(event))
-        sound = {target: self._fact(target).state for target in event.named_ids if target not in faults}
-        former = (*self._apply_to_targets(event, sound), *self._move_ends(event, sound))
+        made, named = self._made, event.named_ids
+        faults = dict(self._target_faults(event)) if named else {}
+        sound = {target: self._fact(target).state for target in named if target not in faults}
+        former = list(self._apply_to_targets(event, sound)) if sound else []
+        if event.moved_ends:
+            former += self._move_ends(event, sound)
         stale = bool(faults) or not self._may_set_policy(event)
-        row = self._new_fact_row(event, sound, stale=stale)
-        self._parts.append(
-            Changes(
-                events=(self._event_row(event, stale=stale),),
-                facts=(row,) if row else (),
-                former_states=former,
-                relations=tuple(self._relations(event, sound)),
-                pending=(PendingRow(commit=self._commit, event=event),) if isinstance(event, FactPending) else (),
-                settlements=tuple(self._settlements(event, former)),
-                undone=tuple(self._undone(event, sound)),
-                policies=tuple(self._policies(event)),
-                rejections=tuple(self._rejections(event, faults)),
-            )
-        )
+        if row := self._new_fact_row(event, sound, stale=stale):
+            made.facts.append(row)
+        made.events.append(self._event_row(event, named, stale=stale))
+        if former:
+            made.former_states += former
+            made.settlements += self._settlements(event, former)
+        if sound:
+            made.relations += self._relations(event, sound)
+        if stale:
+            made.rejections += self._rejections(event, faults)
+        match event:
+            case FactPending():
+                made.pending.append(PendingRow(commit=self._commit, event=event))
+            case DecisionUndone():
+                made.undone += self._undone(event, sound)
+            case PolicySet():
+                made.policies += self._policies(event)
 
     def changes(self, record: bytes) -> Changes:
-        step = ScopeIncrement(
-            scope=self._scope,
-            owner=self._commit.owner,
-            partition=self._position.partition,
-            commits=1,
-            facts=self._added_open_facts(),
-            speakers=self._speakers(),
-        )
-        own = Changes(
-            commits=(CommitRow(position=self._position, commit=self._commit, record=record),),
-            updates=tuple(self._known.values()),
-            scope_increments=(step,) if self._parts or step.speakers else (),
-        )
-        return merge_changes((*self._parts, own))
+        made, speakers = self._made, self._speakers()
+        made.commits.append(CommitRow(position=self._position, commit=self._commit, record=record))
+        made.updates += self._known.values()
+        if made.events or speakers:
+            step = ScopeIncrement(
+                scope=self._scope,
+                owner=self._commit.owner,
+                partition=self._position.partition,
+                commits=1,
+                facts=self._added_open_facts(),
+                speakers=speakers,
+            )
+            made.scope_increments.append(step)
+        return made.merged()
 
     def _speakers(self) -> tuple[str, ...]:
         """Who spoke: in a log of an older program only the facts say it."""
@@ -173,8 +179,9 @@ class _CommitFold:
         if new is None:
             return None
         fact, state = new
-        own_end = next((moved for moved in event.moved_ends if moved.fact_id == fact.fact_id), None)
-        state = state_with_own_end(state, own_end, self._times)
+        if event.moved_ends:
+            own_end = next((moved for moved in event.moved_ends if moved.fact_id == fact.fact_id), None)
+            state = state_with_own_end(state, own_end, self._times)
         self._known[fact.fact_id] = KnownFact(fact_id=fact.fact_id, scope=self._scope, state=state)
         ended = tuple(sound) if event.overwrite in ("merge", "replace", "contradict") else ()
         return FactRow(
@@ -192,18 +199,20 @@ class _CommitFold:
                     since=self._times.decided_at,
                 )
 
-    def _event_row(self, event: MemoryEvent, *, stale: bool) -> EventRow:
-        subject_may_end = event.fixed_overwrite in ("retract", "expire")
+    def _event_row(self, event: MemoryEvent, named: tuple[UUID, ...], *, stale: bool) -> EventRow:
+        subject_id = event.subject_id
+        if event.fixed_overwrite not in ("retract", "expire"):  # these may end their subject
+            named = tuple([target for target in named if target != subject_id])
         return EventRow(
             position=self._position,
             commit=self._commit,
             event=event,
-            fact_id=event.subject_id,
-            targets=tuple(target for target in event.named_ids if subject_may_end or target != event.subject_id),
+            fact_id=subject_id,
+            targets=named,
             stale=stale,
         )
 
-    def _settlements(self, event: MemoryEvent, former: tuple[FormerStateRow, ...]) -> Iterator[SettlementRow]:
+    def _settlements(self, event: MemoryEvent, former: Sequence[FormerStateRow]) -> Iterator[SettlementRow]:
         """What became of facts that were pending, and which of them are pending again."""
         for row in former:
             status = self._fact(row.fact_id).state.status
@@ -222,17 +231,17 @@ class _CommitFold:
             return "overtaken" if event.decision.by == "policy" else "rejected"
         return _settlement(self._fact(fact_id).state)
 
-    def _undone(self, event: MemoryEvent, sound: FactStates) -> Iterator[UndoneRow]:
+    def _undone(self, event: DecisionUndone, sound: FactStates) -> Iterator[UndoneRow]:
         """What is undone is no longer in effect; what that had undone is again."""
-        if not isinstance(event, DecisionUndone) or (event.reversals and not sound):
+        if event.reversals and not sound:
             return
         since = self._times.decided_at
         yield UndoneRow(event_id=event.undone, undone_by=event.event_id, since=since)
         if event.reinstated is not None:
             yield UndoneRow(event_id=event.reinstated, undone_by=None, since=since)
 
-    def _policies(self, event: MemoryEvent) -> Iterator[PolicyRow]:
-        if isinstance(event, PolicySet) and self._may_set_policy(event):
+    def _policies(self, event: PolicySet) -> Iterator[PolicyRow]:
+        if self._may_set_policy(event):
             scope = (self._scope[0], "", "", "", "") if event.level == "tenant" else self._scope
             yield PolicyRow(scope=scope, event=event, since=self._times.decided_at)
 

@@ -1,11 +1,11 @@
 """The rows that a fold makes, as values, and how those of several commits are merged."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
@@ -210,26 +210,56 @@ class Changes:
     rejections: tuple[RejectionRow, ...] = ()
 
 
-_KINDS: Final = [(field.name, attrgetter(field.name)) for field in fields(Changes)]
+@dataclass(slots=True)
+class ChangesBuilder:
+    """Collects the rows of `Changes`, in the order in which they are made."""
+
+    commits: list[CommitRow] = field(default_factory=list)
+    events: list[EventRow] = field(default_factory=list)
+    facts: list[FactRow] = field(default_factory=list)
+    updates: list[KnownFact] = field(default_factory=list)
+    former_states: list[FormerStateRow] = field(default_factory=list)
+    relations: list[RelationRow] = field(default_factory=list)
+    pending: list[PendingRow] = field(default_factory=list)
+    settlements: list[SettlementRow] = field(default_factory=list)
+    undone: list[UndoneRow] = field(default_factory=list)
+    policies: list[PolicyRow] = field(default_factory=list)
+    scope_increments: list[ScopeIncrement] = field(default_factory=list)
+    rejections: list[RejectionRow] = field(default_factory=list)
+
+    def merged(self) -> Changes:
+        """What the rows do one after another: each row is written once, in its final state."""
+        updates = {known.fact_id: known for known in self.updates}
+        settlements = {settled.fact_id: settled for settled in self.settlements}
+        facts = tuple([_with_state(row, updates.pop(row.fact.fact_id, None)) for row in self.facts])
+        pending = [
+            replace(row, settlement_row=settlements.pop(row.event.fact.fact_id, row.settlement_row))
+            for row in self.pending
+        ]
+        return Changes(
+            commits=tuple(self.commits),
+            events=tuple(self.events),
+            facts=facts,
+            updates=tuple(updates.values()),  # those that no new row has taken up
+            former_states=tuple(self.former_states),
+            relations=tuple(self.relations),
+            pending=tuple(pending),
+            settlements=tuple(settlements.values()),
+            undone=tuple({row.event_id: row for row in self.undone}.values()),
+            policies=tuple({row.scope: row for row in self.policies}.values()),
+            scope_increments=_sum_increments(self.scope_increments),
+            rejections=tuple(self.rejections),
+        )
+
+
+_KINDS: Final = [(kind.name, attrgetter(kind.name)) for kind in fields(Changes)]
 
 
 def merge_changes(parts: Iterable[Changes]) -> Changes:
-    """One set of changes that does what `parts` do one after another: each row is written once, in its final state."""
+    """One set of changes that does what `parts` do one after another."""
     parts = tuple(parts)
-    every: dict[str, Any] = {kind: tuple(chain.from_iterable(map(rows, parts))) for kind, rows in _KINDS}
-    updates = {known.fact_id: known for known in every["updates"]}
-    settlements = {settled.fact_id: settled for settled in every["settlements"]}
-    every["facts"] = tuple(_with_state(row, updates.pop(row.fact.fact_id, None)) for row in every["facts"])
-    every["updates"] = tuple(updates.values())  # those that no new row has taken up
-    every["pending"] = tuple(
-        replace(row, settlement_row=settlements.pop(row.event.fact.fact_id, row.settlement_row))
-        for row in every["pending"]
-    )
-    every["settlements"] = tuple(settlements.values())
-    every["undone"] = tuple({row.event_id: row for row in every["undone"]}.values())
-    every["policies"] = tuple({row.scope: row for row in every["policies"]}.values())
-    every["scope_increments"] = _sum_increments(every["scope_increments"])
-    return Changes(**every)
+    rows = {kind: list(chain.from_iterable(map(rows_of, parts))) for kind, rows_of in _KINDS}
+    return ChangesBuilder(**rows).merged()
 
 
 def _with_state(row: FactRow, known: KnownFact | None) -> FactRow:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
+from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource, open_table_log
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
@@ -48,7 +48,14 @@ async def table_log(_bootstrap: str, _prefix: str, stored: ProjectedDatabase) ->
     yield TableLogSource(stored.pool)
 
 
-@pytest.fixture(params=[kafka_log, table_log])
+@asynccontextmanager
+async def bulk_table_log(_bootstrap: str, _prefix: str, stored: ProjectedDatabase) -> AsyncIterator[LogSource]:
+    """As `rebuild --from table` reads it."""
+    async with open_table_log(stored.url) as log:
+        yield log
+
+
+@pytest.fixture(params=[kafka_log, table_log, bulk_table_log])
 async def log(
     request: pytest.FixtureRequest, bootstrap: str, database: str, topic_suffix: str
 ) -> AsyncIterator[LogSource]:

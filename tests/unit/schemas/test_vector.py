@@ -50,7 +50,15 @@ def test_a_number_of_dimensions_that_no_row_can_hold_is_refused(count: int) -> N
         Vector.from_values("m", [0.1] * count)
 
 
-@pytest.mark.parametrize("data", ["ADw=", "", "ADwA\nwA==", "ADwA wAA\n", "not base64!", "ÄÖÜ="])
+def test_data_is_base64_in_one_alphabet_and_with_its_padding() -> None:
+    raw = b"\xfb\x3b\xff\x3b"
+    assert Vector.model_validate({"model": "m", "dimensions": 2, "data": "+zv/Ow=="}).data == raw
+
+
+OTHER_BASE64 = ["-zv_Ow==", "+zv_Ow==", "+zv/Ow", "+zv/Ow=", "+zv/Ow===", "+zv/Ow==AA=="]
+
+
+@pytest.mark.parametrize("data", ["ADw=", "", "ADwA\nwA==", "ADwA wAA\n", "not base64!", "ÄÖÜ=", *OTHER_BASE64])
 def test_data_that_is_not_so_many_float16_is_refused(data: str) -> None:
     with pytest.raises(ValidationError):
         Vector.model_validate({"model": "m", "dimensions": 2, "data": data})

@@ -1,0 +1,40 @@
+"""Large results read in a thread: what they see, and what is left where nobody waits for them any more."""
+
+import asyncio
+from typing import Final
+
+import pytest
+from psycopg.sql import SQL
+
+from mnemolog.projections.rebuild.bulk_reader import open_bulk_reader
+from tests.support.builders.commits import added, commit
+from tests.support.harnesses.projected_database import ProjectedDatabase
+from tests.support.polling import eventually
+
+pytestmark = pytest.mark.postgres
+LOCK: Final = 4711
+
+
+async def waits_for_the_lock(db: ProjectedDatabase) -> bool:
+    return bool(await db.rows("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
+
+
+async def test_queries_at_once_wait_for_each_other(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("Tea."), added("Milk.")))
+    async with open_bulk_reader(db.url, "test", schema="mnemolog") as reader:
+        query = SQL("SELECT text, %(number)s::int FROM facts ORDER BY text")
+        found = await asyncio.gather(*(reader.fetch(query, {"number": number}) for number in range(5)))
+    assert found == [[("Milk.", number), ("Tea.", number)] for number in range(5)]
+
+
+async def test_a_cancelled_query_ends_and_the_next_one_is_answered(db: ProjectedDatabase) -> None:
+    async with open_bulk_reader(db.url, "test", schema="mnemolog") as reader:
+        await db.conn.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        waiting = asyncio.create_task(reader.fetch(SQL("SELECT pg_advisory_lock(%(lock)s)"), {"lock": LOCK}))
+        assert await eventually(lambda: waits_for_the_lock(db))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            async with asyncio.timeout(30):
+                await waiting
+        assert not await waits_for_the_lock(db)
+        assert await reader.fetch(SQL("SELECT 1"), {}) == [(1,)]
