@@ -8,6 +8,7 @@ from functools import wraps
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import orjson
 import typer
 from typer.core import TyperCommand
 
@@ -107,6 +108,17 @@ def parse_id(text: str) -> str:
     if not re.fullmatch(r"[0-9a-fA-F-]{4,36}", text):
         raise typer.BadParameter(f"{text!r} is not an id: give all of it, or its first characters, at least 4")
     return text
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """Read a JSON object."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise typer.BadParameter(f"it is not valid JSON ({error}): put it into single quotes") from error
+    if not isinstance(found, dict):
+        raise typer.BadParameter("it must be a JSON object")
+    return found
 
 
 FactArgument = Annotated[

@@ -13,6 +13,7 @@ from mnemolog.cli.options import (
     WHOLE_TENANT,
     FactArgument,
     Query,
+    parse_object,
     query_command,
     time_option,
     whole_turn_id,
@@ -44,9 +45,16 @@ def search(
 
 
 @query_command(results.show_facts)
-def facts(*, all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False) -> Query:
+def facts(
+    *,
+    all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False,
+    filters: Annotated[
+        dict[str, Any] | None,
+        typer.Option("--filter", parser=parse_object, metavar="JSON", help='such as \'{"categories": "health"}\''),
+    ] = None,
+) -> Query:
     """List the current facts of a scope."""
-    return lambda client: client.facts(all_versions=all_versions)
+    return lambda client: client.facts(all_versions=all_versions, filters=filters)
 
 
 @query_command(results.show_facts)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Unpack, cast
+from typing import Any, Unpack, cast
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -15,6 +15,7 @@ from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId, whole_id
 from mnemolog.client.metrics import measured
 from mnemolog.client.query_embedder import SearchResult
+from mnemolog.projections.filters.model import parse_filter
 from mnemolog.projections.queries import diff, explain, facts, pending
 from mnemolog.projections.queries import history as histories
 from mnemolog.projections.queries import search as searches
@@ -71,9 +72,23 @@ class QueryMixin(ClientBase):
         """
         return await self._query(facts.fact, scope.get("tenant") or "", await self._fact_id(fact_id, scope))
 
-    async def facts(self, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> list[Fact]:
-        """The current facts, in the order in which they were learned; or all versions."""
-        return await self._query(facts.facts, scope_filter(scope), all_versions=all_versions, at=self._now())
+    async def facts(
+        self,
+        *,
+        all_versions: bool = False,
+        filters: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Fact]:
+        """The current facts, in the order in which they were learned; or all versions.
+
+        `filters` narrows them further, for example `{"OR": [{"categories": "health"}, {"importance": {"gte": 0.8}}]}`;
+        one that asks about `state` looks among all versions.
+        """
+        within, at = scope_filter(scope), self._now()
+        if filters is None:
+            return await self._query(facts.facts, within, all_versions=all_versions, at=at)
+        wanted = parse_filter(filters)
+        return await self._query(facts.filtered_facts, within, wanted, all_versions=all_versions, at=at)
 
     async def facts_as_of(
         self, believed_at: When, true_at: When | None = None, **scope: Unpack[ScopeArgs]

@@ -162,8 +162,14 @@ class MemoryClient:
         Raises `UnknownFactError`, also for a fact that is not of the ids that are named, and `AmbiguousIdError`.
         """
 
-    def facts(self, *, all_versions: bool = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:
-        """The current facts, in the order in which they were learned; or all versions."""
+    def facts(
+        self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
+    ) -> list[Fact]:
+        """The current facts, in the order in which they were learned; or all versions.
+
+        `filters` narrows them further, for example `{"OR": [{"categories": "health"}, {"importance": {"gte": 0.8}}]}`;
+        one that asks about `state` looks among all versions.
+        """
 
     def facts_as_of(self, believed_at: When, true_at: When | None = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:
         """What was known at `believed_at` to be true at `true_at` (the same unless given), each fact as it was then."""

@@ -7,9 +7,11 @@ from typing import Any, Final, LiteralString
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg.sql import SQL, Identifier, Placeholder
+from psycopg.sql import SQL, Composed, Identifier, Placeholder
 
 from mnemolog.projections.db.fetch import Query, Row, fetch_rows
+from mnemolog.projections.filters.condition import filter_condition
+from mnemolog.projections.filters.model import Filter
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.sql import queries
 
@@ -37,7 +39,7 @@ def read_query(
 
     What events can change of a fact is read from `state`: the facts themselves, or their former states. `at` is an SQL
     expression: what begins after it is marked as beginning later. `parts` are further places with the names of the
-    queries of the same file that stand there.
+    queries of the same file that stand there. `{filter}` is left for `with_filter`.
     """
     wildcards = tuple((name, value) if value in WILDCARDS else (name, "") for name, value in scope.items())
     return _composed(file=file, name=name, wildcards=wildcards, row=row, state=state, at=at, parts=tuple(parts.items()))
@@ -67,11 +69,18 @@ def _composed(
     query = queries(file)[name].format(
         fact=queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at)),
         scope=scope,
+        filter=SQL("{filter}"),
         **{place: queries(file)[part].format(scope=scope) for place, part in parts},
         conflicting=queries("pending")["conflicting_fact"],
         decided=queries("event_history")["decided"],
     )
     return SQL(query.as_string())  # composed once, not at each call
+
+
+def with_filter(query: SQL, wanted: Filter) -> tuple[Composed, dict[str, Any]]:
+    """The query with the condition of a filter at `{filter}`, and the parameters of the filter."""
+    condition, parameters = filter_condition(wanted)
+    return query.format(filter=condition), parameters
 
 
 async def fetch_bounded_rows(

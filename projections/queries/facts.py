@@ -10,8 +10,9 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.filters.model import Filter
 from mnemolog.projections.queries.errors import QueryError, UnknownFactError, check_zones
-from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
+from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query, with_filter
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
@@ -43,6 +44,20 @@ async def facts(
         "facts", "all_versions" if all_versions else "current_facts", scope=scope.parameters, at="%(at)s"
     )
     return await fetch_bounded_rows(conn, Fact, query, {**scope.parameters, "at": at})
+
+
+async def filtered_facts(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, wanted: Filter, *, all_versions: bool = False, at: datetime
+) -> list[Fact]:
+    """The facts of a scope that a filter lets through, in the order in which they were learned.
+
+    Those that are active and hold at `at`, or begin later; with `all_versions`, and where the filter asks about the
+    state, every version. Raises `QueryError` for more than 10 000 of them.
+    """
+    states = {"states": "in_any_state" if all_versions or wanted.asks_about_state else "holding"}
+    query = read_query("facts", "filtered_facts", scope=scope.parameters, at="%(at)s", parts=states)
+    narrowed, parameters = with_filter(query, wanted)
+    return await fetch_bounded_rows(conn, Fact, narrowed, {**parameters, **scope.parameters, "at": at})
 
 
 async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Fact:

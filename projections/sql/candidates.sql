@@ -59,118 +59,142 @@ f.event_time,
 {said_at} AS said_at
 
 -- name: find_candidates
--- Per new fact, in one round trip and in exactly its scope: the nearest active or pending facts from its floor on,
--- those of equal words, and those of an equal key however far they are.
+-- Per turn and new fact of it, in one round trip for all and in exactly the turn's scope: the nearest active or pending
+-- facts from its floor on, those of equal words, and those of an equal key however far they are.
+-- Each turn is looked up by itself, as if it were alone: its scope is read once for all its facts.
 -- The scan is exact: an index with a filter on the scope would return too few of its facts. Active and pending facts
 -- are scanned one after the other, because each have an index of their own; only candidates are read whole.
 -- Of those of an equal key the ones about the same subject come first, under whichever name; then those of which this
 -- is unsure: a fact without a subject beside a name, the user beside a name while no name of the user is known, and
 -- names of which one contains the other.
-WITH held_back AS MATERIALIZED (
-    SELECT
-        challenged.pending_id,
-        challenged.fact_id
-    FROM challenged_facts(ARRAY(
-        SELECT p.fact_id
-        FROM pending_confirmations AS p
-        WHERE
-            p.settled_at IS NULL
-            AND p.tenant = %(tenant)s
-            AND p.user_id = %(user_id)s
-            AND p.agent_id = %(agent_id)s
-            AND p.app_id = %(app_id)s
-            AND p.run_id = %(run_id)s
-    )) AS challenged
-),
-
-named AS MATERIALIZED (
-    SELECT
-        names,
-        lower(names::text)::text [] AS spoken,
-        %(user_words)s::text [] || lower(names::text)::text [] AS aliases
-    FROM user_names(
-        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(speaker)s, %(user_words)s
-    ) AS names
-),
-
-asked AS MATERIALIZED (
+WITH statements AS MATERIALIZED (
     {asked}
-),
-
-compared AS (
-    SELECT
-        known.fact_id,
-        asked.place,
-        coalesce(known.key = asked.key, false) AS is_of_key,
-        subject_rank(known.subject, asked.subject, named.spoken, named.aliases) AS subject_rank,
-        coalesce({is_near}, false) AS is_near,
-        {similarity} AS similarity
-    FROM named
-    CROSS JOIN (
-        SELECT f.*
-        FROM facts AS f
-        WHERE
-            f.status = 'active'
-            AND f.tenant = %(tenant)s
-            AND f.user_id = %(user_id)s
-            AND f.agent_id = %(agent_id)s
-            AND f.app_id = %(app_id)s
-            AND f.run_id = %(run_id)s
-            AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-            AND (f.true_to IS NULL OR f.true_to > %(at)s)
-        UNION ALL
-        SELECT f.*
-        FROM facts AS f
-        WHERE
-            f.status = 'pending_confirmation'
-            AND f.tenant = %(tenant)s
-            AND f.user_id = %(user_id)s
-            AND f.agent_id = %(agent_id)s
-            AND f.app_id = %(app_id)s
-            AND f.run_id = %(run_id)s
-            AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-            AND (f.true_to IS NULL OR f.true_to > %(at)s)
-    ) AS known
-    CROSS JOIN LATERAL ({distances}) AS asked
-    WHERE {is_near} OR known.key = asked.key
-),
-
-found AS (
-    SELECT
-        compared.*,
-        row_number() OVER (PARTITION BY place ORDER BY is_near DESC, similarity DESC, fact_id) AS rank,
-        row_number() OVER (
-            PARTITION BY place
-            ORDER BY is_of_key DESC, subject_rank DESC, similarity DESC, fact_id
-        ) AS rank_of_key
-    FROM compared
 )
 
 SELECT
-    coalesce((
-        SELECT version FROM scopes
-        WHERE
-            tenant = %(tenant)s
-            AND user_id = %(user_id)s
-            AND agent_id = %(agent_id)s
-            AND app_id = %(app_id)s
-            AND run_id = %(run_id)s
-    ), 0) AS scope_version,
-    named.names,
-    asked.place,
-    {candidate},
-    array(
-        SELECT held_back.pending_id FROM held_back
-        WHERE held_back.fact_id = f.fact_id
-        ORDER BY held_back.pending_id
-    ) AS challenged_by
-FROM named
-CROSS JOIN asked
-LEFT JOIN found ON
-    asked.place = found.place
-    AND ((found.is_near AND found.rank <= %(limit)s) OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s))
-LEFT JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = found.fact_id LIMIT 1) AS f ON true
-ORDER BY asked.place, found.similarity DESC, found.fact_id;
+    turn.number,
+    of_turn.*
+FROM unnest(
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text [],
+    %(at)s::timestamptz [],
+    %(speaker)s::text [],
+    %(first_place)s::integer [],
+    %(last_place)s::integer []
+) WITH ORDINALITY AS turn (
+    tenant, user_id, agent_id, app_id, run_id, at, speaker, first_place, last_place, number
+)
+CROSS JOIN LATERAL (
+    WITH held_back AS MATERIALIZED (
+        SELECT
+            challenged.pending_id,
+            challenged.fact_id
+        FROM challenged_facts(ARRAY(
+            SELECT p.fact_id
+            FROM pending_confirmations AS p
+            WHERE
+                p.settled_at IS NULL
+                AND p.tenant = turn.tenant
+                AND p.user_id = turn.user_id
+                AND p.agent_id = turn.agent_id
+                AND p.app_id = turn.app_id
+                AND p.run_id = turn.run_id
+        )) AS challenged
+    ),
+
+    named AS MATERIALIZED (
+        SELECT
+            names,
+            lower(names::text)::text [] AS spoken,
+            %(user_words)s::text [] || lower(names::text)::text [] AS aliases
+        FROM user_names(
+            turn.tenant, turn.user_id, turn.agent_id, turn.app_id, turn.run_id, turn.speaker, %(user_words)s
+        ) AS names
+    ),
+
+    asked AS MATERIALIZED (
+        SELECT * FROM statements
+        WHERE statements.place BETWEEN turn.first_place AND turn.last_place
+    ),
+
+    compared AS (
+        SELECT
+            known.fact_id,
+            asked.place,
+            coalesce(known.key = asked.key, false) AS is_of_key,
+            subject_rank(known.subject, asked.subject, named.spoken, named.aliases) AS subject_rank,
+            coalesce({is_near}, false) AS is_near,
+            {similarity} AS similarity
+        FROM named
+        CROSS JOIN (
+            SELECT f.*
+            FROM facts AS f
+            WHERE
+                f.status = 'active'
+                AND f.tenant = turn.tenant
+                AND f.user_id = turn.user_id
+                AND f.agent_id = turn.agent_id
+                AND f.app_id = turn.app_id
+                AND f.run_id = turn.run_id
+                AND (f.valid_until IS NULL OR f.valid_until > turn.at)
+                AND (f.true_to IS NULL OR f.true_to > turn.at)
+            UNION ALL
+            SELECT f.*
+            FROM facts AS f
+            WHERE
+                f.status = 'pending_confirmation'
+                AND f.tenant = turn.tenant
+                AND f.user_id = turn.user_id
+                AND f.agent_id = turn.agent_id
+                AND f.app_id = turn.app_id
+                AND f.run_id = turn.run_id
+                AND (f.valid_until IS NULL OR f.valid_until > turn.at)
+                AND (f.true_to IS NULL OR f.true_to > turn.at)
+        ) AS known
+        CROSS JOIN LATERAL ({distances}) AS asked
+        WHERE {is_near} OR known.key = asked.key
+    ),
+
+    found AS (
+        SELECT
+            compared.*,
+            row_number() OVER (PARTITION BY place ORDER BY is_near DESC, similarity DESC, fact_id) AS rank,
+            row_number() OVER (
+                PARTITION BY place
+                ORDER BY is_of_key DESC, subject_rank DESC, similarity DESC, fact_id
+            ) AS rank_of_key
+        FROM compared
+    )
+
+    SELECT
+        coalesce((
+            SELECT version FROM scopes
+            WHERE
+                tenant = turn.tenant
+                AND user_id = turn.user_id
+                AND agent_id = turn.agent_id
+                AND app_id = turn.app_id
+                AND run_id = turn.run_id
+        ), 0) AS scope_version,
+        named.names,
+        asked.place,
+        {candidate},
+        array(
+            SELECT held_back.pending_id FROM held_back
+            WHERE held_back.fact_id = f.fact_id
+            ORDER BY held_back.pending_id
+        ) AS challenged_by
+    FROM named
+    CROSS JOIN asked
+    LEFT JOIN found ON
+        asked.place = found.place
+        AND ((found.is_near AND found.rank <= %(limit)s) OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s))
+    LEFT JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = found.fact_id LIMIT 1) AS f ON true
+) AS of_turn
+ORDER BY turn.number, of_turn.place, of_turn.similarity DESC, of_turn.fact_id;
 
 -- name: source_statuses
 -- Per source, in the order in which they were asked for: how often it was committed and how the last time ended, how

@@ -52,6 +52,24 @@ WHERE f.status = 'active'
 ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(bound)s;
 
+-- name: filtered_facts
+-- The facts of a scope that a filter lets through, in the order in which they were learned.
+SELECT {fact}
+FROM facts AS f
+WHERE {scope}
+    AND {states}
+    AND {filter}
+ORDER BY f.recorded_at, f.ordinal, f.fact_id
+LIMIT %(bound)s;
+
+-- name: holding
+-- What is active and holds at an instant or begins later.
+f.status = 'active' AND (f.valid_until IS NULL OR f.valid_until > %(at)s) AND (f.true_to IS NULL OR f.true_to > %(at)s)
+
+-- name: in_any_state
+-- Every version, ended ones too.
+true
+
 -- name: all_versions
 -- Every version of every fact of a scope, ended ones too, in the order in which they were learned.
 SELECT {fact}

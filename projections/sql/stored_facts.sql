@@ -88,23 +88,8 @@ ORDER BY pending_id;
 
 -- name: version_starts
 -- Per fact since when it, and every version before it that was true once, has been so. What was never true is left out.
-WITH RECURSIVE ended AS MATERIALIZED (
-    SELECT
-        older.fact_id,
-        older.superseded_by,
-        older.true_from
-    FROM facts AS older
-    WHERE
-        older.superseded_by IS NOT NULL
-        AND older.believed_from IS NOT NULL
-        AND older.status IN ('active', 'superseded', 'retracted', 'expired')
-        AND (older.tenant, older.user_id, older.agent_id, older.app_id, older.run_id) IN (
-            SELECT asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id
-            FROM facts AS asked
-            WHERE asked.fact_id = ANY(%(fact_ids)s::uuid [])
-        )
-),
-chain AS (
+-- A version and what took its place are of one scope.
+WITH RECURSIVE chain AS (
     SELECT
         fact_id AS asked_id,
         fact_id,
@@ -114,10 +99,20 @@ chain AS (
     UNION
     SELECT
         chain.asked_id,
-        ended.fact_id,
-        ended.true_from
+        older.fact_id,
+        older.true_from
     FROM chain
-    INNER JOIN ended ON chain.fact_id = ended.superseded_by
+    CROSS JOIN LATERAL (
+        SELECT
+            ended.fact_id,
+            ended.true_from
+        FROM facts AS ended
+        WHERE
+            ended.superseded_by = chain.fact_id
+            AND ended.believed_from IS NOT NULL
+            AND ended.status IN ('active', 'superseded', 'retracted', 'expired')
+        OFFSET 0
+    ) AS older
 )
 SELECT
     asked_id,

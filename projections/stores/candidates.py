@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Any, ClassVar, Final, LiteralString
 
 from psycopg.rows import TupleRow
@@ -26,6 +28,19 @@ CANDIDATE_COLUMNS: Final = (
     *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
     *("action_hint", "event_time", "said_at", "challenged_by"),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRequest:
+    """What is asked for a turn: the candidates of exactly `scope` for each of `queries`, at least one.
+
+    Facts that had ended by `at` are left out; `speaker` is who is said to be the user now.
+    """
+
+    scope: Scope
+    queries: Sequence[CandidateQuery]
+    at: datetime
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +93,10 @@ SourceQuery = tuple[str, str, Scope | None]
 
 
 class CandidateFinder(Store):
-    """Looks up to `limit` nearest candidates for each new fact, and some of its key."""
+    """Looks up to `limit` nearest candidates for each new fact, and some of its key.
+
+    `user_words` are subjects that say "the user", in small letters.
+    """
 
     QUERIES: ClassVar[Mapping[str, SQL | Composed]] = {
         **queries("candidates"),
@@ -92,44 +110,24 @@ class CandidateFinder(Store):
         ),
     }
 
-    def __init__(self, pool: Pool, *, limit: int = 10) -> None:
+    def __init__(self, pool: Pool, *, limit: int = 10, user_words: Collection[str] = ()) -> None:
         super().__init__(pool)
-        self._limit = limit
+        self._options = {"user_words": list(user_words), "limit": limit, "limit_of_key": MAX_CANDIDATES_OF_KEY}
 
-    async def find(
-        self,
-        scope: Scope,
-        queries: Sequence[CandidateQuery],
-        *,
-        at: datetime,
-        speaker: str | None = None,
-        user_words: Collection[str] = (),
-    ) -> CandidateLists:
-        """The candidates of exactly `scope` for each of `queries`, at least one, in one round trip.
+    async def find(self, request: CandidateRequest) -> CandidateLists:
+        """The candidates of each query of a turn, in one round trip.
 
         A candidate is an active or pending fact with a cosine similarity of `min_similarity` or more to a vector of
         the same model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector
-        cannot be compared has similarity 0. Facts that had ended by `at` are left out. `speaker` is who is said to be
-        the user now, and `user_words` are subjects that say "the user", in small letters.
+        cannot be compared has similarity 0.
         """
-        parameters = {
-            **scope.columns,
-            **query_parameters(queries),
-            "at": at,
-            "speaker": speaker,
-            "user_words": list(user_words),
-            "limit": self._limit,
-            "limit_of_key": MAX_CANDIDATES_OF_KEY,
-        }
-        rows = await self._rows("find_candidates", parameters)
-        candidates: list[list[Candidate]] = [[] for _ in queries]
-        for _, _, place, *fields in rows:
-            if fields[0] is not None:
-                candidates[place - 1].append(Candidate(**dict(zip(CANDIDATE_COLUMNS, fields, strict=True))))
-        version, user_names, *_ = rows[0]
-        return CandidateLists(
-            scope_version=version, candidates=tuple(map(tuple, candidates)), user_names=tuple(user_names)
-        )
+        return (await self.find_many([request]))[0]
+
+    async def find_many(self, requests: Sequence[CandidateRequest]) -> list[CandidateLists]:
+        """The candidates of each turn, in one round trip for all."""
+        rows = await self._rows("find_candidates", {**_request_columns(requests), **self._options})
+        by_turn = (list(rows_of_turn) for _, rows_of_turn in groupby(rows, itemgetter(0)))
+        return [_candidate_lists(rows_of_turn) for rows_of_turn in by_turn]
 
     async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
         """The status of a source and of its scope, in one round trip."""
@@ -142,6 +140,33 @@ class CandidateFinder(Store):
         parameters = {"owner": owners, "source_id": source_ids, **dict(columns)}
         lists = {name: list(values) for name, values in parameters.items()}
         return [_source_status(row) for row in await self._rows("source_statuses", lists)]
+
+
+def _request_columns(requests: Sequence[CandidateRequest]) -> dict[str, Any]:
+    """The turns, each with the places of its queries among those of all."""
+    last_places = list(accumulate(len(request.queries) for request in requests))
+    columns = zip(SCOPE_FIELDS, zip(*(scope_columns(request.scope) for request in requests), strict=True), strict=True)
+    return {
+        **query_parameters([query for request in requests for query in request.queries]),
+        **{name: list(values) for name, values in columns},
+        "at": [request.at for request in requests],
+        "speaker": [request.speaker for request in requests],
+        "first_place": [1, *(place + 1 for place in last_places[:-1])],
+        "last_place": last_places,
+    }
+
+
+def _candidate_lists(rows: Sequence[TupleRow]) -> CandidateLists:
+    """What the rows of one turn say; a query without candidates has one row."""
+    found: dict[int, list[Candidate]] = {}
+    for _, _, _, place, *fields in rows:
+        candidates = found.setdefault(place, [])
+        if fields[0] is not None:
+            candidates.append(Candidate(**dict(zip(CANDIDATE_COLUMNS, fields, strict=True))))
+    _, version, user_names, *_ = rows[0]
+    return CandidateLists(
+        scope_version=version, candidates=tuple(map(tuple, found.values())), user_names=tuple(user_names)
+    )
 
 
 def _source_status(row: TupleRow) -> SourceStatus:

@@ -31,6 +31,7 @@ from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import WaitUntilProjected
 from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.text.subjects import USER_WORDS
 
 MAX_COMMIT_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
 
@@ -72,7 +73,7 @@ class DecisionStages:
         self._models = models
         self._settings = settings
         self._clock = clock
-        self._finder = finder or CandidateFinder(pool, limit=settings.candidates)
+        self._finder = finder or CandidateFinder(pool, limit=settings.candidates, user_words=USER_WORDS)
         self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
         self._limits = LimitEnforcer(LimitReservations(pool), reserves=reserves)
 

@@ -3,7 +3,7 @@
 A similarity of one embedding model means nothing for another, so each known model has thresholds of its own.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from mnemolog.projections.logs import get_logger
@@ -88,6 +88,11 @@ def _warn_unknown_model(model: str) -> None:
     _log.warning("embedding_model_without_thresholds", model=model, used=MEMLIB_DEFAULTS.source)
 
 
+@lru_cache(maxsize=256)  # each stage asks for them, and nearly all turns have the same
+def _effective_thresholds(model: str, configured: Overrides, overrides: Overrides) -> Thresholds:
+    return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
+
+
 class EffectiveSettings:
     """The thresholds and rules that the stages ask for."""
 
@@ -104,7 +109,7 @@ class EffectiveSettings:
 
     def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
         """Those of the turn, or else the configured ones, or else those of the embedding model."""
-        return thresholds_for(model, self._thresholds.model_copy(update=overrides.model_dump(exclude_none=True)))
+        return _effective_thresholds(model, self._thresholds, overrides)
 
     async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy:
         """Those of the turn, or else of the policies of its scope and tenant, or else the configured ones."""

@@ -133,6 +133,7 @@ def _open_pool(settings: StreamsSettings, application_name: str, size: int, *, g
         statement_timeout=settings.postgres_statement_timeout,
         autocommit=True,
         generic_plans=generic_plans,
+        only_by_index=True,
     )
 
 

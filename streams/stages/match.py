@@ -1,10 +1,10 @@
-"""`match`: adds the known facts near each new fact, or of its key, as candidates, in one query."""
+"""`match`: adds the known facts near each new fact, or of its key, as candidates."""
 
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Final
 
-from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
@@ -13,7 +13,7 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.classify import candidate_query
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, next_envelope
 from mnemolog.streams.stages.ports import RulesFor, ThresholdsFor
-from mnemolog.streams.text.subjects import USER_WORDS, subject_in_turn
+from mnemolog.streams.text.subjects import subject_in_turn
 
 # Bytes that the candidates of one record may take, and about what one takes besides its texts.
 MAX_CANDIDATE_BYTES: Final = 128 * 1024
@@ -61,7 +61,9 @@ class MatchStage:
         thresholds = self._thresholds_for(facts[0].vector.model, overrides)
         wanted = [candidate_query(fact, thresholds, rules) for fact in facts]
         speaker = envelope.speaker
-        found = await self._finder.find(scope, wanted, at=envelope.occurred_at, speaker=speaker, user_words=USER_WORDS)
+        found = await self._finder.find(
+            CandidateRequest(scope=scope, queries=wanted, at=envelope.occurred_at, speaker=speaker)
+        )
         names = found.user_names
         matched = tuple(
             MatchedFact(fact=_with_speaker(fact.fact, speaker, names), vector=fact.vector, candidates=candidates)

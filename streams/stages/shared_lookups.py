@@ -5,12 +5,21 @@ from typing import Any, Final
 from mnemolog.projections.db.faults import RECORD_ERRORS
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.errors import StatementTimeoutError
-from mnemolog.projections.stores.candidates import CandidateFinder, SourceQuery, SourceStatus
+from mnemolog.projections.stores.candidates import (
+    CandidateFinder,
+    CandidateLists,
+    CandidateRequest,
+    SourceQuery,
+    SourceStatus,
+)
 from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.micro_batcher import MicroBatcher
+from mnemolog.streams.text.subjects import USER_WORDS
 
+MAX_TURNS_AT_ONCE: Final = 32
+"""A turn of a large scope delays the other turns of its statement, so these are not too many."""
 _OPTIONS: Final[dict[str, Any]] = {
     "max_wait": 0.0,
     "max_concurrent": 2,
@@ -19,17 +28,27 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 
 class SharedCandidateFinder(CandidateFinder):
-    """As its base; a batch asks for the status of its sources in one statement. A source at fault is asked alone."""
+    """As its base; a batch asks for candidates, and for the status of sources, in one statement each.
+
+    A turn or source at fault is asked for alone.
+    """
 
     def __init__(self, pool: Pool, *, limit: int) -> None:
-        super().__init__(pool, limit=limit)
-        self._batcher: MicroBatcher[SourceQuery, SourceStatus] = MicroBatcher(self.source_statuses, **_OPTIONS)
+        super().__init__(pool, limit=limit, user_words=USER_WORDS)
+        self._statuses: MicroBatcher[SourceQuery, SourceStatus] = MicroBatcher(self.source_statuses, **_OPTIONS)
+        self._candidates: MicroBatcher[CandidateRequest, CandidateLists] = MicroBatcher(
+            self.find_many, max_items=MAX_TURNS_AT_ONCE, **_OPTIONS
+        )
+
+    async def find(self, request: CandidateRequest) -> CandidateLists:
+        return await self._candidates.submit(request)
 
     async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
-        return await self._batcher.submit((owner, source_id, scope))
+        return await self._statuses.submit((owner, source_id, scope))
 
     async def close(self) -> None:
-        await self._batcher.close()
+        await self._statuses.close()
+        await self._candidates.close()
 
 
 class SharedPolicies(PolicyStore):

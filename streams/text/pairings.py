@@ -3,7 +3,8 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise, product
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import Final
 
@@ -19,12 +20,15 @@ _COSTS: Final[Mapping[str, int]] = {
 }
 """Of a token between a thing and its amount; any other costs 1."""
 _MAX_BETWEEN: Final = 4  # words between two that have a part in what the sentence says
+_FEWEST_SWAPPED: Final = 2  # values that can change places
 _NEAR: Final = 3  # words after an amount in which its thing is named
 _SYMMETRIC: Final = CONJUNCTIONS | {",", "or", "oder", "ou", "o", "nor", "ni", "&", "/"}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _JOINS: Final = frozenset({"of", "de", "d", "von", "di"})
 _Kind = Callable[[Sequence[str]], list[str | None]]
 """The values of one kind among tokens, at their places."""
+_Words = tuple[str, ...]
+_Pairs = dict[tuple[str, str], list[_Words]]
 _Links = dict[str, frozenset[str]]
 """For each thing the value that it is nearest to."""
 
@@ -37,6 +41,8 @@ def swapped(sources: Sequence[str], text: str, ignored: frozenset[str]) -> froze
     """
     found: set[str] = set()
     for kind in (_amounts, _dates, _names, _objects_of(sources)):
+        if len({*kind(read(text).tokens)} - {None}) < _FEWEST_SWAPPED:
+            continue
         before = _joined(_links(source, kind, ignored) for source in sources)
         after = _links(text, kind, ignored)
         moves = {
@@ -82,33 +88,64 @@ def _neighbours(text: str) -> frozenset[tuple[str, str]]:
 
 def reversed_roles(sources: Sequence[str], text: str) -> frozenset[str]:
     """Pairs of words that have changed places around the same words ("the dog bit the man", "the man bit the dog")."""
-    known = {triple for source in sources for triple in _triples(source)}
-    own = set(_triples(text))
+    words, others = _words(text), [*map(_words, sources)]
+    if all(_are_in_one_order(words, other) for other in others):
+        return frozenset()
+    own, known = _pairs([words]), _pairs(others)
     return frozenset(
         f"{one} {' '.join(between)} {other}"
-        for one, between, other in own
-        if (other, between, one) in known and (one, between, other) not in known and (other, between, one) not in own
+        for one, other in own
+        if (other, one) in known
+        for between in _between(own, one, other) & _between(known, other, one)
+        if between not in _between(known, one, other) | _between(own, other, one)
     )
 
 
-def _triples(text: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Two words that tell something, and what is between them: all of it, and each word of it that tells something."""
-    words = words_of(in_its_language(text))
-    tells = [is_number(word) or is_content(word) for word in words]
-    for start, distance in product(range(len(words)), range(2, _MAX_BETWEEN + 2)):
-        end = start + distance
-        if end >= len(words) or not (tells[start] and tells[end]) or words[start] == words[end]:
-            continue
-        between = words[start + 1 : end]
-        if _SYMMETRIC.issuperset(between):
-            continue
-        yield words[start], between, words[end]
-        if CLAUSE_ENDS.isdisjoint(between) and CONJUNCTIONS.isdisjoint(between):
-            yield from ((words[start], (word,), words[end]) for word in between if is_content(word))
+def _words(text: str) -> _Words:
+    return words_of(in_its_language(text))
 
 
-def _counted(text: str) -> Iterator[tuple[str, str, set[str]]]:
+def _are_in_one_order(one: _Words, other: _Words) -> bool:
+    """Whether the words of both that tell something come in one order, each of them once."""
+    shared = {word for word in {*one} & {*other} if _tells(word)}
+    left, right = ([word for word in words if word in shared] for words in (one, other))
+    return left == right and len(left) == len(shared)
+
+
+def _tells(word: str) -> bool:
+    return is_number(word) or is_content(word)
+
+
+def _between(pairs: _Pairs, one: str, other: str) -> set[_Words]:
+    """What is between two words: all of it, and each word of it that tells something."""
+    found: set[_Words] = set()
+    for between in pairs.get((one, other), ()):
+        if not _SYMMETRIC.issuperset(between):
+            found.add(between)
+            if CLAUSE_ENDS.isdisjoint(between) and CONJUNCTIONS.isdisjoint(between):
+                found.update((word,) for word in between if is_content(word))
+    return found
+
+
+def _pairs(texts: Iterable[_Words]) -> _Pairs:
+    """Two words that tell something, one not far behind the other, each time with what is between them."""
+    pairs: _Pairs = {}
+    for words in texts:
+        telling = [*map(_tells, words)]
+        for start in (place for place, tells in enumerate(telling) if tells):
+            for end in range(start + 2, min(start + 2 + _MAX_BETWEEN, len(words))):
+                if telling[end] and words[start] != words[end]:
+                    pairs.setdefault((words[start], words[end]), []).append(words[start + 1 : end])
+    return pairs
+
+
+@lru_cache(maxsize=2048)
+def _counted(text: str) -> tuple[tuple[str, str, frozenset[str]], ...]:
     """Each number with the word right after it and its unit, or "", and the words near after it."""
+    return tuple(_found_counts(text))
+
+
+def _found_counts(text: str) -> Iterator[tuple[str, str, frozenset[str]]]:
     for clause in clauses_of(read(text).tokens):
         for place, token in enumerate(clause):
             if not is_number(token) or token.casefold() in DATES or _YEAR.fullmatch(token):
@@ -116,7 +153,7 @@ def _counted(text: str) -> Iterator[tuple[str, str, set[str]]]:
             rest = clause[place + 1 :]
             while rest and (rest[0].casefold() in UNITS or rest[0].casefold() in _JOINS):
                 rest = rest[1:]
-            near = {stem_of(word) for word in rest[:_NEAR] if is_content(word)}
+            near = frozenset(stem_of(word) for word in rest[:_NEAR] if is_content(word))
             is_thing = bool(rest) and is_content(rest[0]) and rest[0].casefold() not in DATES
             for number in numbers_of([token]):
                 yield number, stem_of(rest[0]) if is_thing else "", near
@@ -125,20 +162,30 @@ def _counted(text: str) -> Iterator[tuple[str, str, set[str]]]:
 def _links(text: str, kind: _Kind, ignored: frozenset[str]) -> _Links:
     """What of a kind each content word is nearest to; in doubt both."""
     tokens = read(text).tokens
-    places = [0, *accumulate(_COSTS.get(token.casefold(), 1) for token in tokens)]
     values = [(place, value) for place, value in enumerate(kind(tokens)) if value and stem_of(value) not in ignored]
+    if not values:
+        return {}
+    places = [0, *accumulate(_COSTS.get(token.casefold(), 1) for token in tokens)]
     links: _Links = {}
     for place, token in enumerate(tokens):
-        stem = DATES.get(token.casefold()) or next(iter(_amounts([token])), None) or stem_of(token)
-        is_thing = is_content(token) or is_number(token) or token.casefold() in DATES
+        stem = _thing_of(token)
         after = bisect_left(values, place, key=itemgetter(0))  # only the value before and the one after can be nearest
         beside = values[max(0, after - 1) : after + 1]
-        if not is_thing or stem in ignored or any(place == at for at, _ in beside):
+        if stem is None or stem in ignored or any(place == at for at, _ in beside):
             continue
         near = sorted((abs(places[place] - places[at]), value) for at, value in beside)
         if nearest := frozenset(value for distance, value in near if distance == near[0][0]):
             links[stem] = links.get(stem, frozenset()) | nearest
     return {thing: found for thing, found in links.items() if len(found) == 1}
+
+
+def _thing_of(token: str) -> str | None:
+    """The date, the number or the stem of a word that tells something; None of another token."""
+    if date := DATES.get(token.casefold()):
+        return date
+    if is_number(token):
+        return next(numbers_of([token]), None) or stem_of(token)
+    return stem_of(token) if is_content(token) else None
 
 
 def _amounts(tokens: Sequence[str]) -> list[str | None]:

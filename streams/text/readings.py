@@ -52,6 +52,8 @@ _AFTER_VERBS: Final = frozenset(
         *("à", "chez", "dans", "sur", "un", "une"),
     }
 )
+_CERTAIN_NUMBERS: Final = NUMBERS.keys() - AMBIGUOUS_WORDS
+_TELLING_NOTHING: Final = SMALL_WORDS | NEGATIONS | CONJUNCTIONS
 _REACH: Final = 8  # words that a negation reaches at the most
 _LONGEST_CLAUSE: Final = 40  # words before a negation that are looked at
 _STEM_LENGTH: Final = 5
@@ -92,18 +94,21 @@ def read(text: str) -> Reading:
     negated = frozenset(stem for certainly, _ in reaches for stem in certainly)
     unclear = frozenset(stem for _, unclear in reaches for stem in unclear)
     stems = tuple(stem_of(token) for token in tokens if is_content(token) and not is_number(token))
-    is_foreign = _FOREIGN.search(plain(text)) is not None
+    form = plain(text)
+    is_foreign = _FOREIGN.search(form) is not None
     numerals = _FOREIGN_NUMERALS.findall(text) if is_foreign else []
     found = tuple(frozenset(certainly) for certainly, _ in reaches)
-    if is_foreign and not found and any(sign in plain(text).casefold() for sign in OTHER_NEGATIONS):
+    if is_foreign and not found and any(sign in form.casefold() for sign in OTHER_NEGATIONS):
         found = (*found, frozenset())
     dates = [token for token in tokens if _NUMERIC_DATE.fullmatch(token)]
+    details = {*_details(tokens)}
+    claimed = details if len(certain) == len(tokens) else {*_details(certain)}
     words = " ".join(tokens).casefold()
     end = ENDED.search(words)
     return Reading(
         tokens=tuple(tokens),
-        claimed=frozenset({*_details(certain), *numerals} - {*dates}),
-        details=frozenset({*_details(tokens), *composed_numbers(tokens), *numerals, *_date_parts(dates)}),
+        claimed=frozenset({*claimed, *numerals} - {*dates}),
+        details=frozenset({*details, *composed_numbers(tokens), *numerals, *_date_parts(dates)}),
         names=frozenset(names_of(tokens)) - WORDS_FOR_USER - frozenset(_leading_verbs(tokens)),
         stems=stems,
         negations=found,
@@ -111,7 +116,7 @@ def read(text: str) -> Reading:
         affirmed=frozenset(stems) - negated - unclear,
         is_foreign=is_foreign,
         is_spaced=_UNSPACED.search(text) is None,
-        signs=frozenset(_SIGNS.findall(plain(text))) - frozenset(OTHER_NEGATIONS),
+        signs=frozenset(_SIGNS.findall(form)) - frozenset(OTHER_NEGATIONS),
         ending=end[0] if end else next((token.casefold() for token in tokens if token.casefold() in ENDINGS), ""),
         is_never=not end and NEVER.search(words) is not None,
     )
@@ -127,13 +132,14 @@ def dates_in(reading: Reading) -> Iterator[tuple[str, tuple[str, ...]]]:
 def is_content(token: str) -> bool:
     """Whether a token is a word that tells something alone."""
     word = token.casefold()
-    return word[0].isalpha() and not any(word in words for words in (SMALL_WORDS, NEGATIONS, CONJUNCTIONS))
+    return word not in _TELLING_NOTHING and word[0].isalpha()
 
 
 def is_number(token: str) -> bool:
-    return token[-1].isdigit() or (token.casefold() in NUMBERS and token.casefold() not in AMBIGUOUS_WORDS)
+    return token[-1].isdigit() or token.casefold() in _CERTAIN_NUMBERS
 
 
+@lru_cache(maxsize=8192)  # the words of a text are met many times
 def stem_of(token: str) -> str:
     """The beginning of a word without its inflection: of "likes", "liked" and "like" the same."""
     word = token.casefold()

@@ -38,6 +38,7 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _SMALL_ELSEWHERE = re.compile(rf"\b(?:{'|'.join(SMALL_ELSEWHERE)})\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _OF_SOMEBODY = re.compile(r"\w's ")
+_DIGIT = re.compile(r"\d")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
 _SHORTENED = re.compile(r"\b(ca|wo|sha)(?=n't\b)", re.IGNORECASE)
 _WHOLE: Final = {"ca": "can", "wo": "will", "sha": "shall"}
@@ -70,9 +71,14 @@ def tokens_of(text: str) -> list[str]:
 
 def _expanded(text: str) -> str:
     """With each of several ways to write the same in one of them."""
-    said = _SHORTENED.sub(lambda match: _WHOLE[match[1].lower()], plain(text))
-    said = _EIGHTY.sub("huitante", _ELIDED.sub("ne ", _CLITIC.sub(" not", said)))
-    said = _THOUSANDS_OF_K.sub(r"\g<1>000", _AGE.sub(" old", _HAS_TO.sub("must", said)))
+    said = plain(text)
+    if "'" in said:
+        said = _SHORTENED.sub(lambda match: _WHOLE[match[1].lower()], said)
+        said = _ELIDED.sub("ne ", _CLITIC.sub(" not", said))
+    said = _HAS_TO.sub("must", _EIGHTY.sub("huitante", said))
+    if _DIGIT.search(said) is None:
+        return said
+    said = _THOUSANDS_OF_K.sub(r"\g<1>000", _AGE.sub(" old", said))
     return _CLOCK.sub(_of_24_hours, _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), said))
 
 
@@ -137,10 +143,10 @@ def normalised_number(digits: str) -> str:
 
 def dates_of(tokens: Sequence[str]) -> Iterator[str]:
     for token in tokens:
-        if _ISO_DATE.fullmatch(token):
-            yield token
-        elif meaning := DATES.get(token.casefold()):
+        if meaning := DATES.get(token.casefold()):
             yield meaning
+        elif token[0].isdigit() and _ISO_DATE.fullmatch(token):
+            yield token
 
 
 def units_of(tokens: Sequence[str]) -> Iterator[str]:
@@ -192,7 +198,8 @@ def composed_numbers(tokens: Sequence[str]) -> Iterator[str]:
     run = 0
     for token in [*tokens, ""]:
         word = token.casefold()
-        number = next(numbers_of([token]), None) if token and not _ISO_DATE.fullmatch(token) else None
+        is_number = word in NUMBERS or word[-1:].isdigit()
+        number = next(numbers_of([token]), None) if is_number else None
         value = _SHORT_SIZES.get(word, number) if run else number
         if value is None or not _PLAIN_NUMBER.fullmatch(value):
             if run > 1:

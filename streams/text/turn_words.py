@@ -83,8 +83,10 @@ def _amounts(text: str) -> Iterator[str]:
     """The numbers that nobody can have counted or reckoned from a day: measures, and what is larger than a count."""
     tokens = read(text).tokens
     for place, token in enumerate(tokens):
-        around = [near.casefold() for near in (*tokens[max(0, place - 2) : place], *tokens[place + 1 : place + 3])]
-        if not is_number(token) or token.casefold() in DATES or any(near in DATES for near in around):
+        if not is_number(token):
+            continue
+        around = [near.casefold() for near in tokens[max(0, place - 2) : place + 3]]
+        if any(near in DATES for near in around):
             continue
         unit = next(iter([*units_of(tokens[place : place + 2]), *units_of(tokens[max(0, place - 1) : place])]), "")
         for number in numbers_of([token]):

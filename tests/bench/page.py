@@ -69,15 +69,21 @@ def page(results: Results) -> str:
 
 def scopes_table(costs: Iterable[ScopeCost]) -> str:
     searches = ("search: p50", "p95", "8 at once: p50", "p95")
+    spent = ("CPU ms of Postgres: match of 1", "of 5", "search")
     rows = [
         (
             str(one.facts),
-            *(f"{each.p50:.0f}" for each in (one.profile, one.limits, *one.matches)),
-            *(f"{figure:.0f}" for each in (one.search, one.search_at_once) for figure in (each.p50, each.p95)),
+            *(f"{each.trips.p50:.0f}" for each in (one.profile, one.limits, *one.matches)),
+            *(
+                f"{figure:.0f}"
+                for each in (one.search, one.search_at_once)
+                for figure in (each.trips.p50, each.trips.p95)
+            ),
+            *(f"{each.cpu:.2f}" for each in (*one.matches, one.search)),
         )
         for one in costs
     ]
-    return table(("facts of the scope", "profile", "limits", "match of 1", "of 5", *searches), rows)
+    return table(("facts of the scope", "profile", "limits", "match of 1", "of 5", *searches, *spent), rows)
 
 
 def _throughputs(measured: Iterable[tuple[str, Throughput]]) -> str:

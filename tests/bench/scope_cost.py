@@ -1,4 +1,4 @@
-"""What one more commit, one search and one match cost in scopes of growing size, in round trips of the same run."""
+"""What one more commit, one search and one match cost in scopes of growing size: round trips, and CPU of Postgres."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search
-from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
 from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.write.row_writer import refresh_profiles
 from mnemolog.schemas.policy import EffectivePolicy, Limits, Policy, TurnUsage
@@ -21,6 +21,7 @@ from mnemolog.schemas.scope import Scope, scope_columns
 from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector
 from tests.bench.environment import Environment
+from tests.bench.processes import cpu_seconds
 from tests.bench.statistics import Percentiles
 from tests.support.filled_scopes import MODEL, fill_scopes
 
@@ -32,18 +33,30 @@ AT: Final = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """One kind of work, in medians of `SELECT 1` of the same connection at the same time, and in CPU milliseconds.
+
+    `cpu` is the mean of what all processes of Postgres spend. `trips` tell how long it takes; on busy cores a short
+    statement waits for nobody, and a long one shares its core.
+    """
+
+    trips: Percentiles
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeCost:
-    """Figures of a scope of `facts` facts, in medians of `SELECT 1` of the same connection at the same time.
+    """Figures of a scope of `facts` facts.
 
     `profile` and `limits` are what a commit costs beyond its rows; `matches` are of one and of five new facts.
     """
 
     facts: int
-    profile: Percentiles
-    limits: Percentiles
-    matches: tuple[Percentiles, Percentiles]
-    search: Percentiles
-    search_at_once: Percentiles
+    profile: Cost
+    limits: Cost
+    matches: tuple[Cost, Cost]
+    search: Cost
+    search_at_once: Cost
 
 
 async def measure_scope_costs(arena: Environment, sizes: Sequence[int], *, repeats: int) -> tuple[ScopeCost, ...]:
@@ -56,7 +69,7 @@ async def measure_scope_costs(arena: Environment, sizes: Sequence[int], *, repea
         ) as pool,
         open_pool(arena.database, min_size=1, max_size=1, application_name="match", generic_plans=True) as matching,
     ):
-        return tuple([await _Meter(pool, matching, size, repeats).cost() for size in sizes])
+        return tuple([await _Meter(arena, pool, matching, size, repeats).cost() for size in sizes])
 
 
 def _user(size: int) -> str:
@@ -66,9 +79,10 @@ def _user(size: int) -> str:
 class _Meter:
     """Measures in one scope; large ones less often."""
 
-    def __init__(self, pool: Pool, matching: Pool, size: int, repeats: int) -> None:
+    def __init__(self, arena: Environment, pool: Pool, matching: Pool, size: int, repeats: int) -> None:
+        self._postgres = {"postgres": arena.servers.pids["postgres"]}
         self._pool = pool
-        self._finder = CandidateFinder(matching)
+        self._finder = CandidateFinder(matching, user_words=("user",))
         self._reservations = LimitReservations(pool)
         self._scope = Scope(user_id=_user(size))
         self._size = size
@@ -91,7 +105,7 @@ class _Meter:
         rows = await (await connection.execute(query, [self._scope.user_id])).fetchall()
         return [text for text, _ in rows], [Vector.from_values(MODEL, values) for _, values in rows]
 
-    async def _timed(self, work: Callable[[], Awaitable[None]], *, at_once: int = 1) -> Percentiles:
+    async def _timed(self, work: Callable[[], Awaitable[None]], *, at_once: int = 1) -> Cost:
         waits: list[float] = []
         trips = [await self._round_trip() for _ in range(50)]
 
@@ -103,10 +117,15 @@ class _Meter:
 
         await asyncio.gather(*[run(WARM_UP) for _ in range(at_once)])
         waits.clear()
+        before = self._cpu_milliseconds()
         await asyncio.gather(*[run(self._repeats) for _ in range(at_once)])
+        spent = self._cpu_milliseconds() - before
         trips += [await self._round_trip() for _ in range(50)]
         trip = Percentiles.of(trips).p50
-        return Percentiles.of([wait / trip for wait in waits])
+        return Cost(trips=Percentiles.of([wait / trip for wait in waits]), cpu=spent / len(waits))
+
+    def _cpu_milliseconds(self) -> float:
+        return cpu_seconds(self._postgres)["postgres"] * 1000
 
     async def _round_trip(self) -> float:
         async with self._pool.connection() as connection:
@@ -133,7 +152,7 @@ class _Meter:
             CandidateQuery(vector=vector, content_hash="new", key="key_3", subject="user", min_similarity=0.65)
             for vector in self._vectors[:facts]
         ]
-        found = await self._finder.find(self._scope, asked, at=AT, user_words=("user",))
+        found = await self._finder.find(CandidateRequest(scope=self._scope, queries=asked, at=AT))
         assert all(found.candidates)
 
     async def _search(self) -> None:

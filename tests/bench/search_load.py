@@ -24,6 +24,7 @@ from mnemolog.projections.rebuild.scope_indexes import LEAST_FACTS, index_scopes
 from mnemolog.schemas.vector import Vector
 from tests.bench.commit_writer import commits_written
 from tests.bench.environment import Environment, environment, servers
+from tests.bench.processes import cpu_seconds
 from tests.bench.statistics import Percentiles
 from tests.support.filled_scopes import MODEL, fill_scopes
 
@@ -42,11 +43,15 @@ AT: Final = datetime(2027, 12, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Searches of one kind: milliseconds of each, how many a second, and a median `SELECT 1` in milliseconds."""
+    """Searches of one kind: milliseconds of each, how many a second, and a median `SELECT 1` in milliseconds.
+
+    `cpu` are the milliseconds that all processes of Postgres spend on each, those of a writer beside them too.
+    """
 
     milliseconds: Percentiles
     per_second: float
     round_trip: float
+    cpu: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +80,13 @@ class SearchFigures:
         ]
         scope = f"{self.scope_facts}{', indexed' if self.indexed else ''}"
         recall = "" if self.recall is None else f"{self.recall:.3f}"
-        return (str(self.facts), scope, *cells, f"{self.at_once.per_second:.0f}", f"{self.written:.0f}", recall)
+        rates = (f"{self.at_once.per_second:.0f}", f"{self.written:.0f}")
+        return (str(self.facts), scope, *cells, *rates, f"{self.alone.cpu:.2f}", recall)
 
 
 HEAD: Final = (
     *("facts", "of the scope", "alone: p50", "p95", "8 at once: p50", "p95", "while writing: p50", "p95"),
-    *("searches/s at once", "commits/s written", "recall"),
+    *("searches/s at once", "commits/s written", "CPU ms of Postgres, alone", "recall"),
 )
 
 
@@ -93,7 +99,7 @@ async def measure_search_load(arena: Environment, facts: int, *, seconds: float 
     async with open_pool(
         arena.database, min_size=AT_ONCE, max_size=AT_ONCE, application_name="bench", autocommit=True
     ) as pool:
-        meter = _Meter(arena.database, pool, facts, users, seconds)
+        meter = _Meter(arena, pool, facts, users, seconds)
         figures = [await meter.measure(sorted(small)[:500], FACTS_PER_USER)]
         exact = {user: await meter.exact_hits(user) for user in sizes}
         figures += [await meter.measure([user], size) for user, size in sizes.items()]
@@ -108,8 +114,9 @@ async def measure_search_load(arena: Environment, facts: int, *, seconds: float 
 class _Meter:
     """Searches in scopes of a filled database."""
 
-    def __init__(self, url: str, pool: Pool, facts: int, users: int, seconds: float) -> None:
-        self._url = url
+    def __init__(self, arena: Environment, pool: Pool, facts: int, users: int, seconds: float) -> None:
+        self._url = arena.database
+        self._postgres = {"postgres": arena.servers.pids["postgres"]}
         self._pool = pool
         self._facts = facts
         self._users = users
@@ -166,14 +173,15 @@ class _Meter:
 
     async def _load(self, asked: Sequence[tuple[str, str, Vector]], *, at_once: int = 1) -> Load:
         trips = [await self._round_trip() for _ in range(100)]
-        started = time.perf_counter()
+        started, before = time.perf_counter(), cpu_seconds(self._postgres)["postgres"]
         waits = await self._searches(asked, None, at_once=at_once)
-        seconds = time.perf_counter() - started
+        seconds, spent = time.perf_counter() - started, cpu_seconds(self._postgres)["postgres"] - before
         trips += [await self._round_trip() for _ in range(100)]
         return Load(
             milliseconds=Percentiles.of(waits),
             per_second=len(waits) / seconds,
             round_trip=Percentiles.of(trips).p50,
+            cpu=spent * 1000 / len(waits),
         )
 
     async def _searches(

@@ -21,7 +21,7 @@ from psycopg.sql import SQL, Identifier
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search
-from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector
@@ -108,7 +108,7 @@ async def _measure(database: str, way: str, repeats: int, number: int) -> Storag
                 "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class AS c "
                 "JOIN pg_namespace AS n ON n.oid = relnamespace WHERE relkind = 'r' AND nspname = current_schema()",
             )
-        finder = CandidateFinder(matching)
+        finder = CandidateFinder(matching, user_words=("user",))
         small = [f"small{one}" for one in range(0, SMALL_USERS, 10)]
         reads = [
             await _trips(pool, [await _search_of(pool, user) for user in asked], count)
@@ -189,7 +189,8 @@ async def _match_of(pool: Pool, finder: CandidateFinder, user: str) -> Callable[
     ]
 
     async def run() -> None:
-        assert all((await finder.find(Scope(user_id=user), asked, at=AT, user_words=("user",))).candidates)
+        found = await finder.find(CandidateRequest(scope=Scope(user_id=user), queries=asked, at=AT))
+        assert all(found.candidates)
 
     return run
 

@@ -70,6 +70,19 @@ SELECT
     't', 0, 0, 0, 1, 1, 100, 10, 0, '{}', '{}', ''
 FROM memory_events
 """
+_JOURNAL: Final[tuple[LiteralString, ...]] = (
+    """
+    INSERT INTO turn_journal (
+        owner, source_id, tenant, user_id, topic, partition, log_offset, published_at, infer, body
+    )
+    SELECT owner, source_id, tenant, user_id, 't', partition, log_offset, published_at, true, '{"messages": []}'
+    FROM commits
+    """,
+    """
+    INSERT INTO model_replies (owner, source_id, stage, version, attempt, reply, model)
+    SELECT owner, source_id, 'extract', 'v', 0, '{}', 'm' FROM commits
+    """,
+)
 _COUNTS: Final[tuple[LiteralString, ...]] = (
     """
     INSERT INTO scopes (tenant, user_id, owner, version, facts)
@@ -100,6 +113,6 @@ def fill_scopes(url: str, sizes: Mapping[str, int], *, dimensions: int) -> None:
         cursor.execute(_RANDOM_VECTORS, given)
         cursor.execute(_WANTED, {"users": list(sizes), "sizes": list(sizes.values())})
         cursor.execute(_FACTS, given)
-        for statement in (_EVENTS, _COMMITS, *_COUNTS):
+        for statement in (_EVENTS, _COMMITS, *_JOURNAL, *_COUNTS):
             connection.execute(statement)
         connection.execute("VACUUM ANALYZE")

@@ -1,7 +1,7 @@
 """The tables of the simulated Postgres, and what the statements that the simulation needs do to them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -146,15 +146,26 @@ def _source_status(tables: Tables, asked: Mapping[str, Any], process: str) -> tu
 
 
 def _find_candidates(tables: Tables, asked: Mapping[str, Any], _: str) -> Rows:
-    scope = _scope(asked)
-    head: tuple[int, list[str]] = (tables.scope_versions.get(scope, 0), [])
-    rows = [
-        (*head, place, *(getattr(_candidate(row), name) for name in CANDIDATE_COLUMNS))
-        for place, _ in enumerate(asked["vectors"], start=1)
-        for row in tables.facts
-        if (known := tables.state.facts[row.fact.fact_id]).scope == scope and known.state.status == "active"
+    names = (*SCOPE_FIELDS, "first_place", "last_place")
+    turns = zip(*(asked[name] for name in names), strict=True)
+    return [
+        row
+        for number, turn in enumerate(turns, start=1)
+        for row in _candidates_of_turn(tables, number, dict(zip(names, turn, strict=True)))
     ]
-    return rows or [(*head, 1, *(None for _ in CANDIDATE_COLUMNS))]
+
+
+def _candidates_of_turn(tables: Tables, number: int, turn: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    scope = _scope(turn)
+    head: tuple[int, int, list[str]] = (number, tables.scope_versions.get(scope, 0), [])
+    known = [
+        row
+        for row in tables.facts
+        if (fact := tables.state.facts[row.fact.fact_id]).scope == scope and fact.state.status == "active"
+    ]
+    for place in range(turn["first_place"], turn["last_place"] + 1):
+        found = [tuple(getattr(_candidate(row), name) for name in CANDIDATE_COLUMNS) for row in known]
+        yield from ((*head, place, *columns) for columns in found or [(None,) * len(CANDIDATE_COLUMNS)])
 
 
 def _candidate(row: FactRow) -> Candidate:

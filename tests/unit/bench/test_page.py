@@ -8,20 +8,21 @@ from tests.bench import page as page_module
 from tests.bench.command_latency import KINDS, CommandLatency
 from tests.bench.machine import Machine
 from tests.bench.machine_baseline import MachineBaseline
-from tests.bench.page import STAGES, page
+from tests.bench.page import STAGES, page, scopes_table
 from tests.bench.page_ratios import ratios
 from tests.bench.plan import FULL, Results
 from tests.bench.processes import worker_names
 from tests.bench.query_speed import QueryFigures
 from tests.bench.rebuild_speed import RebuildFigures, RebuildSpeed
 from tests.bench.scaling import Scaling, on_many_cores, scaling_table
-from tests.bench.scope_cost import ScopeCost
+from tests.bench.scope_cost import Cost, ScopeCost
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_pairs import TurnPairs
 from tests.bench.turn_throughput import Costs, Latency, Throughput
 from tests.bench.worker_layouts import LAYOUTS
 
 SPREAD = Percentiles(count=100, p50=4.0, p95=8.0, highest=9.0)
+COST = Cost(trips=SPREAD, cpu=0.25)
 COSTS = Costs(turns=100, llm_calls=1.1, prompt_tokens=600.0, reply_tokens=180.0, embedding_calls=0.1, facts=1.5)
 LATENCY = Latency(
     offered=20.0,
@@ -81,9 +82,7 @@ RESULTS = Results(
         ),
     ),
     scope_costs=(
-        ScopeCost(
-            facts=100, profile=SPREAD, limits=SPREAD, matches=(SPREAD, SPREAD), search=SPREAD, search_at_once=SPREAD
-        ),
+        ScopeCost(facts=100, profile=COST, limits=COST, matches=(COST, COST), search=COST, search_at_once=COST),
     ),
     scaling=(Scaling(workers=1, stored=stored(100)), Scaling(workers=2, stored=stored(150))),
     load_at_the_end=1.0,
@@ -107,6 +106,12 @@ def test_each_figure_stands_beside_its_yardstick() -> None:
 
 def test_more_workers_are_told_as_multiples_of_the_first_measurement() -> None:
     assert scaling_table(RESULTS.scaling).splitlines()[-1] == "| 2 | 150.0 | 1.50 | 10.0 | 2.0 | 4.0 | 2.40 |"
+
+
+def test_the_cost_of_a_scope_is_told_in_round_trips_and_in_cpu() -> None:
+    assert scopes_table(RESULTS.scope_costs).splitlines()[-1] == (
+        "| 100 | 4 | 4 | 4 | 4 | 4 | 8 | 4 | 8 | 0.25 | 0.25 | 0.25 |"
+    )
 
 
 def test_many_cores_are_shared_as_the_measured_cpu_was() -> None:

@@ -31,6 +31,17 @@ async def test_a_connection_is_set_up(database: str) -> None:
     }
 
 
+async def test_lists_are_sent_in_binary_form_whatever_stands_in_them(database: str) -> None:
+    said = ['{"a": "b\\n"}', "", None, "null", "\u00fc, \u732b"]
+    async with (
+        open_pool(database, min_size=1, max_size=1, application_name="mine") as pool,
+        pool.connection() as connection,
+    ):
+        query = "SELECT pg_typeof(%(said)s)::text, %(said)s, %(none)s::uuid []"
+        cursor = await connection.execute(query, {"said": said, "none": []})
+        assert await cursor.fetchall() == [("text[]", said, [])]
+
+
 @pytest.mark.parametrize(("generic", "mode"), [(True, "force_generic_plan"), (False, "auto")])
 async def test_statements_are_planned_once_where_that_is_asked_for(database: str, generic: bool, mode: str) -> None:
     async with (
@@ -39,6 +50,18 @@ async def test_statements_are_planned_once_where_that_is_asked_for(database: str
     ):
         cursor = await connection.execute("SHOW plan_cache_mode")
         assert await cursor.fetchall() == [(mode,)]
+
+
+@pytest.mark.parametrize(("only_by_index", "setting"), [(True, "off"), (False, "on")])
+async def test_tables_are_not_read_whole_where_that_is_asked_for(
+    database: str, only_by_index: bool, setting: str
+) -> None:
+    async with (
+        open_pool(database, min_size=1, max_size=1, application_name="mine", only_by_index=only_by_index) as pool,
+        pool.connection() as connection,
+    ):
+        cursor = await connection.execute("SHOW enable_seqscan")
+        assert await cursor.fetchall() == [(setting,)]
 
 
 def test_options_of_the_url_are_kept() -> None:

@@ -12,13 +12,15 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
-from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.facts import FactStore
+from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
@@ -29,7 +31,9 @@ SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 SMALL: Final = ScopeFilter(user_id="user7")
 SMALL_FACTS: Final = 30
-LARGE_TABLES: Final = {"facts", "memory_events", "commits", "scopes", "daily_tokens"}
+LARGE_TABLES: Final = {
+    *("facts", "memory_events", "commits", "scopes", "daily_tokens", "turn_journal", "model_replies"),
+}
 
 LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
@@ -56,7 +60,19 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "step_scopes": PROJECTOR["step_scopes"],
     "count_tokens": PROJECTOR["count_tokens"],
     "refresh_profiles": PROJECTOR["refresh_profiles"],
+    "changed_records": PROJECTOR["changed_records"],
+    "record": queries("journal")["record"],
+    "replies_get": ReplyStore.QUERIES["get"],
+    "replies_forget": ReplyStore.QUERIES["forget"],
+    "version_starts": FactStore.QUERIES["version_starts"],
+    "user_names": FactStore.QUERIES["user_names"],
 }
+NOT_OF_WORKERS: Final = {
+    *("search", "search_by_indexes", "count_by_ids", "current_facts", "profile", "turn", "is_received"),
+}
+NEED_STATISTICS: Final = {"pending_cases", "ended_facts"}
+"""These are about held and late statements. Without statistics their plans read whole indexes."""
+SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
 PARAMETERS: Final[dict[str, Any]] = {
     **SMALL.parameters,
     "text": "what did the user say about word7",
@@ -70,7 +86,6 @@ PARAMETERS: Final[dict[str, Any]] = {
     "max_lexemes": 256,
     "limit": 10,
     "limit_of_key": 5,
-    "speaker": None,
     "user_words": ["user"],
     "models": [MODEL] * 2,
     "content_hashes": ["none", "none"],
@@ -151,6 +166,36 @@ async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnect
     assert whole_scans(plan) == []
 
 
+@pytest.mark.parametrize("rows", [1, 1_000_000])
+async def test_so_do_the_plans_by_the_statistics_of_one_row_and_of_a_million(
+    connection: AsyncConnection[TupleRow], rows: int
+) -> None:
+    """The planner multiplies the rows of a page, by the statistics, by the pages that a table has now."""
+    async with connection.transaction(force_rollback=True):
+        believed = await believe_in_rows(connection, rows)
+        assert abs(believed - max(rows, await pages(connection))) < 0.02 * believed
+        scans = {
+            name: whole_scans(await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(query)}"))
+            for name, query in HOT.items()
+        }
+        assert scans == {name: [] for name in HOT}
+
+
+async def believe_in_rows(conn: AsyncConnection[TupleRow], rows: int) -> int:
+    """Set the statistics of tables with a row for each fact to so many facts; how many a plan then expects."""
+    of_facts = "SELECT facts.reltuples FROM pg_class AS facts WHERE facts.oid = 'facts'::regclass"
+    changed = "reltuples = 1, relpages = 1" if rows == 1 else f"reltuples = reltuples * {rows} / ({of_facts})"
+    statement = f"UPDATE pg_class SET {changed} WHERE oid IN (SELECT unnest(%s::regclass[]))"  # noqa: S608 - no foreign text
+    await conn.execute(statement.encode(), [["facts", "memory_events", "commits"]])
+    return int((await plan_of(conn, "EXPLAIN (FORMAT JSON) SELECT FROM facts"))["Plan Rows"])
+
+
+async def pages(conn: AsyncConnection[TupleRow]) -> int:
+    query = "SELECT pg_relation_size('facts') / current_setting('block_size')::integer"
+    ((size,),) = await (await conn.execute(query)).fetchall()
+    return int(size)
+
+
 async def test_a_connection_replaces_the_plans_of_small_tables_once_these_have_grown(
     postgres_admin_url: str, template_database: str
 ) -> None:
@@ -169,6 +214,23 @@ async def test_a_connection_replaces_the_plans_of_small_tables_once_these_have_g
     assert after == {name: [] for name in HOT}
 
 
+async def test_a_worker_plans_by_index_before_there_are_statistics(
+    postgres_admin_url: str, template_database: str
+) -> None:
+    """A plan of the first minutes is kept until autovacuum has analysed the tables, which have grown meanwhile."""
+    names = HOT.keys() - NOT_OF_WORKERS - NEED_STATISTICS
+    with fresh_database(postgres_admin_url, template=template_database) as url:
+        async with (
+            open_pool(url, min_size=1, max_size=1, application_name="plans", only_by_index=True) as pool,
+            pool.connection() as conn,
+        ):
+            plans = {
+                name: await plan_of(conn, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(HOT[name])}")
+                for name in sorted(names)
+            }
+    assert {name: whole_scans(plan) for name, plan in plans.items()} == {name: [] for name in names}
+
+
 async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str, Any]:
     query = "SELECT cardinality(parameter_types) FROM pg_prepared_statements WHERE name = %s"
     ((parameters,),) = await (await conn.execute(query, [name])).fetchall()
@@ -176,10 +238,15 @@ async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str,
     return await plan_of(conn, f"EXPLAIN (FORMAT JSON) EXECUTE {name}{nulls}")
 
 
+@pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
 @pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids"])
-async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str) -> None:
+async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
-    plan = await plan_of(connection, statement, {**PARAMETERS, "bound": 10_001})
+    turn = {**SCOPE_COLUMNS, "at": [AT], "speaker": [None], "first_place": [1], "last_place": [2]}
+    given = {**PARAMETERS, "bound": 10_001} | (turn if name == "find_candidates" else {})
+    async with connection.transaction(force_rollback=True):
+        await believe_in_rows(connection, rows)
+        plan = await plan_of(connection, statement, given)
     read = facts_read(plan)
     assert SMALL_FACTS * 0.9 < read < SMALL_FACTS * 2  # each once, and some of them again by id
 
@@ -210,3 +277,16 @@ async def test_limits_read_counts_and_not_rows(connection: AsyncConnection[Tuple
 async def counts_read(connection: AsyncConnection[TupleRow]) -> int:
     ((rows,),) = await (await connection.execute("SELECT count(*) FROM tenant_facts")).fetchall()
     return int(rows)
+
+
+async def test_a_scan_of_a_scope_reads_each_of_its_pages_once(connection: AsyncConnection[TupleRow]) -> None:
+    of_scope = (
+        "FROM facts WHERE tenant = 'default' AND user_id = 'big' AND agent_id = '' AND app_id = '' AND run_id = ''"
+    )
+    active = f"{of_scope} AND status = 'active'"
+    count = f"SELECT count(DISTINCT (ctid::text::point)[0]) {active}"
+    ((pages_of_scope,),) = await (await connection.execute(count.encode())).fetchall()
+    await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
+    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT embedding {active}")
+    assert plan["Index Name"] == "facts_active"
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1.1 * pages_of_scope

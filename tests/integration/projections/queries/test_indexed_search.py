@@ -86,6 +86,13 @@ async def end_most_facts(conn: AsyncConnection[TupleRow]) -> None:
     await conn.execute(ended, [BEFORE])
 
 
+async def replace_in_candidates(conn: AsyncConnection[TupleRow], text: str, new: str) -> None:
+    query = "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'indexed_candidates'"
+    ((function,),) = await (await conn.execute(query)).fetchall()
+    assert text in function
+    await conn.execute(function.replace(text, new).encode())
+
+
 def share(found: Sequence[object], wanted: Sequence[object]) -> float:
     return len(set(found) & set(wanted)) / len(set(wanted))
 
@@ -98,13 +105,26 @@ def word_scores(hits: Sequence[Hit]) -> list[float]:
     return sorted((hit.score.text_score for hit in hits if hit.score.text_score), reverse=True)
 
 
-async def test_the_indexes_find_the_facts_that_a_scan_finds(conn: AsyncConnection[TupleRow]) -> None:
+async def recall(conn: AsyncConnection[TupleRow], limit: int) -> float:
+    """The share of the facts nearest by a scan that the indexes find."""
     recalls = []
     for _, vector in await questions(conn):
-        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
-        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=limit, at=AT)
+        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=limit, at=AT)
         recalls.append(share(nearest(by_indexes), nearest(by_scan)))
-    assert sum(recalls) / len(recalls) >= LEAST_RECALL
+    return sum(recalls) / len(recalls)
+
+
+async def test_the_indexes_find_the_facts_that_a_scan_finds(conn: AsyncConnection[TupleRow]) -> None:
+    assert await recall(conn, 100) >= LEAST_RECALL
+
+
+async def test_the_index_is_read_on_beyond_what_it_gives_first(conn: AsyncConnection[TupleRow]) -> None:
+    """In a small scope it gives first only few of the nearest if it looks at few."""
+    await replace_in_candidates(conn, "'hnsw.ef_search', '1000'", "'hnsw.ef_search', '50'")
+    assert await recall(conn, 10) >= LEAST_RECALL
+    await replace_in_candidates(conn, "facts / 25", "0")
+    assert await recall(conn, 10) < LEAST_RECALL
 
 
 async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[TupleRow]) -> None:
@@ -148,10 +168,7 @@ async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnec
 
 
 async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnection[TupleRow]) -> None:
-    query = "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'indexed_candidates'"
-    ((function,),) = await (await conn.execute(query)).fetchall()
-    assert "'relaxed_order'" in function
-    await conn.execute(function.replace("'relaxed_order'", "'off'").encode())
+    await replace_in_candidates(conn, "'relaxed_order'", "'off'")
     await end_most_facts(conn)
     (_, vector), *_ = await questions(conn, "twin")
     hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)

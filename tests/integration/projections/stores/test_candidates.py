@@ -1,13 +1,20 @@
 """Candidates: the nearest facts of exactly one scope and those of a key, and the status of a source and its scope."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.candidates import MAX_CANDIDATES_OF_KEY, CandidateFinder, SourceQuery, SourceStatus
+from mnemolog.projections.stores.candidates import (
+    MAX_CANDIDATES_OF_KEY,
+    CandidateFinder,
+    CandidateRequest,
+    SourceQuery,
+    SourceStatus,
+)
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
@@ -49,6 +56,10 @@ def wanted(vector: Vector, content_hash: str = "no such hash", **more: Any) -> C
 QUESTION = wanted(vector_with_similarity(1))
 
 
+def asked_in(scope: Scope, queries: list[CandidateQuery], *, at: datetime) -> CandidateRequest:
+    return CandidateRequest(scope=scope, queries=queries, at=at)
+
+
 @pytest_asyncio.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
     async with open_pool(database, min_size=1, max_size=4, application_name="test-matching") as pool:
@@ -77,7 +88,7 @@ def known(*cosines: float, scope: Scope = ALICE, source: str = "t1") -> Commit:
 async def test_the_nearest_come_first_and_the_far_not_at_all(pool: Pool, matcher: CandidateFinder) -> None:
     committed = known(0.5, 0.9, 0.7)
     await project(pool, committed)
-    found = await matcher.find(ALICE, [QUESTION], at=day(1))
+    found = await matcher.find(asked_in(ALICE, [QUESTION], at=day(1)))
     ((first, second),) = found.candidates
     assert (first.fact_id, second.fact_id) == (fact_id_at(committed, 1), fact_id_at(committed, 2))
     assert [first.similarity, second.similarity] == pytest.approx([0.9, 0.7], abs=1e-3)
@@ -93,7 +104,7 @@ async def test_each_query_has_its_own_candidates_in_one_answer(pool: Pool, match
         wanted(vector_with_similarity(0)),
         wanted(pseudo_random_vector("x", 3, model="other")),
     ]
-    found = await matcher.find(ALICE, questions, at=day(1))
+    found = await matcher.find(asked_in(ALICE, questions, at=day(1)))
     assert [[item.text for item in candidates] for candidates in found.candidates] == [
         [],
         ["fact at 0.9", "fact at 0.8"],
@@ -105,7 +116,7 @@ async def test_each_query_has_its_own_candidates_in_one_answer(pool: Pool, match
 
 async def test_no_more_than_the_limit(pool: Pool, matcher: CandidateFinder) -> None:
     await project(pool, known(0.99, 0.98, 0.97, 0.96, 0.95))
-    found = await matcher.find(ALICE, [QUESTION], at=day(1))
+    found = await matcher.find(asked_in(ALICE, [QUESTION], at=day(1)))
     assert [item.text for item in found.candidates[0]] == ["fact at 0.99", "fact at 0.98", "fact at 0.97"]
 
 
@@ -124,10 +135,10 @@ async def test_no_other_scope_is_looked_at(pool: Pool, matcher: CandidateFinder,
         pool, commit("t1", added("fact at 1.0", vector=vector_with_similarity(1), key="home_city"), scope=other)
     )
     asked = [wanted(vector_with_similarity(1), content_hash("fact at 1.0"), key="home_city")]
-    found = await matcher.find(ALICE, asked, at=day(1))
+    found = await matcher.find(asked_in(ALICE, asked, at=day(1)))
     assert found.candidates == ((),)
     assert found.scope_version == 0
-    assert (await matcher.find(other, asked, at=day(1))).candidates != ((),)
+    assert (await matcher.find(asked_in(other, asked, at=day(1)))).candidates != ((),)
 
 
 async def test_equal_words_are_found_whatever_the_vector(pool: Pool, matcher: CandidateFinder) -> None:
@@ -137,7 +148,9 @@ async def test_equal_words_are_found_whatever_the_vector(pool: Pool, matcher: Ca
         added("other words", vector=pseudo_random_vector("x", 5)),  # of this model's name, but of other dimensions
     )
     await project(pool, commit("t1", *drafts))
-    found = await matcher.find(ALICE, [wanted(vector_with_similarity(1), content_hash("same words"))], at=day(1))
+    found = await matcher.find(
+        asked_in(ALICE, [wanted(vector_with_similarity(1), content_hash("same words"))], at=day(1))
+    )
     assert {(item.text, item.similarity) for item in found.candidates[0]} == {("same words", 1), ("Same words.", 1)}
 
 
@@ -146,8 +159,8 @@ async def test_ended_facts_are_no_candidates(pool: Pool, matcher: CandidateFinde
     second = commit("t2", replaced("is true", fact_id_at(first), vector=vector_with_similarity(0.9)))
     third = commit("t3", added("until day 5", vector=vector_with_similarity(0.8), valid_until=day(5)))
     await project(pool, first, second, third)
-    early = await matcher.find(ALICE, [QUESTION], at=day(4))
-    late = await matcher.find(ALICE, [QUESTION], at=day(5))
+    early = await matcher.find(asked_in(ALICE, [QUESTION], at=day(4)))
+    late = await matcher.find(asked_in(ALICE, [QUESTION], at=day(5)))
     assert [item.text for item in early.candidates[0]] == ["is true", "until day 5"]
     assert [item.text for item in late.candidates[0]] == ["is true"]
 
@@ -159,21 +172,21 @@ async def test_what_was_merged_or_never_true_is_no_candidate(pool: Pool, matcher
     whole = commit("t2", merged("the whole", fact_id_at(first), vector=vector_with_similarity(0.9)))
     mended = commit("t3", contradicted("mended", fact_id_at(first, 1), vector=vector_with_similarity(0.8)))
     await project(pool, first, whole, mended)
-    found = await matcher.find(ALICE, [QUESTION], at=day(4))
+    found = await matcher.find(asked_in(ALICE, [QUESTION], at=day(4)))
     assert [item.text for item in found.candidates[0]] == ["the whole", "mended"]
 
 
 async def test_vectors_of_two_models_are_not_compared(pool: Pool, matcher: CandidateFinder) -> None:
     foreign = vector_with_similarity(1).model_copy(update={"model": "other"})
     await project(pool, known(0.9), commit("t2", added("of another model", vector=foreign)))
-    found = await matcher.find(ALICE, [QUESTION], at=day(1))
+    found = await matcher.find(asked_in(ALICE, [QUESTION], at=day(1)))
     assert [item.text for item in found.candidates[0]] == ["fact at 0.9"]
 
 
 async def test_a_vector_without_a_direction_is_near_nothing(pool: Pool, matcher: CandidateFinder) -> None:
     nowhere = Vector.from_values(MODEL, [0.0, 0.0, 0.0])
     await project(pool, known(1.0), commit("t2", added("nowhere", vector=nowhere)))
-    found = await matcher.find(ALICE, [wanted(nowhere), QUESTION], at=day(1))
+    found = await matcher.find(asked_in(ALICE, [wanted(nowhere), QUESTION], at=day(1)))
     assert [[item.text for item in candidates] for candidates in found.candidates] == [[], ["fact at 1.0"]]
 
 
@@ -187,7 +200,9 @@ async def test_a_fact_of_the_same_key_is_found_however_far_it_is(
         added("no key", vector=vector_with_similarity(-0.5)),
     )
     await project(pool, commit("t1", *drafts))
-    found = await matcher.find(ALICE, [wanted(vector_with_similarity(1), key="home_city"), QUESTION], at=day(1))
+    found = await matcher.find(
+        asked_in(ALICE, [wanted(vector_with_similarity(1), key="home_city"), QUESTION], at=day(1))
+    )
     ((city,), without_key) = found.candidates
     assert (city.text, city.key, city.value) == ("lives in Bern", "home_city", "Bern")
     assert city.similarity == pytest.approx(-0.5 if model == MODEL else 0, abs=1e-3)
@@ -199,7 +214,8 @@ async def test_facts_of_a_key_come_on_top_of_the_nearest_and_are_bounded(pool: P
     far = [added(f"far {n}", vector=vector_with_similarity(-n / 10), key="age", subject=f"child {n}") for n in range(8)]
     both = added("near and of the key", vector=vector_with_similarity(0.95), key="age")
     await project(pool, commit("t1", *near, *far, both))
-    found = await matcher.find(ALICE, [wanted(vector_with_similarity(1), key="age", subject="child 7")], at=day(1))
+    asked = [wanted(vector_with_similarity(1), key="age", subject="child 7")]
+    found = await matcher.find(asked_in(ALICE, asked, at=day(1)))
     texts = [item.text for item in found.candidates[0]]
     assert texts[:3] == ["near and of the key", "near 0", "near 1"]
     assert texts[3:] == ["far 0", "far 1", "far 2", "far 7"]  # the subject first, then the nearest
@@ -209,7 +225,7 @@ async def test_facts_of_a_key_come_on_top_of_the_nearest_and_are_bounded(pool: P
 async def test_each_fact_has_its_own_floor(pool: Pool, matcher: CandidateFinder) -> None:
     await project(pool, known(0.9, 0.5))
     questions = [QUESTION, wanted(vector_with_similarity(1), min_similarity=0.4)]
-    found = await matcher.find(ALICE, questions, at=day(1))
+    found = await matcher.find(asked_in(ALICE, questions, at=day(1)))
     assert [len(candidates) for candidates in found.candidates] == [1, 2]
 
 
@@ -224,7 +240,7 @@ async def test_pending_facts_are_candidates_and_tell_whom_they_challenge(pool: P
         "t2", pending("lives in Rome", old, action="replace", vector=vector_with_similarity(0.9)), at=day(1)
     )
     await project(pool, first, second)
-    found = await matcher.find(ALICE, [QUESTION], at=day(2))
+    found = await matcher.find(asked_in(ALICE, [QUESTION], at=day(2)))
     challenged, challenger, third = found.candidates[0]
     assert (challenger.fact_id, challenger.status) == (fact_id_at(second), "pending_confirmation")
     assert challenger.challenged_by == ()
@@ -232,7 +248,7 @@ async def test_pending_facts_are_candidates_and_tell_whom_they_challenge(pool: P
     assert (third.fact_id, third.challenged_by) == (beside, ())
     settled = commit("t3", pending_rejected(fact_id_at(second)), at=day(3))
     await project(pool, settled)
-    found = await matcher.find(ALICE, [QUESTION], at=day(4))
+    found = await matcher.find(asked_in(ALICE, [QUESTION], at=day(4)))
     assert [(item.fact_id, item.challenged_by) for item in found.candidates[0]] == [(old, ()), (beside, ())]
 
 
@@ -249,7 +265,7 @@ async def test_a_candidate_tells_all_that_a_decision_needs(pool: Pool, matcher: 
         authority="human",
     )
     await project(pool, commit("t1", fact))
-    ((known_one,),) = (await matcher.find(ALICE, [QUESTION], at=day(1))).candidates
+    ((known_one,),) = (await matcher.find(asked_in(ALICE, [QUESTION], at=day(1)))).candidates
     assert (known_one.excerpt, known_one.category, known_one.subject) == ("at Zoe's", "task_context", "the key")
     assert (known_one.valid_until, known_one.true_to, known_one.true_from) == (day(100), None, day(0))
     assert (known_one.unresolved, known_one.single_valued, known_one.authority) == (True, True, "human")

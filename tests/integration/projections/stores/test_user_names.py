@@ -8,6 +8,7 @@ from mnemolog.projections.stores.candidates import (
     MAX_CANDIDATES_OF_KEY,
     CandidateFinder,
     CandidateLists,
+    CandidateRequest,
 )
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import Reversal
@@ -40,7 +41,8 @@ async def looked_up(
     query = CandidateQuery(
         vector=vector_with_similarity(1), content_hash="none", min_similarity=0.99, key="home_city", subject=subject
     )
-    return await CandidateFinder(db.pool).find(scope, [query], at=day(9), speaker=speaker, user_words=USER_WORDS)
+    request = CandidateRequest(scope=scope, queries=[query], at=day(9), speaker=speaker)
+    return await CandidateFinder(db.pool, user_words=USER_WORDS).find(request)
 
 
 def speaks(source: str, speaker: str | None, at: float, scope: Scope = ALICE) -> Commit:

@@ -1,13 +1,13 @@
 """What `match` asks the tables for, and what it carries on without asking."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.stores.candidates import CandidateLists
+from mnemolog.projections.stores.candidates import CandidateLists, CandidateRequest
 from mnemolog.schemas.command import Correct, Edit
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
 from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact
@@ -31,22 +31,14 @@ class FakeTables:
 
     def __init__(self, *found: Candidate) -> None:
         self.found = found
-        self.asked: list[CandidateQuery] = []
+        self.asked: Sequence[CandidateQuery] = []
         self.rules_asked = 0
 
-    async def find(
-        self,
-        _: Scope,
-        wanted: list[CandidateQuery],
-        *,
-        at: datetime,
-        speaker: str | None,
-        user_words: Collection[str],
-    ) -> CandidateLists:
-        assert (at, "the user" in user_words) == (MOMENT, True)
-        self.asked = wanted
-        names = ("Mira",) if speaker else ()
-        return CandidateLists(scope_version=3, candidates=(self.found,) * len(wanted), user_names=names)
+    async def find(self, request: CandidateRequest) -> CandidateLists:
+        assert (request.scope, request.at) == (Scope(user_id="mira"), MOMENT)
+        self.asked = request.queries
+        names = ("Mira",) if request.speaker else ()
+        return CandidateLists(scope_version=3, candidates=(self.found,) * len(self.asked), user_names=names)
 
     async def rules(self, _: Scope, overrides: Overrides) -> EffectivePolicy:
         assert overrides == Overrides()

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import psycopg
 import pytest
 
-from mnemolog.projections.stores.candidates import SourceQuery, SourceStatus
+from mnemolog.projections.stores.candidates import CandidateLists, CandidateRequest, SourceQuery, SourceStatus
 from mnemolog.schemas.policy import EffectivePolicy, Limits, Policy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.errors import BatcherClosedError
-from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
+from mnemolog.streams.stages.shared_lookups import MAX_TURNS_AT_ONCE, SharedCandidateFinder, SharedPolicies
 
 NO_POOL = cast("Any", None)
 
@@ -31,6 +32,18 @@ class CountedFinder(SharedCandidateFinder):
         if "bad" in names:
             raise psycopg.DataError("no column holds this")
         return [SourceStatus(scope_version=int(name)) for name in names]
+
+    async def find_many(self, requests: Sequence[CandidateRequest]) -> list[CandidateLists]:
+        names = [request.speaker or "" for request in requests]
+        self.asked.append(names)
+        await self.gate.wait()
+        if "bad" in names:
+            raise psycopg.DataError("no column holds this")
+        return [CandidateLists(scope_version=int(name), candidates=()) for name in names]
+
+
+def turn_of(speaker: str) -> CandidateRequest:
+    return CandidateRequest(scope=Scope(user_id="u"), queries=(), at=datetime(2026, 3, 1, tzinfo=UTC), speaker=speaker)
 
 
 async def test_what_is_asked_while_a_statement_runs_is_asked_in_the_next() -> None:
@@ -56,6 +69,31 @@ async def test_a_source_at_fault_fails_alone() -> None:
     await finder.close()
     with pytest.raises(BatcherClosedError):
         await finder.source_status("o", "5", None)
+
+
+async def test_turns_that_look_for_candidates_share_statements() -> None:
+    finder = CountedFinder()
+    asking = []
+    for number in range(2 + MAX_TURNS_AT_ONCE + 1):
+        asking.append(asyncio.create_task(finder.find(turn_of(str(number)))))
+        await asyncio.sleep(0.01 if number < 2 else 0)
+    finder.gate.set()
+    found = await asyncio.gather(*asking)
+    assert [one.scope_version for one in found] == list(range(len(asking)))
+    assert [len(names) for names in finder.asked] == [1, 1, MAX_TURNS_AT_ONCE, 1]
+    await finder.close()
+
+
+async def test_a_turn_at_fault_finds_no_candidates_alone() -> None:
+    finder = CountedFinder()
+    finder.gate.set()
+    asking = [asyncio.create_task(finder.find(turn_of(name))) for name in ("1", "bad", "3", "4")]
+    found = await asyncio.gather(*asking, return_exceptions=True)
+    assert [one.scope_version for one in found if isinstance(one, CandidateLists)] == [1, 3, 4]
+    assert isinstance(found[1], psycopg.DataError)
+    await finder.close()
+    with pytest.raises(BatcherClosedError):
+        await finder.find(turn_of("5"))
 
 
 def policies_of(scope: Scope) -> StoredPolicies:

@@ -1,0 +1,197 @@
+"""Filters: conditions on facts, joined with AND, OR and NOT."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Generic, Self, TypeVar
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, ValidationError, model_validator
+
+from mnemolog.schemas.base import Identifier, Record, Text, Timestamp
+from mnemolog.schemas.errors import InvalidArgumentError, describe_faults
+from mnemolog.schemas.facts import FactStatus
+
+MAX_FILTER_DEPTH: Final = 8
+MAX_FILTER_CONDITIONS: Final = 200
+MAX_FILTER_VALUES: Final = 1000
+"""Of one `in` or `nin`."""
+ANY: Final = "*"
+
+T = TypeVar("T")
+Values = Annotated[tuple[T, ...], Field(max_length=MAX_FILTER_VALUES)]
+Number = StrictFloat
+JsonOrdered = StrictInt | StrictFloat | Text
+JsonScalar = StrictBool | StrictInt | StrictFloat | Text
+
+
+def _no_bare_number(value: object) -> object:
+    if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
+        raise ValueError("must be a time such as 2026-01-31T09:30:00+01:00")
+    return value
+
+
+Time = Annotated[Timestamp, BeforeValidator(_no_bare_number)]
+
+
+class Equality(Record, Generic[T]):
+    """Operators that every field has; all that are given have to hold. `exists` asks whether the field is set.
+
+    Of a field that is not set only `ne`, `nin` and `exists: false` hold.
+    """
+
+    eq: T | None = None
+    ne: T | None = None
+    in_: Values[T] | None = Field(default=None, alias="in")
+    nin: Values[T] | None = None
+    exists: StrictBool | None = None
+
+    @model_validator(mode="after")
+    def _has_operators(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("has no operator: give a value, or for example {'eq': value}")
+        if any(getattr(self, name) is None for name in self.model_fields_set):
+            raise ValueError("compares with null: ask {'exists': false} for what is not set")
+        return self
+
+
+class Ordering(Equality[T], Generic[T]):
+    """For what has an order: times and numbers."""
+
+    gt: T | None = None
+    gte: T | None = None
+    lt: T | None = None
+    lte: T | None = None
+
+
+class Words(Equality[Text]):
+    """For text: `contains` is a part of it, `icontains` is one whatever the case of its letters."""
+
+    contains: Text | None = None
+    icontains: Text | None = None
+
+
+class Members(Equality[Text]):
+    """For lists: `eq`, `in` and `contains` ask for a member."""
+
+    contains: Text | None = None
+
+
+class JsonValue(Equality[JsonScalar]):
+    """For a value inside metadata: texts and numbers are ordered among their kind; a list contains its members."""
+
+    gt: JsonOrdered | None = None
+    gte: JsonOrdered | None = None
+    lt: JsonOrdered | None = None
+    lte: JsonOrdered | None = None
+    contains: JsonScalar | None = None
+    icontains: Text | None = None
+
+
+def _as_operators(value: object) -> object:
+    """A plain value means `eq`, `"*"` any value, null none."""
+    match value:
+        case Mapping():
+            return value
+        case None:
+            return {"exists": False}
+        case "*":
+            return {"exists": True}
+        case _:
+            return {"eq": value}
+
+
+_Short = BeforeValidator(_as_operators)
+Id = Annotated[Equality[Identifier] | None, _Short]
+TextField = Annotated[Words | None, _Short]
+NumberField = Annotated[Ordering[Number] | None, _Short]
+TimeField = Annotated[Ordering[Time] | None, _Short]
+
+
+class Filter(Record):
+    """Conditions on facts: all have to hold, and of the parts of `OR` one. `NOT` holds where none of its parts does.
+
+    `categories` is the fact's category as a list of one, `entity` its subject. Names inside `metadata` are paths:
+    `address.city` is `city` of the object `address`.
+    """
+
+    AND: "_Parts | None" = None
+    OR: "_Parts | None" = None
+    NOT: "_Parts | None" = None
+    id: Annotated[Equality[UUID] | None, _Short] = None
+    user_id: Id = None
+    agent_id: Id = None
+    app_id: Id = None
+    run_id: Id = None
+    memory: TextField = None
+    key: TextField = None
+    value: TextField = None
+    categories: Annotated[Members | None, _Short] = None
+    state: Annotated[Equality[FactStatus] | None, _Short] = None
+    importance: NumberField = None
+    confidence: NumberField = None
+    created_at: TimeField = None
+    updated_at: TimeField = None
+    event_time: TimeField = None
+    valid_until: TimeField = None
+    true_from: TimeField = None
+    true_to: TimeField = None
+    entity: TextField = None
+    speaker: TextField = None
+    source_id: TextField = None
+    metadata: dict[Text, Annotated[JsonValue, _Short]] | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        for name in self.model_fields_set:
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} is null: leave it out")
+        return self
+
+    @property
+    def asks_about_state(self) -> bool:
+        """Whether a condition on `state` is in it somewhere."""
+        parts = (*(self.AND or ()), *(self.OR or ()), *(self.NOT or ()))
+        return self.state is not None or any(part.asks_about_state for part in parts)
+
+
+def _as_parts(value: object) -> object:
+    return [value] if isinstance(value, Mapping) else value
+
+
+_Parts = Annotated[tuple[Filter, ...], Field(min_length=1), BeforeValidator(_as_parts)]
+Filter.model_rebuild()
+
+
+def parse_filter(given: object) -> Filter:
+    """Read a filter from what JSON gives. Raises `InvalidArgumentError` that names the place of each fault."""
+    if isinstance(given, Filter):
+        return given
+    _check_size(given)
+    try:
+        return Filter.model_validate(given)
+    except ValidationError as error:
+        raise InvalidArgumentError(f"the filter is not valid: {describe_faults(error)}") from error
+
+
+def _check_size(given: object) -> None:
+    """Before anything else looks into it: a filter may come from whoever uses the application."""
+    level, depth, conditions = [given], 0, 0
+    while level:
+        if depth > 2 * MAX_FILTER_DEPTH + 2:  # a list, and an object in it
+            raise InvalidArgumentError(f"the filter is nested deeper than {MAX_FILTER_DEPTH} levels of AND, OR and NOT")
+        inside = [part for one in level for part in (_parts(one))]
+        conditions += sum(len(one) for one in level if isinstance(one, Mapping))
+        if conditions > MAX_FILTER_CONDITIONS:
+            raise InvalidArgumentError(
+                f"the filter has more than {MAX_FILTER_CONDITIONS} conditions: use `in` for many values"
+            )
+        level, depth = inside, depth + 1
+
+
+def _parts(value: object) -> list[object]:
+    match value:
+        case Mapping():
+            return [*value.values()]
+        case list() | tuple():
+            return [one for one in value if isinstance(one, Mapping | list | tuple)]
+        case _:
+            return []

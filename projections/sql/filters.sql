@@ -1,0 +1,59 @@
+-- name: eq
+-- The value of a field is this one.
+{field} = {value}
+
+-- name: any_of
+-- It is one of these.
+{field} = ANY({value})
+
+-- name: gt
+-- It comes after this one.
+{field} > {value}
+
+-- name: gte
+-- It is this one, or comes after it.
+{field} >= {value}
+
+-- name: lt
+-- It comes before this one.
+{field} < {value}
+
+-- name: lte
+-- It is this one, or comes before it.
+{field} <= {value}
+
+-- name: contains
+-- A text has this part.
+strpos({field}, {value}) > 0
+
+-- name: icontains
+-- A text has this part, whatever the case of its letters.
+strpos(lower({field}), lower({value})) > 0
+
+-- name: exists
+-- A field is set.
+{field} IS NOT NULL
+
+-- name: no_part
+-- None of these conditions holds; one about a field that is not set does not hold.
+({conditions}) IS NOT TRUE
+
+-- name: scope_id
+-- An id of a scope, null where it is not set.
+nullif({column}, '')
+
+-- name: json_value
+-- A value inside metadata, null where it is not set.
+nullif(f.metadata #> {path}::text[], 'null')
+
+-- name: json_number
+-- The same, null where it is no number.
+CASE WHEN jsonb_typeof(f.metadata #> {path}::text[]) = 'number' THEN (f.metadata #> {path}::text[])::numeric END
+
+-- name: json_text
+-- The same, null where it is no text; texts are ordered by their characters' numbers.
+CASE WHEN jsonb_typeof(f.metadata #> {path}::text[]) = 'string' THEN f.metadata #>> {path}::text[] END COLLATE "C"
+
+-- name: json_member
+-- A list inside metadata has this member.
+jsonb_typeof(f.metadata #> {path}::text[]) = 'array' AND f.metadata #> {path}::text[] @> jsonb_build_array({value})
