@@ -52,11 +52,11 @@ class LogCopyVerifier:
 @asynccontextmanager
 async def open_live_copy(url: str) -> AsyncIterator[BulkReader]:
     """The reader that a `LogCopyVerifier` needs."""
-    async with open_bulk_reader(url, "rebuild-verify", schema=LIVE_SCHEMA, json_loads=_StoredJson) as reader:
+    async with open_bulk_reader(url, "rebuild-verify", schema=LIVE_SCHEMA, json_loads=_StoredValue) as reader:
         yield reader
 
 
-class _StoredJson:
+class _StoredValue:
     """A value of a jsonb column, equal to JSON that is to be stored and says the same."""
 
     __hash__ = None  # type: ignore[assignment] # equal values may have different texts

@@ -31,7 +31,8 @@ async def test_a_cancelled_query_ends_and_the_next_one_is_answered(db: Projected
     async with open_bulk_reader(db.url, "test", schema="mnemolog") as reader:
         await db.conn.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         waiting = asyncio.create_task(reader.fetch(SQL("SELECT pg_advisory_lock(%(lock)s)"), {"lock": LOCK}))
-        assert await eventually(lambda: waits_for_the_lock(db))
+        is_waiting: bool = await eventually(lambda: waits_for_the_lock(db))
+        assert is_waiting
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             async with asyncio.timeout(30):
