@@ -10,10 +10,10 @@ from psycopg.types.json import Jsonb
 
 from mnemolog.projections.db.fetch import fetch_value
 from mnemolog.projections.db.pools import LIVE_SCHEMA
-from mnemolog.projections.rebuild.bulk_reader import BulkReader, open_bulk_reader
 from mnemolog.projections.rebuild.digest import TableComparison
 from mnemolog.projections.rebuild.errors import LogCopyDamagedError
 from mnemolog.projections.rebuild.kept_tables import KEPT_TABLES
+from mnemolog.projections.rebuild.row_reader import RowReader, open_row_reader
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.log_rows import commit_row, event_row
 from mnemolog.projections.write.row_writer import copy_fact_rows
@@ -31,7 +31,7 @@ class LogCopyVerifier:
     Numbers in JSON are compared as floats: one that Postgres writes in another way may be taken for damage.
     """
 
-    def __init__(self, live: BulkReader, *, with_records: bool) -> None:
+    def __init__(self, live: RowReader, *, with_records: bool) -> None:
         self._live = live
         self._with_records = with_records
 
@@ -50,9 +50,9 @@ class LogCopyVerifier:
 
 
 @asynccontextmanager
-async def open_live_copy(url: str) -> AsyncIterator[BulkReader]:
+async def open_live_copy(url: str) -> AsyncIterator[RowReader]:
     """The reader that a `LogCopyVerifier` needs."""
-    async with open_bulk_reader(url, "rebuild-verify", schema=LIVE_SCHEMA, json_loads=_StoredValue) as reader:
+    async with open_row_reader(url, "rebuild-verify", schema=LIVE_SCHEMA, json_loads=_StoredValue) as reader:
         yield reader
 
 

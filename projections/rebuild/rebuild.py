@@ -12,7 +12,6 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from mnemolog.projections.db.pools import LIVE_SCHEMA
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.rebuild.bulk_reader import BulkReader
 from mnemolog.projections.rebuild.connections import Job, open_connection, run_jobs
 from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas, tables_of
 from mnemolog.projections.rebuild.errors import LogCopyDamagedError, SwapRefusedError
@@ -22,6 +21,7 @@ from mnemolog.projections.rebuild.log_copy import compare_kept_tables, open_live
 from mnemolog.projections.rebuild.log_source import LogSource
 from mnemolog.projections.rebuild.next_schema import make_next_schema, missing_indexes, was_made_by_this_program
 from mnemolog.projections.rebuild.replay import BATCH, Replayer
+from mnemolog.projections.rebuild.row_reader import RowReader
 from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA, OLD_SCHEMA
 from mnemolog.projections.rebuild.scope_indexes import copy_scope_indexes
 from mnemolog.projections.rebuild.swap import (
@@ -129,7 +129,7 @@ class _Context:
     source: LogSource
     connection: Connection
     reader: Connection
-    live_copy: BulkReader
+    live_copy: RowReader
     report: ProgressCallback
 
 

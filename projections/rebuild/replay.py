@@ -6,10 +6,10 @@ from typing import Final
 import psycopg
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.rebuild.bulk_reader import BulkReader
 from mnemolog.projections.rebuild.errors import LogTooShortError
 from mnemolog.projections.rebuild.log_copy import LogCopyVerifier
 from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
+from mnemolog.projections.rebuild.row_reader import RowReader
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import (
     LogRecord,
@@ -37,7 +37,7 @@ class Replayer:
     long the log is. `on_progress` is called after each.
     """
 
-    def __init__(self, connection: Connection, live_copy: BulkReader, source: LogSource, *, keeps: bool) -> None:
+    def __init__(self, connection: Connection, live_copy: RowReader, source: LogSource, *, keeps: bool) -> None:
         self._connection = connection
         self._source = source
         self.keeps = keeps

@@ -49,13 +49,13 @@ async def table_log(_bootstrap: str, _prefix: str, stored: ProjectedDatabase) ->
 
 
 @asynccontextmanager
-async def bulk_table_log(_bootstrap: str, _prefix: str, stored: ProjectedDatabase) -> AsyncIterator[LogSource]:
+async def threaded_table_log(_bootstrap: str, _prefix: str, stored: ProjectedDatabase) -> AsyncIterator[LogSource]:
     """As `rebuild --from table` reads it."""
     async with open_table_log(stored.url) as log:
         yield log
 
 
-@pytest.fixture(params=[kafka_log, table_log, bulk_table_log])
+@pytest.fixture(params=[kafka_log, table_log, threaded_table_log])
 async def log(
     request: pytest.FixtureRequest, bootstrap: str, database: str, topic_suffix: str
 ) -> AsyncIterator[LogSource]:

@@ -1,12 +1,14 @@
 """Large results read in a thread: what they see, and what is left where nobody waits for them any more."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import pytest
 from psycopg.sql import SQL
 
-from mnemolog.projections.rebuild.bulk_reader import open_bulk_reader
+from mnemolog.projections.rebuild.row_reader import open_row_reader
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.polling import eventually
@@ -21,18 +23,18 @@ async def waits_for_the_lock(db: ProjectedDatabase) -> bool:
 
 async def test_queries_at_once_wait_for_each_other(db: ProjectedDatabase) -> None:
     await db.apply(commit("1", added("Tea."), added("Milk.")))
-    async with open_bulk_reader(db.url, "test", schema="mnemolog") as reader:
+    async with open_row_reader(db.url, "test", schema="mnemolog") as reader:
         query = SQL("SELECT text, %(number)s::int FROM facts ORDER BY text")
         found = await asyncio.gather(*(reader.fetch(query, {"number": number}) for number in range(5)))
     assert found == [[("Milk.", number), ("Tea.", number)] for number in range(5)]
 
 
 async def test_a_cancelled_query_ends_and_the_next_one_is_answered(db: ProjectedDatabase) -> None:
-    async with open_bulk_reader(db.url, "test", schema="mnemolog") as reader:
+    async with open_row_reader(db.url, "test", schema="mnemolog") as reader:
         await db.conn.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         waiting = asyncio.create_task(reader.fetch(SQL("SELECT pg_advisory_lock(%(lock)s)"), {"lock": LOCK}))
-        is_waiting: bool = await eventually(lambda: waits_for_the_lock(db))
-        assert is_waiting
+        poll: Callable[[], bool | Awaitable[bool]] = partial(waits_for_the_lock, db)
+        assert await eventually(poll)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             async with asyncio.timeout(30):

@@ -13,7 +13,7 @@ from psycopg.types.json import set_json_loads
 from mnemolog.projections.rebuild.connections import session_settings
 
 
-class BulkReader:
+class RowReader:
     """One connection, whose queries wait for each other; it sees what is committed.
 
     An asyncio connection waits anew for every 16 kB of a result, which takes three times as long as reading them.
@@ -37,15 +37,15 @@ class BulkReader:
 
 
 @asynccontextmanager
-async def open_bulk_reader(
+async def open_row_reader(
     url: str, name: str, *, schema: str, json_loads: Callable[[str | bytes], Any] | None = None
-) -> AsyncIterator[BulkReader]:
+) -> AsyncIterator[RowReader]:
     """A reader of the tables in `schema`; `json_loads` makes the values of its JSON."""
     settings = session_settings(url, name, schema=schema)
     connection = await asyncio.to_thread(Connection.connect, url, autocommit=True, **settings)
     try:
         if json_loads:
             set_json_loads(json_loads, connection)
-        yield BulkReader(connection)
+        yield RowReader(connection)
     finally:
         connection.close()
