@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -127,7 +126,7 @@ class MicroBatcher(Generic[T, R]):
         return task
 
     def _note_arrival(self) -> None:
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         self._wait = self._max_wait if now - self._last_submitted <= self._max_wait else 0.0
         self._last_submitted = now
 
