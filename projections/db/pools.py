@@ -9,7 +9,6 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
-from psycopg.types.array import ListBinaryDumper
 from psycopg_pool import AsyncConnectionPool
 
 from mnemolog.projections import metrics
@@ -42,22 +41,19 @@ def open_pool(
     application_name: str,
     statement_timeout: float = STATEMENT_SECONDS,
     autocommit: bool = False,
-    generic_plans: bool = False,
-    only_by_index: bool = False,
+    looks_up: bool = False,
 ) -> Pool:
     """Make a pool that its `async with` opens; that does not wait for Postgres.
 
     `statement_timeout` is in seconds. `autocommit` spares single statements the round trips of a transaction, for
-    those who open theirs with `connection.transaction()`. `generic_plans` is for statements that take longer to plan
-    than to run, and whose best plan is the same for all parameters: each is then planned once a connection.
-    `only_by_index` is for statements that read few rows: no plan reads a large table whole, not even one that was made
-    while the table was small, or without statistics, and is kept.
+    those who open theirs with `connection.transaction()`. `looks_up` is for statements that read few rows: each is
+    planned once a connection, as most take longer to plan than to run; and no plan reads a large table whole, not even
+    one that was made while the table was small, or without statistics.
 
     A connection sees the tables of this project, takes a `Vector` for a halfvec and speaks UTC. An operation raises
     `psycopg.OperationalError` while Postgres is unavailable.
     """
-    more = {"plan_cache_mode": "force_generic_plan"} if generic_plans else {}
-    more |= {"enable_seqscan": "off"} if only_by_index else {}
+    more = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"} if looks_up else {}
     pool: Pool = AsyncConnectionPool(
         url,
         kwargs={
@@ -105,13 +101,8 @@ def connection_settings(
 
 
 async def prepare_connection(connection: AsyncConnection[Any]) -> None:
-    """Prepare a new connection for this project's parameters: halfvec, and lists in binary form.
-
-    Raises `SchemaMissingError` where the database has no pgvector.
-    """
+    """Register halfvec on a new connection. Raises `SchemaMissingError` where the database has no pgvector."""
     await register_halfvec(connection)
-    # In text form each string is searched for what needs a backslash, which takes up to a hundred times as long.
-    connection.adapters.register_dumper(list, ListBinaryDumper)
     await connection.commit()
 
 

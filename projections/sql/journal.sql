@@ -22,7 +22,7 @@ FROM unnest(
     %(published_at)s::timestamptz [],
     %(occurred_at)s::timestamptz [],
     %(infer)s::boolean [],
-    %(body)s::text [],
+    %(body)b::text [],
     %(refusal)s::text [],
     %(detail)s::text []
 ) AS entries (

@@ -1,7 +1,6 @@
 -- name: share_swap_lock
--- Keep a rebuild from swapping the tables under this transaction; many projectors hold it at once. Its statements are
--- planned once a connection: for a batch of some commits, most take longer to plan than to run.
-SELECT pg_advisory_xact_lock_shared(%(lock)s), set_config('plan_cache_mode', 'force_generic_plan', true);
+-- Keep a rebuild from swapping the tables under this transaction; many projectors hold it at once.
+SELECT pg_advisory_xact_lock_shared(%(lock)s);
 
 -- name: open_partitions
 -- Make sure that partitions have their rows of offsets.

@@ -48,7 +48,7 @@ FROM unnest(
     %(stage)s::text [],
     %(version)s::text [],
     %(attempt)s::integer [],
-    %(reply)s::text [],
+    %(reply)b::text [],
     %(model)s::text [],
     %(input_tokens)s::integer [],
     %(output_tokens)s::integer [],

@@ -111,7 +111,8 @@ async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
 async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     """Show the figures of the 30 days before `at`, over all tenants, counted from the tables."""
     async with pool.connection() as connection, connection.transaction():
-        await connection.execute("SET LOCAL enable_seqscan = on")  # reads large parts of tables
+        # These read large parts of tables.
+        await connection.execute("SET LOCAL enable_seqscan = on; SET LOCAL plan_cache_mode = auto")
         quality = await quality_counts(connection, at - QUALITY_PERIOD, at)
     table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
     for (model, prompt_version, result), number in _overwrites_of_models(quality.overwrites).items():

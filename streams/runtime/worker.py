@@ -92,10 +92,11 @@ async def _run_prepared(
 ) -> None:
     kafka = settings.kafka or ""
     matching_size = max(1, settings.postgres_pool_size // 4)  # a lookup takes about a millisecond
+    size = settings.postgres_pool_size - matching_size
     async with (
-        _open_pool(settings, "mnemolog-worker", settings.postgres_pool_size - matching_size) as pool,
-        # A lookup of candidates takes longer to plan than to run; generic plans would make other queries slower.
-        _open_pool(settings, "mnemolog-matching", matching_size, generic_plans=True) as matching,
+        _open_pool(settings, "mnemolog-worker", min_size=1, max_size=size) as pool,
+        # What compares vectors in large scopes takes no connection from the rest.
+        _open_pool(settings, "mnemolog-matching", min_size=0, max_size=matching_size) as matching,
         _shared_resources(settings, kafka, pool, matching) as parts,
     ):
         assembly = StageFactory(settings, kafka, parts, stages)
@@ -124,16 +125,15 @@ async def _run_prepared(
             await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
 
 
-def _open_pool(settings: StreamsSettings, application_name: str, size: int, *, generic_plans: bool = False) -> Pool:
+def _open_pool(settings: StreamsSettings, application_name: str, *, min_size: int, max_size: int) -> Pool:
     return open_pool(
         settings.postgres or "",
-        min_size=0 if generic_plans else 1,
-        max_size=size,
+        min_size=min_size,
+        max_size=max_size,
         application_name=application_name,
         statement_timeout=settings.postgres_statement_timeout,
         autocommit=True,
-        generic_plans=generic_plans,
-        only_by_index=True,
+        looks_up=True,
     )
 
 

@@ -67,7 +67,7 @@ async def measure_scope_costs(arena: Environment, sizes: Sequence[int], *, repea
         open_pool(
             arena.database, min_size=AT_ONCE, max_size=AT_ONCE, application_name="bench", autocommit=True
         ) as pool,
-        open_pool(arena.database, min_size=1, max_size=1, application_name="match", generic_plans=True) as matching,
+        open_pool(arena.database, min_size=1, max_size=1, application_name="match", looks_up=True) as matching,
     ):
         return tuple([await _Meter(arena, pool, matching, size, repeats).cost() for size in sizes])
 

@@ -138,9 +138,7 @@ async def _open(database: str, schema: str) -> AsyncIterator[tuple[Pool, Pool]]:
     async with AsyncExitStack() as opened:
         pools = [
             await opened.enter_async_context(
-                open_pool(
-                    database, min_size=1, max_size=1, application_name="bench", autocommit=True, generic_plans=generic
-                )
+                open_pool(database, min_size=1, max_size=1, application_name="bench", autocommit=True, looks_up=generic)
             )
             for generic in (False, True)
         ]

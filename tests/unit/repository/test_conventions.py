@@ -200,11 +200,13 @@ def test_modules_stay_small() -> None:
 
 
 def test_no_folder_of_the_product_has_too_many_modules() -> None:
+    """But for the revisions, of which each migration adds one."""
     folders = Counter(
         path.parent
         for path in tracked("*.py")
         if path.relative_to(ROOT).parts[0] in ("mnemolog", "projections", "schemas", "streams")
         and path.name != "__init__.py"
+        and not path.is_relative_to(ROOT / "projections" / "migrations" / "versions")
     )
     assert {name_of(folder): count for folder, count in folders.items() if count > MAX_FOLDER_MODULES} == {}
 

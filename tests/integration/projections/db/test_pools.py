@@ -31,37 +31,18 @@ async def test_a_connection_is_set_up(database: str) -> None:
     }
 
 
-async def test_lists_are_sent_in_binary_form_whatever_stands_in_them(database: str) -> None:
-    said = ['{"a": "b\\n"}', "", None, "null", "\u00fc, \u732b"]
-    async with (
-        open_pool(database, min_size=1, max_size=1, application_name="mine") as pool,
-        pool.connection() as connection,
-    ):
-        query = "SELECT pg_typeof(%(said)s)::text, %(said)s, %(none)s::uuid []"
-        cursor = await connection.execute(query, {"said": said, "none": []})
-        assert await cursor.fetchall() == [("text[]", said, [])]
-
-
-@pytest.mark.parametrize(("generic", "mode"), [(True, "force_generic_plan"), (False, "auto")])
-async def test_statements_are_planned_once_where_that_is_asked_for(database: str, generic: bool, mode: str) -> None:
-    async with (
-        open_pool(database, min_size=1, max_size=1, application_name="mine", generic_plans=generic) as pool,
-        pool.connection() as connection,
-    ):
-        cursor = await connection.execute("SHOW plan_cache_mode")
-        assert await cursor.fetchall() == [(mode,)]
-
-
-@pytest.mark.parametrize(("only_by_index", "setting"), [(True, "off"), (False, "on")])
-async def test_tables_are_not_read_whole_where_that_is_asked_for(
-    database: str, only_by_index: bool, setting: str
+@pytest.mark.parametrize(("looks_up", "settings"), [(True, [("force_generic_plan", "off")]), (False, [("auto", "on")])])
+async def test_statements_are_planned_once_and_by_index_where_that_is_asked_for(
+    database: str, looks_up: bool, settings: list[tuple[str, str]]
 ) -> None:
     async with (
-        open_pool(database, min_size=1, max_size=1, application_name="mine", only_by_index=only_by_index) as pool,
+        open_pool(database, min_size=1, max_size=1, application_name="mine", looks_up=looks_up) as pool,
         pool.connection() as connection,
     ):
-        cursor = await connection.execute("SHOW enable_seqscan")
-        assert await cursor.fetchall() == [(setting,)]
+        cursor = await connection.execute(
+            "SELECT current_setting('plan_cache_mode'), current_setting('enable_seqscan')"
+        )
+        assert await cursor.fetchall() == settings
 
 
 def test_options_of_the_url_are_kept() -> None:

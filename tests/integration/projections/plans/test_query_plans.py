@@ -221,7 +221,7 @@ async def test_a_worker_plans_by_index_before_there_are_statistics(
     names = HOT.keys() - NOT_OF_WORKERS - NEED_STATISTICS
     with fresh_database(postgres_admin_url, template=template_database) as url:
         async with (
-            open_pool(url, min_size=1, max_size=1, application_name="plans", only_by_index=True) as pool,
+            open_pool(url, min_size=1, max_size=1, application_name="plans", looks_up=True) as pool,
             pool.connection() as conn,
         ):
             plans = {

@@ -119,12 +119,15 @@ async def test_the_indexes_find_the_facts_that_a_scan_finds(conn: AsyncConnectio
     assert await recall(conn, 100) >= LEAST_RECALL
 
 
-async def test_the_index_is_read_on_beyond_what_it_gives_first(conn: AsyncConnection[TupleRow]) -> None:
-    """In a small scope it gives first only few of the nearest if it looks at few."""
-    await replace_in_candidates(conn, "'hnsw.ef_search', '1000'", "'hnsw.ef_search', '50'")
-    assert await recall(conn, 10) >= LEAST_RECALL
-    await replace_in_candidates(conn, "facts / 25", "0")
-    assert await recall(conn, 10) < LEAST_RECALL
+@pytest.mark.parametrize("read_on", [True, False])
+async def test_a_25th_of_the_scope_is_ranked(conn: AsyncConnection[TupleRow], *, read_on: bool) -> None:
+    """What the index gives first are not the nearest of all."""
+    if not read_on:
+        await replace_in_candidates(conn, "facts / 25", "0")
+    (_, vector), *_ = await questions(conn)
+    before = await facts_read(conn)
+    await search(conn, LARGE, UNKNOWN_WORD, vector, limit=10, at=AT)
+    assert (await facts_read(conn) - before >= SIZES["large"] * 0.95 / 25) is read_on
 
 
 async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[TupleRow]) -> None:
