@@ -36,6 +36,7 @@ class Plan:
     layouts: tuple[str, ...]
     loads: tuple[float, ...]
     pairs: int
+    idle_seconds: float
     sizes: tuple[int, ...]
     scopes: tuple[int, ...]
     questions: int
@@ -48,8 +49,9 @@ FULL: Final = Plan(
     warm_up=20,
     seconds=60,
     layouts=tuple(LAYOUTS),
-    loads=(0.1, 0.3),
-    pairs=100,
+    loads=(0.1,),
+    pairs=60,
+    idle_seconds=30,
     sizes=(10_000, 100_000),
     scopes=(100, 1_000, 10_000, 50_000, 100_000),
     questions=500,
@@ -63,6 +65,7 @@ QUICK: Final = Plan(
     layouts=("one process", "two processes"),
     loads=(0.1,),
     pairs=20,
+    idle_seconds=10,
     sizes=(1_000,),
     scopes=(100, 1_000),
     questions=50,
@@ -204,7 +207,7 @@ class _Benchmark:
     async def idle(self, layout: str) -> float:
         self._tell(f"no turns, {layout}")
         async with environment(self._servers, _name("idle", layout)) as one:
-            return await measure_idle(self._with_model(one), LAYOUTS[layout], seconds=self._plan.seconds)
+            return await measure_idle(self._with_model(one), LAYOUTS[layout], seconds=self._plan.idle_seconds)
 
     async def command_latency(self, layout: str) -> tuple[CommandLatency, ...]:
         self._tell(f"commands, one after another, {layout}")
