@@ -11,7 +11,6 @@ from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
-from mnemolog.streams.llm.micro_batcher import MicroBatcher
 from mnemolog.streams.llm.ports import (
     AskModel,
     ChatModel,
@@ -24,6 +23,7 @@ from mnemolog.streams.llm.ports import (
     TimedReply,
     Usage,
 )
+from mnemolog.streams.micro_batcher import MicroBatcher
 
 _MAX_NAME: Final = 200  # characters
 

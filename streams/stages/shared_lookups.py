@@ -15,7 +15,7 @@ from mnemolog.projections.stores.candidates import (
 from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.llm.micro_batcher import MicroBatcher
+from mnemolog.streams.micro_batcher import MicroBatcher
 from mnemolog.streams.text.subjects import USER_WORDS
 
 MAX_TURNS_AT_ONCE: Final = 32

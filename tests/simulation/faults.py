@@ -9,15 +9,15 @@ from unittest.mock import patch
 from faust.transport.consumer import Consumer
 
 from mnemolog.projections.suspicion import Suspicion
+from mnemolog.streams import micro_batcher
 from mnemolog.streams.kafka.app import StageApp
 from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.kafka.windows.state import Delivery, FailureHandler, PartitionProgress, WindowEntry
-from mnemolog.streams.llm import micro_batcher
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.micro_batcher import MicroBatcher
+from mnemolog.streams.micro_batcher import MicroBatcher
 from mnemolog.streams.stages.failure_budget import FailureBudget
 from tests.simulation.chain_faults import CHAIN_FAULTS
 from tests.simulation.fault import Fault, all_of

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from mnemolog.streams.errors import BatcherClosedError, ResultCountMismatch
-from mnemolog.streams.llm.micro_batcher import MicroBatcher
+from mnemolog.streams.micro_batcher import MicroBatcher
 from tests.support.polling import eventually
 
 
