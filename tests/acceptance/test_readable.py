@@ -81,7 +81,7 @@ def test_every_id_for_the_next_command_is_shown_and_accepted(
     history = populated.run("history", munich["fact_id"][:8])
     assert "2 versions" in history.stdout
     assert "2 events" in history.stdout
-    assert f"source {TURN}2" in history.stdout.replace("\n", " ")
+    assert f"source {TURN}2" in " ".join(history.stdout.split())
     for event in populated.json("history", munich["fact_id"])["events"]:
         assert event["event_id"][:8] in history.stdout
 
