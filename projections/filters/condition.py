@@ -25,6 +25,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
 _BRANCHES: Final = ("AND", "OR", "NOT")
 _NEGATIONS: Final[Mapping[str, str]] = {"ne": "eq", "nin": "in_"}
 _TEMPLATES: Final[Mapping[str, str]] = {"in_": "any_of"}
+_ORDERINGS: Final = frozenset({"gt", "gte", "lt", "lte"})
 _JSON_EQUALITIES: Final = frozenset({"eq", "in_"})
 
 
@@ -70,6 +71,9 @@ class _Conditions:
         if operator in _JSON_EQUALITIES:
             return self._compared(whole, operator, Jsonb(value) if operator == "eq" else [Jsonb(one) for one in value])
         of_kind = _template("json_text" if isinstance(value, str) else "json_number", path=place)
+        if operator in _ORDERINGS:
+            is_text = isinstance(value, str)
+            return self._compared(_template("by_code_point", field=of_kind) if is_text else of_kind, operator, value)
         if operator != "contains":
             return self._compared(of_kind, operator, value)
         member = _template("json_member", path=place, value=self._parameter(Jsonb(value)))

@@ -1,6 +1,8 @@
 """Filters: conditions on facts, joined with AND, OR and NOT."""
 
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Final, Generic, Self, TypeVar
 from uuid import UUID
 
@@ -14,7 +16,8 @@ MAX_FILTER_DEPTH: Final = 8
 MAX_FILTER_CONDITIONS: Final = 200
 MAX_FILTER_VALUES: Final = 1000
 """Of one `in` or `nin`."""
-ANY: Final = "*"
+_BRANCHES: Final = ("AND", "OR", "NOT")
+_BEGINS_WITH_A_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 T = TypeVar("T")
 Values = Annotated[tuple[T, ...], Field(max_length=MAX_FILTER_VALUES)]
@@ -23,13 +26,14 @@ JsonOrdered = StrictInt | StrictFloat | Text
 JsonScalar = StrictBool | StrictInt | StrictFloat | Text
 
 
-def _no_bare_number(value: object) -> object:
-    if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
-        raise ValueError("must be a time such as 2026-01-31T09:30:00+01:00")
-    return value
+def _written_as_time(value: object) -> object:
+    """Seconds since 1970 are refused: they are a number that somebody mistook for a time more often than a time."""
+    if isinstance(value, datetime) or (isinstance(value, str) and _BEGINS_WITH_A_DAY.match(value)):
+        return value
+    raise ValueError("must be a time such as 2026-01-31T09:30:00+01:00")
 
 
-Time = Annotated[Timestamp, BeforeValidator(_no_bare_number)]
+Time = Annotated[Timestamp, BeforeValidator(_written_as_time)]
 
 
 class Equality(Record, Generic[T]):
@@ -174,24 +178,26 @@ def parse_filter(given: object) -> Filter:
 
 def _check_size(given: object) -> None:
     """Before anything else looks into it: a filter may come from whoever uses the application."""
-    level, depth, conditions = [given], 0, 0
+    level, depth, conditions = _parts(given), 0, 0
     while level:
-        if depth > 2 * MAX_FILTER_DEPTH + 2:  # a list, and an object in it
+        if depth > MAX_FILTER_DEPTH:
             raise InvalidArgumentError(f"the filter is nested deeper than {MAX_FILTER_DEPTH} levels of AND, OR and NOT")
-        inside = [part for one in level for part in (_parts(one))]
-        conditions += sum(len(one) for one in level if isinstance(one, Mapping))
+        conditions += sum(_conditions(part) for part in level)
         if conditions > MAX_FILTER_CONDITIONS:
             raise InvalidArgumentError(
                 f"the filter has more than {MAX_FILTER_CONDITIONS} conditions: use `in` for many values"
             )
-        level, depth = inside, depth + 1
+        level = [inner for part in level for name in _BRANCHES for inner in _parts(part.get(name))]
+        depth += 1
 
 
-def _parts(value: object) -> list[object]:
-    match value:
-        case Mapping():
-            return [*value.values()]
-        case list() | tuple():
-            return [one for one in value if isinstance(one, Mapping | list | tuple)]
-        case _:
-            return []
+def _parts(value: object) -> list[Mapping[str, object]]:
+    found = value if isinstance(value, list | tuple) else [value]
+    return [one for one in found if isinstance(one, Mapping)]
+
+
+def _conditions(part: Mapping[str, object]) -> int:
+    """How many conditions a part has itself, each operator one; an empty part counts as one."""
+    asked = [value for name, value in part.items() if name not in _BRANCHES]
+    inside = [one for value in asked for one in (value.values() if isinstance(value, Mapping) else [value])]
+    return sum(len(one) if isinstance(one, Mapping) else 1 for one in inside) if part else 1

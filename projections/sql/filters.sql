@@ -51,8 +51,12 @@ nullif(f.metadata #> {path}::text[], 'null')
 CASE WHEN jsonb_typeof(f.metadata #> {path}::text[]) = 'number' THEN (f.metadata #> {path}::text[])::numeric END
 
 -- name: json_text
--- The same, null where it is no text; texts are ordered by their characters' numbers.
-CASE WHEN jsonb_typeof(f.metadata #> {path}::text[]) = 'string' THEN f.metadata #>> {path}::text[] END COLLATE "C"
+-- The same, null where it is no text.
+CASE WHEN jsonb_typeof(f.metadata #> {path}::text[]) = 'string' THEN f.metadata #>> {path}::text[] END
+
+-- name: by_code_point
+-- A text that is ordered by the numbers of its characters.
+({field}) COLLATE "C"
 
 -- name: json_member
 -- A list inside metadata has this member.

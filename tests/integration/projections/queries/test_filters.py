@@ -24,7 +24,7 @@ pytestmark = pytest.mark.postgres
 ANYBODY: Final = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
 NOW: Final = day(60)
 WORDS: Final = ("Bern", "bern", "äpfel", "ÄPFEL", "100%", "a_b", "", "%", "Straße")
-JSON: Final = (1, 1.5, 2, True, False, "Bern", "bern", "1")
+JSON: Final = (1, 1.5, 2, True, False, "Bern", "bern", "1", "ZÜRICH")
 COLUMNS: Final = {
     "id": "fact_id",
     "memory": "text",
@@ -44,6 +44,8 @@ def test_what_is_no_filter_is_refused_with_its_place() -> None:
         ({"user_id": {"regex": "a"}}, r"user_id\.regex is not a known field"),
         ({"importance": float("nan")}, "finite"),
         ({"created_at": {"gt": "2026"}}, "created_at.gt"),
+        ({"created_at": {"gt": "-5"}}, "created_at.gt"),
+        ({"created_at": {"gt": 1700000000.5}}, "created_at.gt"),
         ({"key": {}}, "no operator"),
         ({"key": {"eq": None}}, "compares with null"),
         ({"NOT": None}, "NOT is null"),
@@ -67,6 +69,23 @@ def test_a_filter_of_any_size_is_refused_in_bounded_time() -> None:
         parse_filter({"OR": [{"user_id": str(number)} for number in range(100_000)]})
     with pytest.raises(ValueError, match="at most 1000 items"):
         parse_filter({"user_id": {"in": [str(number) for number in range(2000)]}})
+
+
+def nested(levels: int, *, as_list: bool) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"metadata": {"a": {"eq": 1}}}
+    for _ in range(levels):
+        wanted = {"NOT": [wanted] if as_list else wanted}
+    return wanted
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_as_many_levels_and_conditions_as_the_page_says_are_allowed(as_list: bool) -> None:
+    parse_filter(nested(8, as_list=as_list))
+    with pytest.raises(ValueError, match="deeper than 8 levels"):
+        parse_filter(nested(9, as_list=as_list))
+    parse_filter({"OR": [{"importance": {"gte": number / 200}} for number in range(200)]})
+    with pytest.raises(ValueError, match="more than 200 conditions"):
+        parse_filter({"OR": [{"importance": {"gte": number / 201}} for number in range(201)]})
 
 
 def sample_commits() -> Iterator[Commit]:
@@ -197,7 +216,9 @@ def _operators(values: st.SearchStrategy[Any], *names: str) -> st.SearchStrategy
 
 
 ORDER: Final = ("gt", "gte", "lt", "lte")
-TEXTS = st.sampled_from(["Bern", "bern", "Rome", "home_city", "pet", "Ana", "Tom", "äpfel", "%", "_", "e", "N", ""])
+TEXTS = st.sampled_from(
+    ["Bern", "bern", "Rome", "home_city", "pet", "Ana", "Tom", "äpfel", "zürich", "%", "_", "e", "N", ""]
+)
 PLAIN_JSON = st.sampled_from(JSON)
 ORDERED_JSON = st.sampled_from([one for one in JSON if not isinstance(one, bool)])
 TIMES = st.sampled_from([day(number) for number in (1, 5, 20, 29, 40, 50)])
