@@ -65,7 +65,10 @@ class _StoredValue:
         self._text = text
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Jsonb) and bool(orjson.loads(self._text) == orjson.loads(other.obj))
+        try:
+            return isinstance(other, Jsonb) and bool(orjson.loads(self._text) == orjson.loads(other.obj))
+        except orjson.JSONDecodeError:  # a number that jsonb holds and no commit does
+            return False
 
 
 async def compare_kept_tables(connection: Connection) -> list[TableComparison]:
