@@ -124,9 +124,10 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT undo.event_id
     FROM memory_events AS undo
-    WHERE
-        undo.undoes = root.event_id
-        OR undo.undoes IN (SELECT first.event_id FROM memory_events AS first WHERE first.undoes = root.event_id)
+    -- As a list, since with OR every event would be read for each.
+    WHERE undo.undoes = ANY(
+        root.event_id || ARRAY(SELECT first.event_id FROM memory_events AS first WHERE first.undoes = root.event_id)
+    )
     ORDER BY undo.log_offset DESC, undo.ordinal DESC
     LIMIT 1
 ) AS turned ON true

@@ -93,14 +93,24 @@ WITH RECURSIVE chain AS (
     SELECT
         fact_id AS asked_id,
         fact_id,
-        true_from
+        true_from,
+        tenant,
+        user_id,
+        agent_id,
+        app_id,
+        run_id
     FROM facts
     WHERE fact_id = ANY(%(fact_ids)s::uuid [])
     UNION
     SELECT
         chain.asked_id,
         older.fact_id,
-        older.true_from
+        older.true_from,
+        chain.tenant,
+        chain.user_id,
+        chain.agent_id,
+        chain.app_id,
+        chain.run_id
     FROM chain
     CROSS JOIN LATERAL (
         SELECT
@@ -109,6 +119,8 @@ WITH RECURSIVE chain AS (
         FROM facts AS ended
         WHERE
             ended.superseded_by = chain.fact_id
+            AND (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+            = (chain.tenant, chain.user_id, chain.agent_id, chain.app_id, chain.run_id)
             AND ended.believed_from IS NOT NULL
             AND ended.status IN ('active', 'superseded', 'retracted', 'expired')
         OFFSET 0

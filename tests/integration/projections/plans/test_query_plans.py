@@ -18,6 +18,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.scope import Scope
@@ -66,11 +67,13 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "replies_forget": ReplyStore.QUERIES["forget"],
     "version_starts": FactStore.QUERIES["version_starts"],
     "user_names": FactStore.QUERIES["user_names"],
+    "values_since": FactStore.QUERIES["values_since"],
+    "events": EventHistoryStore.QUERIES["events"],
 }
 NOT_OF_WORKERS: Final = {
     *("search", "search_by_indexes", "count_by_ids", "current_facts", "profile", "turn", "is_received"),
 }
-NEED_STATISTICS: Final = {"pending_cases", "ended_facts"}
+NEED_STATISTICS: Final = {"pending_cases", "ended_facts", "values_since"}
 """These are about held and late statements. Without statistics their plans read whole indexes."""
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
 PARAMETERS: Final[dict[str, Any]] = {
