@@ -47,8 +47,8 @@ def open_pool(
 
     `statement_timeout` is in seconds. `autocommit` spares single statements the round trips of a transaction, for
     those who open theirs with `connection.transaction()`. `looks_up` is for statements that read few rows: each is
-    planned once a connection, as most take longer to plan than to run; and no plan reads a large table whole, not even
-    one that was made while the table was small, or without statistics.
+    planned once a connection, as most take longer to plan than to run; and no plan reads a table whole where an
+    index will do, not even one that was made while the table was small, or without statistics.
 
     A connection sees the tables of this project, takes a `Vector` for a halfvec and speaks UTC. An operation raises
     `psycopg.OperationalError` while Postgres is unavailable.
@@ -113,6 +113,7 @@ async def retry_while_unavailable(
     operation: Callable[[], Awaitable[T]],
     *,
     name: str,
+    is_shared: bool = False,
     jitter: Callable[[], float] = random.random,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     tallies: StatementTallies = _tallies,
@@ -120,7 +121,8 @@ async def retry_while_unavailable(
     """Repeat `operation` while the server is at fault (`fault_of`), for as long as that lasts.
 
     A statement timeout is repeated too, until the evidence says that this very statement is too slow: then
-    `StatementTimeoutError` is raised. Every other error passes through, and so does a closed pool. An operation whose
+    `StatementTimeoutError` is raised. One that `is_shared`, which several ask together, raises it at once: each of them
+    alone may be quick enough. Every other error passes through, and so does a closed pool. An operation whose
     answer got lost runs twice.
     """
     slow, is_waiting = SlowStatement(tallies, name), False
@@ -130,7 +132,7 @@ async def retry_while_unavailable(
         try:
             result = await operation()
         except psycopg.errors.QueryCanceled as error:
-            if slow.is_at_fault():
+            if slow.is_at_fault() or is_shared:
                 raise StatementTimeoutError(name) from error
             raise
         tallies.count_finished(name)

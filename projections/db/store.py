@@ -22,15 +22,24 @@ class Store:
         self._pool = pool
 
     async def _rows(
-        self, query: str, parameters: Mapping[str, Any], *, make: Any = tuple_row, operation: str | None = None
+        self,
+        query: str,
+        parameters: Mapping[str, Any],
+        *,
+        make: Any = tuple_row,
+        operation: str | None = None,
+        is_shared: bool = False,
     ) -> list[Any]:
-        """The rows of a query, each as psycopg's row factory `make` gives it."""
+        """The rows of a query, each as psycopg's row factory `make` gives it; `is_shared` where several ask in it."""
 
-        async def fetch(connection: AsyncConnection[TupleRow]) -> list[Any]:
-            async with connection.cursor(binary=True, row_factory=make) as cursor:
+        async def fetch() -> list[Any]:
+            async with (
+                self._pool.connection() as connection,
+                connection.cursor(binary=True, row_factory=make) as cursor,
+            ):
                 return await (await cursor.execute(self.QUERIES[query], parameters)).fetchall()
 
-        return await self._run(operation or query, fetch)
+        return await retry_while_unavailable(fetch, name=operation or query, is_shared=is_shared)
 
     async def _run(
         self,

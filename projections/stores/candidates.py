@@ -125,7 +125,8 @@ class CandidateFinder(Store):
 
     async def find_many(self, requests: Sequence[CandidateRequest]) -> list[CandidateLists]:
         """The candidates of each turn, in one round trip for all."""
-        rows = await self._rows("find_candidates", {**_request_columns(requests), **self._options})
+        parameters = {**_request_columns(requests), **self._options}
+        rows = await self._rows("find_candidates", parameters, is_shared=len(requests) > 1)
         by_turn = (list(rows_of_turn) for _, rows_of_turn in groupby(rows, itemgetter(0)))
         return [_candidate_lists(rows_of_turn) for rows_of_turn in by_turn]
 

@@ -99,6 +99,16 @@ async def test_a_statement_that_is_stopped_while_others_finish_is_given_up(other
     assert count == [attempts]
 
 
+async def test_a_shared_statement_that_is_stopped_is_given_up_at_once_to_be_divided() -> None:
+    async def nothing_else_happens() -> None:
+        """As in a quiet worker."""
+
+    operation, count = stopped_until(1000, nothing_else_happens)
+    with pytest.raises(StatementTimeoutError, match="match took longer"):
+        await retry_while_unavailable(operation, name="match", is_shared=True, sleep=no_sleep)
+    assert count == [1]
+
+
 async def test_a_statement_that_is_stopped_as_all_of_its_kind_are_is_repeated() -> None:
     tallies = StatementTallies()
 
