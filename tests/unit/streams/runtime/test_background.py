@@ -23,6 +23,7 @@ LOOPS = ("purge", "lag", "backlog", "quality", "position", "notices", "timer")
 # Every task that the packages start and do not await at once, and what an error in it leads to.
 STARTED_TASKS = {
     "projections/rebuild/row_reader.py asyncio.to_thread": "raised where it is waited for, even if that is cancelled",
+    "projections/rebuild/row_reader.py self._stop": "raised where it is waited for",
     "projections/rebuild/connections.py work": "raised where they are waited for; the others are cancelled",
     "projections/rebuild/fill.py run_together": "raised where it is waited for",
     "streams/kafka/__init__.py stopping": "raised where its end is waited for",
