@@ -84,11 +84,8 @@ class QueryMixin(ClientBase):
         `filters` narrows them further, for example `{"OR": [{"categories": "health"}, {"importance": {"gte": 0.8}}]}`;
         one that asks about `state` looks among all versions.
         """
-        within, at = scope_filter(scope), self._now()
-        if filters is None:
-            return await self._query(facts.facts, within, all_versions=all_versions, at=at)
-        wanted = parse_filter(filters)
-        return await self._query(facts.filtered_facts, within, wanted, all_versions=all_versions, at=at)
+        within, wanted = scope_filter(scope), parse_filter({} if filters is None else filters)
+        return await self._query(facts.facts, within, wanted, all_versions=all_versions, at=self._now())
 
     async def facts_as_of(
         self, believed_at: When, true_at: When | None = None, **scope: Unpack[ScopeArgs]

@@ -8,7 +8,7 @@ from psycopg.sql import SQL, Composable, Identifier, Placeholder
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel
 
-from mnemolog.projections.filters.model import Filter
+from mnemolog.projections.filters.model import BRANCHES, Filter
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
@@ -22,7 +22,6 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "entity": "subject",
 }
 """The column of a field, where it has another name."""
-_BRANCHES: Final = ("AND", "OR", "NOT")
 _NEGATIONS: Final[Mapping[str, str]] = {"ne": "eq", "nin": "in_"}
 _TEMPLATES: Final[Mapping[str, str]] = {"in_": "any_of"}
 _ORDERINGS: Final = frozenset({"gt", "gte", "lt", "lte"})
@@ -49,7 +48,7 @@ class _Conditions:
         return _joined(" AND ", [one for name in _given(wanted) for one in self._of_field(name, getattr(wanted, name))])
 
     def _of_field(self, name: str, asked: Any) -> Iterator[Composable]:
-        if name in _BRANCHES:
+        if name in BRANCHES:
             parts = [self.of_filter(part) for part in asked]
             joined = _joined(" AND " if name == "AND" else " OR ", parts)
             yield _template("no_part", conditions=joined) if name == "NOT" else joined
@@ -71,11 +70,10 @@ class _Conditions:
         if operator in _JSON_EQUALITIES:
             return self._compared(whole, operator, Jsonb(value) if operator == "eq" else [Jsonb(one) for one in value])
         of_kind = _template("json_text" if isinstance(value, str) else "json_number", path=place)
-        if operator in _ORDERINGS:
-            is_text = isinstance(value, str)
-            return self._compared(_template("by_code_point", field=of_kind) if is_text else of_kind, operator, value)
         if operator != "contains":
-            return self._compared(of_kind, operator, value)
+            is_by_code_point = isinstance(value, str) and operator in _ORDERINGS
+            field = _template("by_code_point", field=of_kind) if is_by_code_point else of_kind
+            return self._compared(field, operator, value)
         member = _template("json_member", path=place, value=self._parameter(Jsonb(value)))
         part = [self._compared(of_kind, "contains", value)] if isinstance(value, str) else []
         return _joined(" OR ", [member, *part])

@@ -16,7 +16,7 @@ MAX_FILTER_DEPTH: Final = 8
 MAX_FILTER_CONDITIONS: Final = 200
 MAX_FILTER_VALUES: Final = 1000
 """Of one `in` or `nin`."""
-_BRANCHES: Final = ("AND", "OR", "NOT")
+BRANCHES: Final = ("AND", "OR", "NOT")
 _BEGINS_WITH_A_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 T = TypeVar("T")
@@ -163,6 +163,8 @@ def _as_parts(value: object) -> object:
 
 _Parts = Annotated[tuple[Filter, ...], Field(min_length=1), BeforeValidator(_as_parts)]
 Filter.model_rebuild()
+EVERYTHING: Final = Filter()
+"""A filter without conditions."""
 
 
 def parse_filter(given: object) -> Filter:
@@ -187,7 +189,7 @@ def _check_size(given: object) -> None:
             raise InvalidArgumentError(
                 f"the filter has more than {MAX_FILTER_CONDITIONS} conditions: use `in` for many values"
             )
-        level = [inner for part in level for name in _BRANCHES for inner in _parts(part.get(name))]
+        level = [inner for part in level for name in BRANCHES for inner in _parts(part.get(name))]
         depth += 1
 
 
@@ -198,6 +200,6 @@ def _parts(value: object) -> list[Mapping[str, object]]:
 
 def _conditions(part: Mapping[str, object]) -> int:
     """How many conditions a part has itself, each operator one; an empty part counts as one."""
-    asked = [value for name, value in part.items() if name not in _BRANCHES]
+    asked = [value for name, value in part.items() if name not in BRANCHES]
     inside = [one for value in asked for one in (value.values() if isinstance(value, Mapping) else [value])]
     return sum(len(one) if isinstance(one, Mapping) else 1 for one in inside) if part else 1

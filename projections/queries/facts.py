@@ -8,9 +8,10 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
+from psycopg.sql import Composed
 
 from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.filters.model import Filter
+from mnemolog.projections.filters.model import EVERYTHING, Filter
 from mnemolog.projections.queries.errors import QueryError, UnknownFactError, check_zones
 from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query, with_filter
 from mnemolog.projections.queries.results import Fact, Profile
@@ -33,31 +34,28 @@ PROFILE_SECTIONS: Final = (*FACT_SECTIONS, "upcoming", "recent_changes")
 
 
 async def facts(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, all_versions: bool = False, at: datetime
-) -> list[Fact]:
-    """The facts of a scope in the order in which they were learned.
-
-    Those that are active and hold at `at`, or begin later, which is marked; with `all_versions` every version that
-    ever was. Raises `QueryError` for more than 10 000 of them.
-    """
-    query = read_query(
-        "facts", "all_versions" if all_versions else "current_facts", scope=scope.parameters, at="%(at)s"
-    )
-    return await fetch_bounded_rows(conn, Fact, query, {**scope.parameters, "at": at})
-
-
-async def filtered_facts(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, wanted: Filter, *, all_versions: bool = False, at: datetime
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    wanted: Filter = EVERYTHING,
+    *,
+    all_versions: bool = False,
+    at: datetime,
 ) -> list[Fact]:
     """The facts of a scope that a filter lets through, in the order in which they were learned.
 
-    Those that are active and hold at `at`, or begin later; with `all_versions`, and where the filter asks about the
-    state, every version. Raises `QueryError` for more than 10 000 of them.
+    Those that are active and hold at `at`, or begin later, which is marked; with `all_versions`, and where the filter
+    asks about the state, every version that ever was. Raises `QueryError` for more than 10 000 of them.
     """
+    query, parameters = listing_query(scope, wanted, all_versions=all_versions)
+    return await fetch_bounded_rows(conn, Fact, query, {**parameters, **scope.parameters, "at": at})
+
+
+def listing_query(
+    scope: ScopeFilter, wanted: Filter = EVERYTHING, *, all_versions: bool = False
+) -> tuple[Composed, dict[str, Any]]:
+    """The query of `facts`, and the parameters of the filter."""
     states = {"states": "in_any_state" if all_versions or wanted.asks_about_state else "holding"}
-    query = read_query("facts", "filtered_facts", scope=scope.parameters, at="%(at)s", parts=states)
-    narrowed, parameters = with_filter(query, wanted)
-    return await fetch_bounded_rows(conn, Fact, narrowed, {**parameters, **scope.parameters, "at": at})
+    return with_filter(read_query("facts", "listed_facts", scope=scope.parameters, at="%(at)s", parts=states), wanted)
 
 
 async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Fact:

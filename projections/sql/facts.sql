@@ -41,19 +41,8 @@ f.embedding_model,
 f.metadata,
 {state}.status IN ('active', 'pending_confirmation') AND {state}.true_from > {at} AS begins_later
 
--- name: current_facts
--- The active facts of a scope that hold at an instant or begin later, in the order in which they were learned.
-SELECT {fact}
-FROM facts AS f
-WHERE f.status = 'active'
-    AND {scope}
-    AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-    AND (f.true_to IS NULL OR f.true_to > %(at)s)
-ORDER BY f.recorded_at, f.ordinal, f.fact_id
-LIMIT %(bound)s;
-
--- name: filtered_facts
--- The facts of a scope that a filter lets through, in the order in which they were learned.
+-- name: listed_facts
+-- The facts of a scope in some states that a filter lets through, in the order in which they were learned.
 SELECT {fact}
 FROM facts AS f
 WHERE {scope}
@@ -69,14 +58,6 @@ f.status = 'active' AND (f.valid_until IS NULL OR f.valid_until > %(at)s) AND (f
 -- name: in_any_state
 -- Every version, ended ones too.
 true
-
--- name: all_versions
--- Every version of every fact of a scope, ended ones too, in the order in which they were learned.
-SELECT {fact}
-FROM facts AS f
-WHERE {scope}
-ORDER BY f.recorded_at, f.ordinal, f.fact_id
-LIMIT %(bound)s;
 
 -- name: facts_as_of
 -- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it since. A state holds from its since up to, but not at, its until.

@@ -14,6 +14,7 @@ from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
 from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.facts import listing_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.search import search_query
 from mnemolog.projections.sql import queries
@@ -41,7 +42,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "search": search_query(SMALL),
     "search_by_indexes": search_query(SMALL, indexed=True),
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
-    "current_facts": read_query("facts", "current_facts", scope=SMALL.parameters, at="%(at)s"),
+    "current_facts": listing_query(SMALL)[0],
     "profile": FACTS["profile"],
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mnemolog.projections.filters.model import parse_filter
-from mnemolog.projections.queries.facts import facts, filtered_facts
+from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.commit import Commit
@@ -274,7 +274,7 @@ async def test_a_filter_finds_what_a_naive_reading_of_it_finds(second_database: 
         @given(scope=SCOPES, wanted=FILTERS)
         def check(scope: ScopeFilter, wanted: dict[str, Any]) -> None:
             parsed = parse_filter(wanted)
-            asked = filtered_facts(db.conn, scope, parsed, at=NOW)
+            asked = facts(db.conn, scope, parsed, at=NOW)
             got = asyncio.run_coroutine_threadsafe(asked, loop).result(60)
             expected = [
                 one.fact_id
