@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mnemolog.client.base import ClientOptions
     from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
     from mnemolog.client.inputs.messages import MessageModel
-    from mnemolog.client.query_embedder import SearchResult
+    from mnemolog.client.queries.search_result import SearchResult
     from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.client.sync_client import MemoryClient
     from mnemolog.errors import (
@@ -144,7 +144,7 @@ _MODULES: Final = {
     "client.base": ("ClientOptions",),
     "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
     "client.inputs.messages": ("MessageModel",),
-    "client.query_embedder": ("SearchResult",),
+    "client.queries.search_result": ("SearchResult",),
     "client.receipts": ("CommandReceipt", "TurnReceipt"),
     "client.sync_client": ("MemoryClient",),
     "errors": (

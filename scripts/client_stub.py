@@ -11,8 +11,19 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCES: Final = ("async_client", "results", "queries", "fact_commands", "commands")
-CLASSES: Final = ("AsyncMemoryClient", "ResultMixin", "QueryMixin", "FactCommandMixin", "ScopeCommandMixin")
+SOURCES: Final = (
+    "async_client",
+    "results",
+    "queries/search",
+    "queries/facts",
+    "queries/decisions",
+    "fact_commands",
+    "commands",
+)
+CLASSES: Final = (
+    *("AsyncMemoryClient", "ResultMixin", "SearchMixin", "FactQueryMixin", "DecisionQueryMixin", "FactCommandMixin"),
+    "ScopeCommandMixin",
+)
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''
 OWN: Final = '''

@@ -25,7 +25,7 @@ from mnemolog.client.inputs.messages import Messages, as_messages
 from mnemolog.client.inputs.record_builder import build_turn
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
-from mnemolog.client.query_embedder import QueryEmbedder
+from mnemolog.client.queries.embedder import QueryEmbedder
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import InvalidArgumentError, MnemologError, QueryError, UnknownArgumentError
 from mnemolog.projections.queries.fact_rows import WILDCARDS

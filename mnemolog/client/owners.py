@@ -11,7 +11,7 @@ from mnemolog.client.inputs.record_builder import (
     exact_scope,
     names_owner,
 )
-from mnemolog.client.queries import wide_filter
+from mnemolog.client.queries.arguments import wide_filter
 from mnemolog.client.results import ResultMixin
 from mnemolog.errors import (
     InvalidCommandError,

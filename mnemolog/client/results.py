@@ -8,7 +8,7 @@ from typing import Final, TypeGuard, overload
 
 from mnemolog.client.base import ClientBase, checked
 from mnemolog.client.inputs.checks import DEFAULT_WAIT_SECONDS
-from mnemolog.client.queries import wide_filter
+from mnemolog.client.queries.arguments import wide_filter
 from mnemolog.client.receipts import Published, PublishedId, SeveralPublished, TurnReceipt, message_hash
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.queries.errors import QueryError, UnknownTurnError

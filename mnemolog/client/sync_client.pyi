@@ -12,7 +12,7 @@ from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, 
 from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
 from mnemolog.client.inputs.messages import Messages
-from mnemolog.client.query_embedder import SearchResult
+from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
 from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.projections.queries.diff import Axis, Diff

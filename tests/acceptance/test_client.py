@@ -15,7 +15,7 @@ from mnemolog import (
     ServerUnavailableError,
     WaitTimeoutError,
 )
-from mnemolog.client.query_embedder import QueryEmbedder
+from mnemolog.client.queries.embedder import QueryEmbedder
 from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mnemolog.cli.output import stdout, without_control_characters
 from mnemolog.cli.results.words import counted
-from mnemolog.client.query_embedder import SearchResult
+from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.turn_files import PublishReport
 from mnemolog.projections.queries.audit import Audit
 from mnemolog.projections.queries.diff import CHANGE_KINDS, Diff

@@ -11,7 +11,7 @@ from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import age, counted, moment, owner_of, scope_options
 
 if TYPE_CHECKING:
-    from mnemolog.client.query_embedder import SearchResult
+    from mnemolog.client.queries.search_result import SearchResult
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.results import Fact, Profile
 

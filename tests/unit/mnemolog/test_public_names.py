@@ -24,7 +24,9 @@ VARIABLE = {"positional", "arguments", "scope", "scope_args", "turn", "ids"}
 INNER = {
     "ClientBase",
     "ResultMixin",
-    "QueryMixin",
+    "SearchMixin",
+    "FactQueryMixin",
+    "DecisionQueryMixin",
     "OwnerLookup",
     "CommandBase",
     "FactCommandMixin",

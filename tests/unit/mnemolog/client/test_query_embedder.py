@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from mnemolog.client import query_embedder
-from mnemolog.client.query_embedder import QueryEmbedder
+from mnemolog.client.queries import embedder as query_embedder
+from mnemolog.client.queries.embedder import QueryEmbedder
 from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
 

@@ -75,7 +75,7 @@ def without_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     async def embed(*_: object) -> Any:
         return None, None
 
-    monkeypatch.setattr("mnemolog.client.query_embedder.QueryEmbedder.embed", embed)
+    monkeypatch.setattr("mnemolog.client.queries.embedder.QueryEmbedder.embed", embed)
 
 
 @pytest.mark.parametrize("name", SCOPED)

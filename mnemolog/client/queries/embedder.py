@@ -1,13 +1,9 @@
 """The vector of a search query, or the reason why there is none: then the search goes by words alone."""
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.queries.results import counted
-from mnemolog.projections.queries.search import Hit, SearchMode
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
 from mnemolog.streams.llm.ports import Embedder
@@ -16,39 +12,6 @@ from mnemolog.streams.settings import StreamsSettings
 log = get_logger(__name__)
 EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 """Seconds that a query waits for its vector; then it searches by words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
-    """Hits, best first; it can be used as a sequence of them. `mode` is lexical where the query could not be embedded.
-
-    `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
-    """
-
-    hits: tuple[Hit, ...]
-    mode: SearchMode
-    notice: str | None = None
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __getitem__(self, place: int) -> Hit:
-        return self.hits[place]
-
-    def __repr__(self) -> str:
-        """Each hit in a line; the id of a fact is what `explain` and `delete` take."""
-        found = [
-            f"  {number}. {hit.fact.text}{_mark(hit)} ({hit.fact.fact_id})" for number, hit in enumerate(self, start=1)
-        ]
-        notice = [f"  {self.notice}"] if self.notice else []
-        return "\n".join([f"SearchResult, {self.mode}, {counted(len(found), 'hit')}:", *found, *notice])
-
-
-def _mark(hit: Hit) -> str:
-    return "" if hit.fact.status == "active" else f" [{hit.fact.status}]"
 
 
 class QueryEmbedder:
