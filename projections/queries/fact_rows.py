@@ -8,8 +8,8 @@ from typing import Any, Final, LiteralString
 from psycopg.sql import SQL, Composed, Identifier, Placeholder
 
 from mnemolog.projections.filters.condition import filter_condition
-from mnemolog.projections.filters.model import Filter
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.filters.model import Filter
 
 ANY_VALUE: Final = "*"
 """Any value of an id that is set."""

@@ -11,12 +11,12 @@ from psycopg.rows import TupleRow
 from psycopg.sql import Composed
 
 from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.filters.model import EVERYTHING, Filter
 from mnemolog.projections.queries.errors import QueryError, UnknownFactError, check_zones
 from mnemolog.projections.queries.fact_rows import read_query, with_filter
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.filters.model import EVERYTHING, Filter
 
 FACT_SECTIONS: Final = (
     "identity",
