@@ -162,12 +162,23 @@ class MemoryClient:
         """
 
     def facts(
-        self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
+        self,
+        *,
+        all_versions: bool = ...,
+        filters: Mapping[str, Any] | None = ...,
+        limit: int | None = ...,
+        after: FactId | None = ...,
+        **scope: Unpack[ScopeArgs],
     ) -> list[Fact]:
         """The current facts, in the order in which they were learned; or all versions.
 
         `filters` narrows them further, for example `{"OR": [{"categories": "health"}, {"importance": {"gte": 0.8}}]}`;
-        one that asks about `state` looks among all versions.
+        one that asks about `state` looks among all versions. Where no id is named beside it, it says whose facts:
+        `{"user_id": "alice"}` are those without any other id, `{"OR": [{"user_id": "alice"}]}` those with any.
+
+        All of them are returned, however many there are, or `limit` of them, from the first or from the one that
+        follows the fact `after`: the id of a page's last fact gives the next page, and every fact is in one page,
+        whatever is stored meanwhile.
         """
 
     def facts_as_of(self, believed_at: When, true_at: When | None = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:
