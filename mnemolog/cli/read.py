@@ -24,7 +24,7 @@ from mnemolog.cli.output import print_note
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.inputs.search_arguments import SearchArgs
-    from mnemolog.projections.queries.why_not import WhyNot
+    from mnemolog.projections.queries.turns.why_not import WhyNot
     from mnemolog.projections.search.options import Fusion
 
 TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]

@@ -15,14 +15,14 @@ from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.inputs.search_arguments import SearchArgs
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
-from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
-from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.projections.queries.turns.audit import FailedTurn
+from mnemolog.projections.queries.turns.why_not import WhyNot
 from mnemolog.schemas.command import Edit, ResolveAction
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.turn import Turn
