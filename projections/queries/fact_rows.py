@@ -67,7 +67,7 @@ def _composed(
     ]
     scope = SQL(" AND ").join(conditions) if conditions else SQL("true")
     query = queries(file)[name].format(
-        fact=queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at)),
+        fact=queries("facts")["fact_columns"].format(ids=Identifier("f"), state=Identifier(state), at=SQL(at)),
         scope=scope,
         filter=SQL("{filter}"),
         **{place: queries(file)[part].format(scope=scope) for place, part in parts},
