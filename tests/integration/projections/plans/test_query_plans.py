@@ -336,6 +336,7 @@ async def test_functions_for_sql_users_read_no_rows_of_other_owners(
 ) -> None:
     read = "SELECT relname, seq_tup_read, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = ANY(%s)"
     async with connection.transaction(force_rollback=True):
+        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         answer = await (await connection.execute(f"SELECT * FROM memory.{call}".encode())).fetchall()  # noqa: S608 - no foreign text
         rows = await (await connection.execute(read, [list(LARGE_TABLES)])).fetchall()
     assert answer or call.startswith("profile")  # this database has no profiles
