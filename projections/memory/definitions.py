@@ -24,7 +24,8 @@ class ClientQuery:
     """A query of the client, as the body of a function.
 
     `parameters` are the expressions of its parameters, as far as they are not the function's own of the same names;
-    `row`, `state` and `at` are what the columns and the condition of a scope are about.
+    `row`, `state` and `at` are what the columns and the condition of a scope are about; `parts` are further places with
+    the names of the queries of the same file that stand there.
     """
 
     file: str
@@ -32,6 +33,7 @@ class ClientQuery:
     row: str = "f"
     state: str = "f"
     at: str = "now()"
+    parts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def body_in(self, function: str) -> SQL:
@@ -42,18 +44,23 @@ class ClientQuery:
                 text.format(
                     fact=_fact_columns(state=self.state, at=SQL(self._with_parameters(self.at, function))),
                     scope=SQL(" AND ").join(_id_condition(self.row, name, function) for name in _SCOPE_IDS),
+                    **{place: queries(self.file)[part] for place, part in self.parts.items()},
                 ).as_string()
             )
         return SQL(self._with_parameters(text.as_string(), function).rstrip(";"))
 
     def _with_parameters(self, text: str, function: str) -> str:
-        given = {"bound": "NULL", **self.parameters}
-        return _PARAMETER.sub(lambda found: given.get(found[1], f"{function}.{found[1]}"), text).replace("%%", "%")
+        def expression(found: re.Match[str]) -> str:
+            return self.parameters.get(found[1], f"{function}.{found[1]}")
+
+        return _PARAMETER.sub(expression, text).replace("%%", "%")
 
 
 CLIENT_QUERIES: Final[Mapping[str, ClientQuery]] = MappingProxyType(
     {
-        "facts_as_of": ClientQuery(file="facts", name="facts_as_of", state="s", at="%(true_at)s"),
+        "facts_as_of": ClientQuery(
+            file="facts", name="facts_as_of", state="s", at="%(true_at)s", parts={"known": "at_any_time"}
+        ),
         "history": ClientQuery(file="history", name="versions", parameters={"fact_id": "history.fact"}),
         "changes_between": ClientQuery(file="history", name="changes", row="e"),
         "profile": ClientQuery(
