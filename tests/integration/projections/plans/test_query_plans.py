@@ -1,18 +1,16 @@
 """Hot statements use indexes and read no rows of other owners: by their plans without values, and as they run."""
 
-import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
-from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
+from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.facts import facts, facts_as_of, listing_query
@@ -29,19 +27,25 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
+from tests.support.query_plans import (
+    SIZES,
+    believe_in_rows,
+    connected,
+    facts_read,
+    pages,
+    plan_of,
+    rows_read,
+    whole_scans,
+)
 
 pytestmark = pytest.mark.postgres
 
-SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 START: Final = datetime(2025, 1, 1, tzinfo=UTC)
 SMALL: Final = ScopeFilter(user_id="user7")
 SMALL_RUN: Final = ScopeFilter(user_id="user7", run_id="r1")
 BIG: Final = ScopeFilter(user_id="big")
 SMALL_FACTS: Final = 30
-LARGE_TABLES: Final = {
-    *("facts", "memory_events", "commits", "scopes", "daily_tokens", "turn_journal", "model_replies"),
-}
 
 LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
@@ -121,27 +125,6 @@ PARAMETERS: Final[dict[str, Any]] = {
 }
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def filled_database(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
-    """110 000 facts, of 3 000 small owners and a big one."""
-    with fresh_database(postgres_admin_url, template=template_database) as url:
-        fill_scopes(url, SIZES, dimensions=3)
-        yield url
-
-
-@pytest_asyncio.fixture
-async def connection(filled_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
-    async with await connected(filled_database) as conn:
-        yield conn
-
-
-async def connected(url: str) -> AsyncConnection[TupleRow]:
-    settings = connection_settings(url, application_name="plans")
-    conn: AsyncConnection[TupleRow] = await AsyncConnection.connect(url, autocommit=True, **settings)
-    await prepare_connection(conn)
-    return conn
-
-
 def numbered(query: SQL | Composed) -> str:
     """The statement with `$1` for its first parameter, as it is prepared."""
     places: dict[str, int] = {}
@@ -149,43 +132,6 @@ def numbered(query: SQL | Composed) -> str:
         r"%\((\w+)\)[sbt]", lambda found: f"${places.setdefault(found[1], len(places) + 1)}", query.as_string()
     )
     return text.replace("%%", "%").rstrip(";")
-
-
-async def plan_of(conn: AsyncConnection[TupleRow], statement: str, parameters: Any = None) -> dict[str, Any]:
-    (rows,) = await (await conn.execute(statement.encode(), parameters)).fetchall()
-    plan: dict[str, Any] = (rows[0] if isinstance(rows[0], list) else json.loads(rows[0]))[0]["Plan"]
-    return plan
-
-
-def nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield plan
-    for inner in plan.get("Plans", ()):
-        yield from nodes(inner)
-
-
-def whole_scans(plan: Mapping[str, Any]) -> list[str]:
-    """The large tables that a plan reads without the condition of an index."""
-    return [
-        f"{node['Node Type']} of {node['Relation Name']} {node.get('Index Name', '')}"
-        for node in nodes(plan)
-        if node.get("Relation Name") in LARGE_TABLES
-        and node["Node Type"] != "ModifyTable"
-        and "Index Cond" not in node
-        and not any("Index Cond" in inner for inner in nodes(node))
-    ]
-
-
-def facts_read(plan: Mapping[str, Any]) -> int:
-    return rows_read(plan, "facts")
-
-
-def rows_read(plan: Mapping[str, Any], table: str) -> int:
-    """The rows of a table that a plan has read, those that it left out among them."""
-    return sum(
-        int((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
-        for node in nodes(plan)
-        if node.get("Relation Name") == table
-    )
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -207,21 +153,6 @@ async def test_so_do_the_plans_by_the_statistics_of_one_row_and_of_a_million(
             for name, query in HOT.items()
         }
         assert scans == {name: [] for name in HOT}
-
-
-async def believe_in_rows(conn: AsyncConnection[TupleRow], rows: int) -> int:
-    """Set the statistics of tables with a row for each fact to so many facts; how many a plan then expects."""
-    of_facts = "SELECT facts.reltuples FROM pg_class AS facts WHERE facts.oid = 'facts'::regclass"
-    changed = "reltuples = 1, relpages = 1" if rows == 1 else f"reltuples = reltuples * {rows} / ({of_facts})"
-    statement = f"UPDATE pg_class SET {changed} WHERE oid IN (SELECT unnest(%s::regclass[]))"  # noqa: S608 - no foreign text
-    await conn.execute(statement.encode(), [["facts", "memory_events", "commits"]])
-    return int((await plan_of(conn, "EXPLAIN (FORMAT JSON) SELECT FROM facts"))["Plan Rows"])
-
-
-async def pages(conn: AsyncConnection[TupleRow]) -> int:
-    query = "SELECT pg_relation_size('facts') / current_setting('block_size')::integer"
-    ((size,),) = await (await conn.execute(query)).fetchall()
-    return int(size)
 
 
 async def test_a_connection_replaces_the_plans_of_small_tables_once_these_have_grown(
@@ -366,51 +297,3 @@ async def test_a_scan_of_a_scope_reads_each_of_its_pages_once(connection: AsyncC
     plan = await plan_of(connection, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT embedding {active}")
     assert plan["Index Name"] == "facts_active"
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1.1 * pages_of_scope
-
-
-MEMORY_VIEWS: Final[Mapping[str, str]] = {
-    "current_facts": "SELECT * FROM memory.current_facts WHERE user_id = 'user7'",
-    "facts": "SELECT text, state FROM memory.facts WHERE user_id = 'user7' AND tenant = 'default' ORDER BY true_from",
-    "of_one_scope": "SELECT * FROM memory.facts WHERE user_id = 'user7' AND agent_id IS NULL AND run_id IS NULL",
-    "joined": "SELECT reason FROM memory.facts AS f JOIN memory.events USING (fact_id) WHERE f.user_id = 'user7'",
-    "pending": "SELECT * FROM memory.pending WHERE user_id = 'user7'",
-    "events": "SELECT * FROM memory.events WHERE user_id = 'user7'",
-    "turns": "SELECT * FROM memory.turns WHERE user_id = 'user7'",
-    "one_fact": "SELECT * FROM memory.current_facts WHERE fact_id = md5('user7/3')::uuid",
-}
-
-
-@pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
-@pytest.mark.parametrize("name", MEMORY_VIEWS)
-async def test_views_for_sql_users_read_no_rows_of_other_owners(
-    connection: AsyncConnection[TupleRow], name: str, rows: int
-) -> None:
-    """The condition on the view reaches the index of the scope."""
-    async with connection.transaction(force_rollback=True):
-        await believe_in_rows(connection, rows)
-        plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {MEMORY_VIEWS[name]}")
-    assert whole_scans(plan) == []
-    assert facts_read(plan) < SMALL_FACTS * 2
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "facts_as_of('2026-06-01', user_id => 'user7')",
-        "changes_between('2026-01-01', user_id => 'user7', agent_id => '**')",
-        "profile(user_id => 'user7')",
-        "history(md5('user7/3')::uuid)",
-        "explain(md5('user7/3')::uuid)",
-    ],
-)
-async def test_functions_for_sql_users_read_no_rows_of_other_owners(
-    connection: AsyncConnection[TupleRow], call: str
-) -> None:
-    read = "SELECT relname, seq_tup_read, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = ANY(%s)"
-    async with connection.transaction(force_rollback=True):
-        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-        answer = await (await connection.execute(f"SELECT * FROM memory.{call}".encode())).fetchall()  # noqa: S608 - no foreign text
-        rows = await (await connection.execute(read, [list(LARGE_TABLES)])).fetchall()
-    assert answer or call.startswith("profile")  # this database has no profiles
-    assert {name: scanned for name, scanned, _ in rows if scanned} == {}
-    assert max(fetched or 0 for _, _, fetched in rows) < SMALL_FACTS * 4
