@@ -1,4 +1,4 @@
-"""A large database, and a connection to it."""
+"""A database with many owners, for the plans of statements."""
 
 from collections.abc import AsyncIterator
 
@@ -8,7 +8,7 @@ from psycopg.rows import TupleRow
 
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import fill_scopes
-from tests.support.query_plans import SIZES, connected
+from tests.support.plans import SIZES, connected
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

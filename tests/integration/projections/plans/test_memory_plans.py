@@ -1,4 +1,4 @@
-"""Views and functions for SQL users use the indexes of a scope and read no rows of other owners."""
+"""Views and functions for SQL users read no rows of other owners."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,10 +7,12 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from tests.support.query_plans import LARGE_TABLES, believe_in_rows, facts_read, plan_of, whole_scans
+from tests.support.plans import LARGE_TABLES, SMALL_FACTS, believe_in_rows, facts_read, plan_of, whole_scans
 
 pytestmark = pytest.mark.postgres
-SMALL_FACTS: Final = 30
+
+pytestmark = pytest.mark.postgres
+
 MEMORY_VIEWS: Final[Mapping[str, str]] = {
     "current_facts": "SELECT * FROM memory.current_facts WHERE user_id = 'user7'",
     "facts": "SELECT text, state FROM memory.facts WHERE user_id = 'user7' AND tenant = 'default' ORDER BY true_from",

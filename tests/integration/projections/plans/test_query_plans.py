@@ -1,6 +1,5 @@
 """Hot statements use indexes and read no rows of other owners: by their plans without values, and as they run."""
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,10 +10,8 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.queries.facts import facts, facts_as_of, listing_query
-from mnemolog.projections.queries.history import history
+from mnemolog.projections.queries.facts import listing_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
 from mnemolog.projections.search.statement import scope_parameters, search_query
@@ -27,14 +24,15 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
-from tests.support.query_plans import (
-    SIZES,
+from tests.support.plans import (
+    SMALL,
+    SMALL_FACTS,
     believe_in_rows,
     connected,
     facts_read,
+    numbered,
     pages,
     plan_of,
-    rows_read,
     whole_scans,
 )
 
@@ -42,11 +40,8 @@ pytestmark = pytest.mark.postgres
 
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 START: Final = datetime(2025, 1, 1, tzinfo=UTC)
-SMALL: Final = ScopeFilter(user_id="user7")
 SMALL_RUN: Final = ScopeFilter(user_id="user7", run_id="r1")
 BIG: Final = ScopeFilter(user_id="big")
-SMALL_FACTS: Final = 30
-
 LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
     "search": search_query([SMALL], SearchOptions())[0],
@@ -123,15 +118,6 @@ PARAMETERS: Final[dict[str, Any]] = {
     "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]),
     "vectors": [Vector.from_values(MODEL, [1.0, 0.0, 0.0])] * 2,
 }
-
-
-def numbered(query: SQL | Composed) -> str:
-    """The statement with `$1` for its first parameter, as it is prepared."""
-    places: dict[str, int] = {}
-    text = re.sub(
-        r"%\((\w+)\)[sbt]", lambda found: f"${places.setdefault(found[1], len(places) + 1)}", query.as_string()
-    )
-    return text.replace("%%", "%").rstrip(";")
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -218,53 +204,6 @@ async def test_a_profile_reads_no_more_than_it_shows_of_a_big_scope(connection: 
     read = facts_read(plan)
     assert read == 7 * 50  # categories with facts here, entries of a section
     assert whole_scans(plan) == []
-
-
-@pytest.mark.parametrize("limit", [1, 100])
-async def test_a_page_reads_its_own_facts_and_not_those_before_it(
-    connection: AsyncConnection[TupleRow], limit: int
-) -> None:
-    """As it is planned by the values, and for all values."""
-    (after,) = await facts(connection, BIG, at=AT, limit=1)
-    after = (await facts(connection, BIG, at=AT, limit=10_000, after=after.fact_id))[-1]
-    place = {"after_time": after.recorded_at, "after_ordinal": 0, "after_fact": after.fact_id}
-    given = {**BIG.parameters, **place, "at": AT, "limit": limit}
-    for mode in ("force_custom_plan", "force_generic_plan"):
-        await connection.execute(f"SET plan_cache_mode = {mode}".encode())
-        query = listing_query(BIG, continued=True)[0]
-        plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {query.as_string()}", given)
-        assert limit <= facts_read(plan) <= 2 * limit + 20, mode
-
-
-async def test_the_history_of_a_fact_reads_its_own_chain_and_not_its_scope(
-    connection: AsyncConnection[TupleRow],
-) -> None:
-    superseded = [fact for fact in await facts(connection, BIG, all_versions=True, at=AT) if fact.superseded_by]
-    assert len(superseded) > 500
-    named = {"tenant": "default", "fact_id": superseded[300].fact_id}
-    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['versions'].as_string()}", named)
-    assert 0 < facts_read(plan) < 20
-    events = {**BIG.parameters, "fact_ids": [superseded[300].fact_id, superseded[300].superseded_by]}
-    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['history_events'].as_string()}", events)
-    assert 0 < rows_read(plan, "memory_events") < 20
-    told = await history(connection, "default", superseded[300].fact_id)
-    assert [version.fact_id for version in told.versions] == events["fact_ids"]
-
-
-async def test_lists_have_no_bound(connection: AsyncConnection[TupleRow]) -> None:
-    listed = await facts(connection, BIG, at=AT)
-    assert len(listed) > 15_000
-    known = await facts_as_of(connection, BIG, believed_at=AT, true_at=AT)
-    assert {fact.fact_id for fact in known} > {fact.fact_id for fact in listed}
-    changed = await diff(connection, BIG, START, AT)
-    assert list(changed.gained) == known
-    assert len(changed.added) == SIZES["big"]
-    assert len((await diff(connection, BIG, START, AT, axis="true")).added) > 15_000
-    in_pages, after = [], None
-    while page := await facts(connection, BIG, at=AT, limit=1000, after=after):
-        in_pages += page
-        after = page[-1].fact_id
-    assert in_pages == listed
 
 
 async def test_limits_read_counts_and_not_rows(connection: AsyncConnection[TupleRow]) -> None:

@@ -1,16 +1,20 @@
-"""What the tests of plans share: plans as JSON, what they read, and statistics of other sizes."""
+"""Plans of statements over many owners: what they read, and by which indexes."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
+from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 
 SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
-"""How many facts each user of the large database has."""
+SMALL: Final = ScopeFilter(user_id="user7")
+SMALL_FACTS: Final = 30
 LARGE_TABLES: Final = {
     *("facts", "memory_events", "commits", "scopes", "daily_tokens", "turn_journal", "model_replies"),
 }
@@ -21,6 +25,15 @@ async def connected(url: str) -> AsyncConnection[TupleRow]:
     conn: AsyncConnection[TupleRow] = await AsyncConnection.connect(url, autocommit=True, **settings)
     await prepare_connection(conn)
     return conn
+
+
+def numbered(query: SQL | Composed) -> str:
+    """The statement with `$1` for its first parameter, as it is prepared."""
+    places: dict[str, int] = {}
+    text = re.sub(
+        r"%\((\w+)\)[sbt]", lambda found: f"${places.setdefault(found[1], len(places) + 1)}", query.as_string()
+    )
+    return text.replace("%%", "%").rstrip(";")
 
 
 async def plan_of(conn: AsyncConnection[TupleRow], statement: str, parameters: Any = None) -> dict[str, Any]:
