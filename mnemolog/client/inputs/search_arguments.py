@@ -23,6 +23,8 @@ class SearchArgs(ScopeArgs, total=False):
     `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
     `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf` (with
     `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency fades.
+    `period` is a time that the question names, from and to: what happened in it counts more, and with `only_period`
+    nothing else is found. `ranks` asks for the rank of each hit by each signal.
     """
 
     top_k: int
@@ -32,6 +34,9 @@ class SearchArgs(ScopeArgs, total=False):
     believed_at: When | None
     true_at: When | None
     any: Sequence[Mapping[str, str | None]] | None
+    period: Sequence[When] | None
+    only_period: bool
+    ranks: bool
     fusion: Fusion
     rrf_k: int
     half_life_days: float
