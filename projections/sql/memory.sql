@@ -499,6 +499,117 @@ COMMENT ON FUNCTION memory.explain IS
 'How a fact came about and what happened to it since, an event a row in the order of the log: who decided it and why, and '
 'the words and messages that it came from. No row where the tenant has no such fact.';
 
+-- name: search
+-- The client's query of a search, by a scan or by the indexes of a large scope.
+CREATE OR REPLACE FUNCTION memory.search(
+    query text,
+    vector public.halfvec DEFAULT NULL,
+    {scope_parameters},
+    top_k integer DEFAULT 20,
+    threshold double precision DEFAULT 0.1,
+    model text DEFAULT NULL
+) RETURNS TABLE (
+    score double precision,
+    similarity double precision,
+    text_score double precision,
+    fact_id uuid,
+    text text,
+    key text,
+    value text,
+    category text,
+    importance double precision,
+    confidence double precision,
+    subject text,
+    speaker text,
+    excerpt text,
+    status text,
+    unresolved boolean,
+    event_time timestamptz,
+    valid_until timestamptz,
+    true_from timestamptz,
+    true_to timestamptz,
+    recorded_at timestamptz,
+    source_id text,
+    metadata jsonb,
+    state text
+) LANGUAGE plpgsql STABLE ROWS 20
+{settings}
+AS $$
+#variable_conflict use_column
+DECLARE
+    question CONSTANT text := trim(E' \t\n\r' FROM left(search.query, 10000));
+    known record;
+BEGIN
+    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    IF coalesce(question, '') = '' THEN
+        RAISE EXCEPTION 'the text to search for is empty'
+        USING ERRCODE = 'invalid_parameter_value',
+            HINT = 'Say in a few words what to look for, or read memory.current_facts.';
+    ELSIF top_k IS NULL OR top_k NOT BETWEEN 1 AND 100 THEN
+        RAISE EXCEPTION 'top_k is %', coalesce(top_k::text, 'NULL')
+        USING ERRCODE = 'invalid_parameter_value', HINT = 'Choose 1 to 100.';
+    ELSIF threshold IS NULL OR threshold NOT BETWEEN 0 AND 1 THEN
+        RAISE EXCEPTION 'threshold is %', coalesce(threshold::text, 'NULL')
+        USING ERRCODE = 'invalid_parameter_value', HINT = 'Choose 0 (no threshold) to 1, a cosine similarity.';
+    END IF;
+    IF vector IS NOT NULL THEN
+        SELECT f.embedding_model AS model, vector_dims(f.embedding) AS dimensions
+        INTO known
+        FROM facts AS f
+        WHERE {scope} AND (search.model IS NULL OR f.embedding_model = search.model)
+        ORDER BY f.recorded_at DESC
+        LIMIT 1;
+        IF known.dimensions <> vector_dims(vector) THEN
+            RAISE EXCEPTION 'the vector has % dimensions, and those of the facts (model %) have %',
+                vector_dims(vector), known.model, known.dimensions
+            USING ERRCODE = 'data_exception', HINT = 'Embed the query by the model that embedded the facts.';
+        END IF;
+        model := coalesce(model, known.model);
+    END IF;
+    IF {is_indexed} THEN
+        RETURN QUERY
+        SELECT {hit_columns}
+        FROM ({query_by_indexes}) AS found
+        WHERE found.fact_id IS NOT NULL;
+    ELSE
+        RETURN QUERY
+        SELECT {hit_columns}
+        FROM ({query}) AS found
+        WHERE found.fact_id IS NOT NULL;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION memory.search IS
+'The best facts for a question by its words, and by its vector where it is given; those that hold now or begin later, and '
+'those that wait for a confirmation, which the column state says; best first. The vector is the embedding of the '
+'question by the model of the facts. A fact without a word in common needs the similarity threshold.';
+
+-- name: hit_columns
+-- What is told of a hit.
+found.total,
+found.similarity,
+found.text_score::double precision,
+found.fact_id,
+found.text,
+found.key,
+found.value,
+found.category,
+found.importance,
+found.confidence,
+found.subject,
+found.speaker,
+found.excerpt,
+found.status,
+found.unresolved,
+found.event_time,
+found.valid_until,
+found.true_from,
+found.true_to,
+found.recorded_at,
+found.source_id,
+found.metadata,
+memory.state_at(now(), found.status, found.true_from, found.true_to, found.valid_until)
+
 -- name: column_comments
 -- What the columns of the views hold: under their name in all of them, or in one of them.
 DO $$
