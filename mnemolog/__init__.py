@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
+    from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
@@ -89,6 +90,7 @@ __all__ = [
     "HeldOverwrites",
     "History",
     "Hit",
+    "IdCount",
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
@@ -168,6 +170,7 @@ _MODULES: Final = {
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
+    "projections.lists.counts": ("IdCount",),
     "projections.queries.audit": ("FailedTurn",),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),

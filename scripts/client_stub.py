@@ -16,12 +16,21 @@ SOURCES: Final = (
     "results",
     "queries/search",
     "queries/facts",
+    "queries/counts",
     "queries/decisions",
     "fact_commands",
     "commands",
 )
 CLASSES: Final = (
-    *("AsyncMemoryClient", "ResultMixin", "SearchMixin", "FactQueryMixin", "DecisionQueryMixin", "FactCommandMixin"),
+    *(
+        "AsyncMemoryClient",
+        "ResultMixin",
+        "SearchMixin",
+        "FactQueryMixin",
+        "CountQueryMixin",
+        "DecisionQueryMixin",
+        "FactCommandMixin",
+    ),
     "ScopeCommandMixin",
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""

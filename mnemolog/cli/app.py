@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mnemolog.cli import admin, commands, failed, policies, publish, read, servers, status
+from mnemolog.cli import admin, commands, failed, lists, policies, publish, read, servers, status
 from mnemolog.cli.errors import INTERRUPTED, print_error
 from mnemolog.cli.options import CliCommand
 from mnemolog.cli.output import prepare_streams, print_line
@@ -41,10 +41,15 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
         CommandEntry(commands.delete, "mnemolog delete 3f2a1b4c --user alice"),
         CommandEntry(commands.delete_all, "mnemolog delete-all --user alice --yes"),
+        CommandEntry(commands.reset, "mnemolog reset --confirm default"),
     ),
     "Read": (
         CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
         CommandEntry(read.facts, "mnemolog facts --user alice"),
+        CommandEntry(lists.count, "mnemolog count --user alice"),
+        CommandEntry(lists.users, "mnemolog users --limit 100"),
+        CommandEntry(lists.agents, "mnemolog agents --user alice"),
+        CommandEntry(lists.runs, "mnemolog runs --user alice"),
         CommandEntry(read.profile, "mnemolog profile --user alice"),
         CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
         CommandEntry(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),

@@ -14,6 +14,7 @@ from mnemolog.client.inputs.fact_ids import FactId, FactIds
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
+from mnemolog.projections.lists.counts import IdCount
 from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
@@ -187,6 +188,24 @@ class MemoryClient:
 
     def profile(self, **scope: Unpack[ScopeArgs]) -> Profile:
         """What is known of exactly one scope, by section; empty where nothing is."""
+
+    def count(
+        self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
+    ) -> int:
+        """How many facts `facts` of the same arguments lists."""
+
+    def users(self, *, limit: int | None = ..., after: str | None = ..., **scope: Unpack[ScopeArgs]) -> list[IdCount]:
+        """The users of the tenant of whom something is known, each with the number of active and pending facts.
+
+        In order of their ids: all, or `limit` of them, from the first or from the one that follows the id `after`. An
+        id that is not given is "**" here: with `agent_id="bot"` they are the users of this agent.
+        """
+
+    def agents(self, *, limit: int | None = ..., after: str | None = ..., **scope: Unpack[ScopeArgs]) -> list[IdCount]:
+        """The agents, as `users` lists users."""
+
+    def runs(self, *, limit: int | None = ..., after: str | None = ..., **scope: Unpack[ScopeArgs]) -> list[IdCount]:
+        """The runs, as `users` lists users: with `user_id="alice"` those of Alice."""
 
     def history(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> History:
         """A fact's versions, and every event that made or touched them. Takes ids and raises as `get` does."""
@@ -390,6 +409,19 @@ class MemoryClient:
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
+    @overload
+    def reset(
+        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> list[CommandReceipt]:
+        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
+
+        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
+        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
+        was deleted, and `undo` of a command restores it.
+        """
+
+    @overload
+    def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...
     @overload
     def undo(
         self, *, event_id: FactId, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]

@@ -315,6 +315,30 @@ async def test_the_client_deletes_what_a_filter_lets_through_in_each_scope(tenan
         assert [fact.user_id for fact in await memory.facts(user_id="*")] == ["jonas"]
 
 
+async def test_a_reset_deletes_all_of_the_tenant_and_nothing_else(
+    tenant: TenantHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scope of more facts than one command is for gets several."""
+    monkeypatch.setattr("mnemolog.client.commands.RESET_SHARE", 2)
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        name = tenant.scope().tenant
+        elsewhere = f"{name}-else"
+        for text in ("I live in Berlin.", "I own a dog.", "I like tea."):
+            await memory.add(text, user_id="mira", speaker="Mira", wait=True)
+        await memory.add("I live in Rome.", user_id="jonas", run_id="r1", speaker="Jonas", wait=True)
+        await memory.add("I live in Rome.", user_id="mira", tenant=elsewhere, speaker="Mira", wait=True)
+        assert [(one.id, one.facts) for one in await memory.users()] == [("jonas", 1), ("mira", 3)]
+        deleted = await memory.reset(confirm=name, wait=True)
+        assert sorted(one.facts_deleted for one in deleted) == [1, 1, 2]
+        assert len({one.turn_id for one in deleted}) == 3
+        assert await memory.users() == []
+        assert await memory.count(user_id="**", agent_id="**", run_id="**") == 0
+        assert await memory.count(user_id="mira", tenant=elsewhere) == 1
+        assert await memory.reset(confirm=name, wait=True) == []
+        await memory.undo(turn_id=deleted[0].turn_id, wait=True)
+        assert await memory.count(user_id="**", run_id="**") == deleted[0].facts_deleted
+
+
 async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: StreamsSettings) -> None:
     nowhere = Settings(kafka=settings.kafka, topic_prefix="no-such-")
     async with AsyncMemoryClient(settings=nowhere, publish_timeout=0.4) as memory:

@@ -26,6 +26,7 @@ INNER = {
     "ResultMixin",
     "SearchMixin",
     "FactQueryMixin",
+    "CountQueryMixin",
     "DecisionQueryMixin",
     "OwnerLookup",
     "CommandBase",

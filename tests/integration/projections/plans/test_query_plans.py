@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
+from mnemolog.projections.lists.counts import named_ids
 from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.facts import facts, facts_as_of, listing_query
@@ -47,6 +48,9 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "search_by_indexes": search_query(SMALL, indexed=True),
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": listing_query(SMALL)[0],
+    "counted_facts": read_query(
+        "facts", "counted_facts", scope=SMALL.parameters, at="%(at)s", parts={"states": "holding"}
+    ).format(filter=SQL("true")),
     "next_page": listing_query(SMALL, continued=True)[0],
     "versions": read_query("history", "versions"),
     "history_events": queries("history")["events"],
@@ -79,7 +83,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "events": EventHistoryStore.QUERIES["events"],
 }
 NOT_OF_WORKERS: Final = {
-    *("search", "search_by_indexes", "count_by_ids", "current_facts", "next_page", "versions"),
+    *("search", "search_by_indexes", "count_by_ids", "current_facts", "counted_facts", "next_page", "versions"),
     *("history_events", "profile", "turn", "is_received"),
 }
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
@@ -253,7 +257,7 @@ async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str,
 
 
 @pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
-@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids"])
+@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "counted_facts", "count_by_ids"])
 async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
     turn = {**SCOPE_COLUMNS, "at": [AT], "speaker": [None], "first_place": [1], "last_place": [2]}
@@ -304,6 +308,17 @@ async def test_the_history_of_a_fact_reads_its_own_chain_and_not_its_scope(
     assert 0 < rows_read(plan, "memory_events") < 20
     told = await history(connection, "default", superseded[300].fact_id)
     assert [version.fact_id for version in told.versions] == events["fact_ids"]
+
+
+async def test_users_are_counted_without_reading_a_fact(connection: AsyncConnection[TupleRow]) -> None:
+    everybody = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
+    query = read_query("scopes", "named_ids", scope=everybody.parameters, row="known", parts={"name": "user_id"})
+    given = {**everybody.parameters, "limit": 10, "after": None}
+    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {query.as_string()}", given)
+    assert facts_read(plan) == 0
+    listed = await named_ids(connection, "user_id", everybody)
+    assert len(listed) == len(SIZES)
+    assert {one.id: one.scopes for one in listed} == dict.fromkeys(SIZES, 1)
 
 
 async def test_lists_have_no_bound(connection: AsyncConnection[TupleRow]) -> None:

@@ -214,6 +214,14 @@ async def test_an_invalid_command_is_refused_before_anything_is_sent(name: str) 
     assert client.producer.records == []
 
 
+@pytest.mark.parametrize("confirm", ["", "yes", "Default", "other"])
+async def test_a_reset_is_confirmed_by_the_tenant(confirm: str) -> None:
+    client = OfflineClient()
+    with pytest.raises(InvalidCommandError, match="repeat the tenant, 'default'"):
+        await client.reset(confirm=confirm)
+    assert client.producer.records == []
+
+
 @pytest.mark.parametrize("name", BAD)
 async def test_a_refusal_has_no_inner_words(name: str) -> None:
     with pytest.raises(InvalidCommandError) as caught:
