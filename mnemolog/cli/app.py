@@ -47,6 +47,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
         CommandEntry(read.facts, "mnemolog facts --user alice"),
         CommandEntry(lists.count, "mnemolog count --user alice"),
+        CommandEntry(lists.export, "mnemolog export facts.jsonl --user alice"),
         CommandEntry(lists.users, "mnemolog users --limit 100"),
         CommandEntry(lists.agents, "mnemolog agents --user alice"),
         CommandEntry(lists.runs, "mnemolog runs --user alice"),

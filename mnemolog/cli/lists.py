@@ -1,5 +1,6 @@
-"""Commands that count facts and list whose they are."""
+"""Commands that count facts, list whose they are, and write them into a file."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -40,3 +41,18 @@ def agents(*, limit: Limit = None, after: After = None) -> Query:
 def runs(*, limit: Limit = None, after: After = None) -> Query:
     """List the runs of which something is known, with the number of their facts."""
     return lambda client: client.runs(limit=limit, after=after)
+
+
+@query_command(results.show_exported, scope=ANY_SCOPE)
+def export(
+    *,
+    file: Annotated[str, typer.Argument(help="the file to write; - writes to stdout")],
+    all_versions: Annotated[bool, typer.Option("--all", help="write all versions")] = False,
+    filters: Annotated[
+        dict[str, Any] | None,
+        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
+    ] = None,
+) -> Query:
+    """Write the facts of a scope as JSON lines, however many they are."""
+    target = sys.stdout.buffer if file == "-" else file
+    return lambda client: client.export(target, all_versions=all_versions, filters=filters)

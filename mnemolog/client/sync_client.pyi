@@ -2,8 +2,9 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection, Iterable, Mapping
+from os import PathLike
 from types import EllipsisType
-from typing import Any, Literal, Self, Unpack, overload
+from typing import IO, Any, Literal, Self, Unpack, overload
 from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
@@ -193,6 +194,20 @@ class MemoryClient:
         self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
     ) -> int:
         """How many facts `facts` of the same arguments lists."""
+
+    def export(
+        self,
+        file: str | PathLike[str] | IO[bytes],
+        *,
+        all_versions: bool = ...,
+        filters: Mapping[str, Any] | None = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> int:
+        """Write what `facts` of the same arguments lists into a file: a line of JSON for each, as `to_dict` has it.
+
+        Returns how many there are. They are read in batches, all as of one moment. A file that is named is there once
+        it is whole; until then its name ends in `.part`. Raises `QueryError` where it cannot be written.
+        """
 
     def users(self, *, limit: int | None = ..., after: str | None = ..., **scope: Unpack[ScopeArgs]) -> list[IdCount]:
         """The users of the tenant of whom something is known, each with the number of active and pending facts.
