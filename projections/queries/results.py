@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
-from mnemolog.projections.queries.trace import Trace
+from mnemolog.projections.queries.turns.trace import Trace
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.facts import ActionHint, FactStatus

@@ -10,7 +10,14 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import Query
 from mnemolog.projections.queries.errors import QueryError, check_unicode
-from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, ANY_VALUE, WILDCARDS, read_query, with_filter
+from mnemolog.projections.queries.fact_rows import (
+    ANY_OR_NONE,
+    ANY_VALUE,
+    WILDCARDS,
+    read_query,
+    wildcards_of,
+    with_filter,
+)
 from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.filters.model import EVERYTHING, Equality, Filter
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
@@ -70,6 +77,11 @@ class ScopeFilter:
     @property
     def is_exact(self) -> bool:
         return WILDCARDS.isdisjoint(self.parameters.values())
+
+    @property
+    def wildcards(self) -> dict[str, str]:
+        """The wildcard of each id, the empty string where it is none."""
+        return wildcards_of(self.parameters)
 
     @property
     def named(self) -> str:

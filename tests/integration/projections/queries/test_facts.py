@@ -11,7 +11,7 @@ from mnemolog.projections.queries.fact_rows import ANY_VALUE
 from mnemolog.projections.queries.facts import facts, facts_as_of, profile
 from mnemolog.projections.queries.results import Fact, Profile, Tokens, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.write_result import turn_status
+from mnemolog.projections.queries.turns.write_result import turn_status
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import LimitHit
