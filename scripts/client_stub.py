@@ -20,6 +20,7 @@ SOURCES: Final = (
     "queries/decisions",
     "fact_commands",
     "commands",
+    "imports",
 )
 CLASSES: Final = (
     *(
@@ -31,7 +32,7 @@ CLASSES: Final = (
         "DecisionQueryMixin",
         "FactCommandMixin",
     ),
-    "ScopeCommandMixin",
+    *("ScopeCommandMixin", "ImportMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

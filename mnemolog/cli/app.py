@@ -21,10 +21,11 @@ _SHORT_IDS: Final = "Ids may be shortened to their first characters where these 
 
 
 class CommandEntry(NamedTuple):
-    """A command, with an example for its help."""
+    """A command, with an example for its help, and its name where Python does not allow it as that of a function."""
 
     run: Callable[..., None]
     example: str
+    name: str | None = None
 
 
 PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
@@ -36,6 +37,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     "Write": (
         CommandEntry(publish.add, 'mnemolog add "I moved to Bern." --user alice --wait'),
         CommandEntry(publish.publish, "mnemolog publish turns.jsonl --wait"),
+        CommandEntry(lists.import_facts, "mnemolog import facts.jsonl --wait", name="import"),
         CommandEntry(read.dry_run, 'mnemolog dry-run "I moved to Ulm." --user alice'),
         CommandEntry(commands.update, 'mnemolog update 3f2a1b4c "Alice lives in Bonn." --user alice'),
         CommandEntry(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
@@ -94,8 +96,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for panel, listed in PANELS.items():
-    for run_command, example in listed:
-        app.command(cls=CliCommand, rich_help_panel=panel, epilog=f"Example: {example}")(run_command)
+    for run_command, example, name in listed:
+        app.command(name, cls=CliCommand, rich_help_panel=panel, epilog=f"Example: {example}")(run_command)
 app.add_typer(policies.policy, name="policy", rich_help_panel="Operate")
 
 

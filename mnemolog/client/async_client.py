@@ -9,6 +9,7 @@ from typing import Literal, Unpack, overload
 from mnemolog.client.base import checked
 from mnemolog.client.commands import ScopeCommandMixin
 from mnemolog.client.fact_commands import FactCommandMixin
+from mnemolog.client.imports import ImportMixin
 from mnemolog.client.inputs.arguments import TurnArgs
 from mnemolog.client.inputs.checks import Wait, kind_of
 from mnemolog.client.inputs.messages import Messages
@@ -28,7 +29,7 @@ from mnemolog.schemas.turn import Turn
 
 @checked(InvalidTurnError)
 class AsyncMemoryClient(
-    SearchMixin, FactQueryMixin, CountQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin
+    SearchMixin, FactQueryMixin, CountQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin, ImportMixin
 ):
     """Memory for an application.
 

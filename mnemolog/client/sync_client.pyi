@@ -9,8 +9,9 @@ from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientOptions
+from mnemolog.client.fact_files import ImportReport
 from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
-from mnemolog.client.inputs.checks import When
+from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.inputs.search_arguments import SearchArgs
@@ -498,3 +499,19 @@ class MemoryClient:
     ) -> WriteResult: ...
     def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
+
+    def import_facts(
+        self,
+        file: str | PathLike[str] | IO[bytes],
+        *,
+        skip_damaged: bool = ...,
+        wait: Wait = ...,
+        **arguments: Unpack[BoundArgs],
+    ) -> ImportReport:
+        """Store the facts of a file, each a line of JSON as `export` writes it, without a model.
+
+        A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
+        the id `import/ID`, so a second import of the file does nothing. A fact that the scope has already is left as it
+        is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged lines
+        before anything is sent, or with `skip_damaged` sends the others.
+        """

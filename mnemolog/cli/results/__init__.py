@@ -2,7 +2,7 @@
 
 from mnemolog.cli.results.changes import show_diff, show_explanation, show_history, show_why_not
 from mnemolog.cli.results.facts import show_facts, show_pending, show_profile, show_search, show_unresolved
-from mnemolog.cli.results.lists import show_count, show_exported, show_ids
+from mnemolog.cli.results.lists import show_count, show_exported, show_ids, show_import
 from mnemolog.cli.results.quality import show_quality
 from mnemolog.cli.results.writes import show_receipts, show_results, show_status, show_turn_receipt
 
@@ -14,6 +14,7 @@ __all__ = [
     "show_facts",
     "show_history",
     "show_ids",
+    "show_import",
     "show_pending",
     "show_profile",
     "show_quality",

@@ -1,15 +1,19 @@
 """How counts, and lists of users, agents and runs, are shown."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from mnemolog.cli.output import print_note, print_text
+from mnemolog.cli.output import print_line, print_note, print_text
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import counted
 
 if TYPE_CHECKING:
+    from mnemolog.client.fact_files import ImportReport
     from mnemolog.projections.lists.counts import IdCount
+
+
+_MAX_SHOWN: Final = 10
 
 
 def show_count(number: int, _: ShortIds = WHOLE_IDS) -> None:
@@ -26,3 +30,15 @@ def show_ids(found: "Sequence[IdCount]", _: ShortIds = WHOLE_IDS) -> None:
 
 def show_exported(number: int, _: ShortIds = WHOLE_IDS) -> None:
     print_note(f"{counted(number, 'fact')} written")
+
+
+def show_import(report: "ImportReport") -> None:
+    print_line(f"{counted(report.read, 'line')} read, {counted(report.sent, 'fact')} sent")
+    if report.added or report.known:
+        print_line(f"{report.added} added, {report.known} known already")
+    for number, what in list(report.damaged.items())[:_MAX_SHOWN]:
+        print_note(f"line {number}: {what}")
+    for command_id, what in list(report.rejected.items())[:_MAX_SHOWN]:
+        print_note(f"{command_id}: {what}")
+    if hidden := max(0, len(report.damaged) - _MAX_SHOWN) + max(0, len(report.rejected) - _MAX_SHOWN):
+        print_note(f"and {hidden} more")

@@ -4,6 +4,7 @@ import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -337,6 +338,28 @@ async def test_a_reset_deletes_all_of_the_tenant_and_nothing_else(
         assert await memory.reset(confirm=name, wait=True) == []
         await memory.undo(turn_id=deleted[0].turn_id, wait=True)
         assert await memory.count(user_id="**", run_id="**") == deleted[0].facts_deleted
+
+
+async def test_an_export_is_imported_once_into_another_tenant(tenant: TenantHarness, tmp_path: Path) -> None:
+    file = tmp_path / "facts.jsonl"
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        elsewhere = f"{tenant.scope().tenant}-copy"
+        for text in ("I live in Berlin.", "I own a dog."):
+            await memory.add(text, user_id="mira", speaker="Mira", metadata={"source": "chat"}, wait=True)
+        assert await memory.export(file, user_id="mira") == 2
+        for _ in range(2):
+            report = await memory.import_facts(file, tenant=elsewhere, wait=True)
+            assert (report.sent, report.damaged, report.rejected) == (2, {}, {})
+        mine, copied = await memory.facts(user_id="mira"), await memory.facts(user_id="mira", tenant=elsewhere)
+        kept = ("text", "key", "value", "category", "importance", "confidence", "subject", "speaker", "metadata")
+        assert [[getattr(one, name) for name in kept] for one in copied] == [
+            [getattr(one, name) for name in kept] for one in mine
+        ]
+        assert [one.source_id for one in copied] == [f"import/{one.fact_id}" for one in mine]
+        (found, *_) = await memory.search("Where does Mira live?", user_id="mira", tenant=elsewhere)
+        assert "Berlin" in found.fact.text
+        result = await memory.add("I moved to Bern.", user_id="mira", speaker="Mira", tenant=elsewhere, wait=True)
+        assert result.facts_updated == 1
 
 
 async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: StreamsSettings) -> None:

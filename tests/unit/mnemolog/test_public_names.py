@@ -32,6 +32,7 @@ INNER = {
     "CommandBase",
     "FactCommandMixin",
     "ScopeCommandMixin",
+    "ImportMixin",
 }
 
 
