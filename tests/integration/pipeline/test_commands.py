@@ -358,8 +358,12 @@ async def test_an_export_is_imported_once_into_another_tenant(tenant: TenantHarn
         assert [one.source_id for one in copied] == [f"import/{one.fact_id}" for one in mine]
         (found, *_) = await memory.search("Where does Mira live?", user_id="mira", tenant=elsewhere)
         assert "Berlin" in found.fact.text
-        result = await memory.add("I moved to Bern.", user_id="mira", speaker="Mira", tenant=elsewhere, wait=True)
-        assert result.facts_updated == 1
+        moved = [
+            await memory.add("I moved to Bern.", user_id="mira", speaker="Mira", tenant=name, wait=True)
+            for name in (None, elsewhere)
+        ]
+        told, told_elsewhere = ([(one.event, one.text, one.action) for one in result.memories] for result in moved)
+        assert told == told_elsewhere
 
 
 async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: StreamsSettings) -> None:
