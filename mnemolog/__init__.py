@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.base import ClientOptions
+    from mnemolog.client.fact_files import ImportReport
     from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
     from mnemolog.client.inputs.messages import MessageModel
     from mnemolog.client.inputs.search_arguments import SearchArgs
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
+    from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
@@ -91,6 +93,8 @@ __all__ = [
     "HeldOverwrites",
     "History",
     "Hit",
+    "IdCount",
+    "ImportReport",
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
@@ -146,6 +150,7 @@ __all__ = [
 _MODULES: Final = {
     "client.async_client": ("AsyncMemoryClient",),
     "client.base": ("ClientOptions",),
+    "client.fact_files": ("ImportReport",),
     "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
     "client.inputs.messages": ("MessageModel",),
     "client.inputs.search_arguments": ("SearchArgs",),
@@ -173,6 +178,7 @@ _MODULES: Final = {
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
+    "projections.lists.counts": ("IdCount",),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),

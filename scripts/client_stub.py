@@ -16,13 +16,23 @@ SOURCES: Final = (
     "results",
     "queries/search",
     "queries/facts",
+    "queries/counts",
     "queries/decisions",
     "fact_commands",
     "commands",
+    "imports",
 )
 CLASSES: Final = (
-    *("AsyncMemoryClient", "ResultMixin", "SearchMixin", "FactQueryMixin", "DecisionQueryMixin", "FactCommandMixin"),
-    "ScopeCommandMixin",
+    *(
+        "AsyncMemoryClient",
+        "ResultMixin",
+        "SearchMixin",
+        "FactQueryMixin",
+        "CountQueryMixin",
+        "DecisionQueryMixin",
+        "FactCommandMixin",
+    ),
+    *("ScopeCommandMixin", "ImportMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

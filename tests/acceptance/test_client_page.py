@@ -3,6 +3,7 @@
 import re
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,10 @@ PAGE = (ROOT / "docs/client.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE, re.DOTALL)
 
 
-def test_the_examples_of_the_page_print_what_it_says(shell: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_the_page_print_what_it_says(
+    shell: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for name, value in shell.settings.items():
         monkeypatch.setenv(f"MNEMOLOG_{name}", value)
     monkeypatch.setenv("MNEMOLOG_TENANT", "page")

@@ -26,11 +26,13 @@ INNER = {
     "ResultMixin",
     "SearchMixin",
     "FactQueryMixin",
+    "CountQueryMixin",
     "DecisionQueryMixin",
     "OwnerLookup",
     "CommandBase",
     "FactCommandMixin",
     "ScopeCommandMixin",
+    "ImportMixin",
 }
 
 

@@ -52,6 +52,9 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "search_by_indexes": search_query([SMALL], SearchOptions(), indexed=True)[0],
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": listing_query(SMALL)[0],
+    "counted_facts": read_query(
+        "facts", "counted_facts", scope=SMALL.parameters, at="%(at)s", parts={"states": "holding"}
+    ).format(filter=SQL("true")),
     "next_page": listing_query(SMALL, continued=True)[0],
     "versions": read_query("history", "versions"),
     "history_events": queries("history")["events"],
@@ -85,7 +88,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
 }
 NOT_OF_WORKERS: Final = {
     *(name for name in HOT if name.startswith("search")),
-    *("count_by_ids", "current_facts", "next_page", "versions", "history_events", "profile", "turn", "is_received"),
+    *("count_by_ids", "current_facts", "counted_facts", "next_page", "versions"),
+    *("history_events", "profile", "turn", "is_received"),
 }
 SEARCHES: Final = ("search_in_states", "search_as_of", "search_of_several", "search_of_several_as_of")
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
@@ -187,7 +191,9 @@ async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str,
 
 
 @pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
-@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids", *SEARCHES])
+@pytest.mark.parametrize(
+    "name", ["search", "find_candidates", "current_facts", "counted_facts", "count_by_ids", *SEARCHES]
+)
 async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
     turn = {**SCOPE_COLUMNS, "at": [AT], "speaker": [None], "first_place": [1], "last_place": [2]}
