@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
+    from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
@@ -74,6 +75,8 @@ __all__ = [
     "CommandArgs",
     "CommandReceipt",
     "ConflictingFact",
+    "Context",
+    "ContextFact",
     "DecisionQuality",
     "Diff",
     "Edit",
@@ -92,6 +95,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
+    "LeftOut",
     "LimitExceededError",
     "LimitHit",
     "Limits",
@@ -168,6 +172,7 @@ _MODULES: Final = {
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
+    "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.audit": ("FailedTurn",),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),

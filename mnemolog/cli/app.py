@@ -45,6 +45,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     "Read": (
         CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
         CommandEntry(read.facts, "mnemolog facts --user alice"),
+        CommandEntry(read.context, 'mnemolog context "Where could we eat?" --user alice --budget 800'),
         CommandEntry(read.profile, "mnemolog profile --user alice"),
         CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
         CommandEntry(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),

@@ -14,6 +14,8 @@ from mnemolog.client.inputs.fact_ids import FactId, FactIds
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
+from mnemolog.projections.context.formats import ContextFormat
+from mnemolog.projections.context.result import Context
 from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
@@ -154,6 +156,27 @@ class MemoryClient:
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
+        """
+
+    def context(
+        self,
+        query: str | None,
+        *,
+        budget_tokens: int = ...,
+        format: ContextFormat = ...,
+        count_tokens: Callable[[str], int] | None = ...,
+        min_confidence: float = ...,
+        doubtful: bool = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> Context:
+        """What is known of exactly one scope and matters to `query`, as a text of at most `budget_tokens`.
+
+        First what must be respected (hard preferences and health), then the current task, what the search finds, and
+        soft preferences. Where the budget is tight, facts that are pending, unresolved, old, or below `min_confidence`
+        are left out first; with `doubtful=False` in any case. Without a query (None) nothing is searched.
+        `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
+        are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
+        the turn that comes of it.
         """
 
     def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:

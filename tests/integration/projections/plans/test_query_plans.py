@@ -44,6 +44,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": listing_query(SMALL)[0],
     "profile": FACTS["profile"],
+    "lasting_facts": read_query("context", "lasting_facts", at="%(at)s"),
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
     "source_statuses": CandidateFinder.QUERIES["source_statuses"],
@@ -72,7 +73,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "events": EventHistoryStore.QUERIES["events"],
 }
 NOT_OF_WORKERS: Final = {
-    *("search", "search_by_indexes", "count_by_ids", "current_facts", "profile", "turn", "is_received"),
+    *("search", "search_by_indexes", "count_by_ids", "current_facts", "profile", "lasting_facts", "turn"),
+    "is_received",
 }
 NEED_STATISTICS: Final = {"pending_cases", "ended_facts", "values_since"}
 """These are about held and late statements. Without statistics their plans read whole indexes."""
@@ -97,6 +99,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     "subjects": ["user", None],
     "floors": [0.65, 0.65],
     "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]),
+    "categories": ["hard_preference", "health"],
     "vectors": [Vector.from_values(MODEL, [1.0, 0.0, 0.0])] * 2,
 }
 

@@ -44,6 +44,7 @@ VALID: dict[str, dict[str, Any]] = {
     "explain": {"fact_id": ID},
     "why_not": {"turn_id": "t1"},
     "search": {"query": "x"},
+    "context": {"query": "x"},
     "facts": {},
     "facts_as_of": {"believed_at": "2026-01-31"},
     "profile": {},
