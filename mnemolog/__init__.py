@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mnemolog.client.base import ClientOptions
     from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
     from mnemolog.client.inputs.messages import MessageModel
+    from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
     from mnemolog.client.queries.search_result import SearchResult
     from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.client.sync_client import MemoryClient
@@ -40,22 +41,23 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
-    from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
-    from mnemolog.projections.queries.search import Hit, Score
-    from mnemolog.projections.queries.trace import (
+    from mnemolog.projections.queries.turns.audit import FailedTurn
+    from mnemolog.projections.queries.turns.trace import (
         OmittedStatement,
         RetrievedCandidate,
         Trace,
         TracedDecision,
         TracedReprompt,
     )
-    from mnemolog.projections.queries.why_not import MissingStatement, WhyNot
+    from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
+    from mnemolog.projections.search.hits import Hit, Score
+    from mnemolog.projections.search.options import Weights
     from mnemolog.schemas.command import Edit
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
     from mnemolog.schemas.provenance import FactSnapshot
@@ -76,6 +78,7 @@ __all__ = [
     "CommandReceipt",
     "ConflictingFact",
     "Context",
+    "ContextArgs",
     "ContextFact",
     "DecisionQuality",
     "Diff",
@@ -121,6 +124,7 @@ __all__ = [
     "Scope",
     "ScopeArgs",
     "Score",
+    "SearchArgs",
     "SearchResult",
     "ServerUnavailableError",
     "Settings",
@@ -140,6 +144,7 @@ __all__ = [
     "UnknownTurnError",
     "UnresolvedFact",
     "WaitTimeoutError",
+    "Weights",
     "WhyNot",
     "WriteResult",
 ]
@@ -148,6 +153,7 @@ _MODULES: Final = {
     "client.base": ("ClientOptions",),
     "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
     "client.inputs.messages": ("MessageModel",),
+    "client.inputs.search_arguments": ("ContextArgs", "SearchArgs"),
     "client.queries.search_result": ("SearchResult",),
     "client.receipts": ("CommandReceipt", "TurnReceipt"),
     "client.sync_client": ("MemoryClient",),
@@ -173,22 +179,23 @@ _MODULES: Final = {
         "WaitTimeoutError",
     ),
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
-    "projections.queries.audit": ("FailedTurn",),
+    "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
     "projections.queries.pending": ("ConflictingFact", "PendingFact", "UnresolvedFact"),
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
-    "projections.queries.search": ("Hit", "Score"),
-    "projections.queries.trace": (
+    "projections.queries.turns.trace": (
         "OmittedStatement",
         "RetrievedCandidate",
         "Trace",
         "TracedDecision",
         "TracedReprompt",
     ),
-    "projections.queries.why_not": ("MissingStatement", "WhyNot"),
+    "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
+    "projections.search.hits": ("Hit", "Score"),
+    "projections.search.options": ("Weights",),
     "schemas.command": ("Edit",),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
     "schemas.provenance": ("FactSnapshot",),

@@ -12,18 +12,19 @@ from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, 
 from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
 from mnemolog.client.inputs.messages import Messages
+from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
 from mnemolog.projections.context.formats import ContextFormat
 from mnemolog.projections.context.result import Context
-from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
-from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.projections.queries.turns.audit import FailedTurn
+from mnemolog.projections.queries.turns.why_not import WhyNot
 from mnemolog.schemas.command import Edit, ResolveAction
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.turn import Turn
@@ -146,13 +147,11 @@ class MemoryClient:
         Raises `UnknownTurnError`, `AmbiguousIdError` that names the candidates, and `AmbiguousTurnError`.
         """
 
-    def search(
-        self, query: str, *, limit: int = ..., threshold: float | None = ..., **scope: Unpack[ScopeArgs]
-    ) -> SearchResult:
+    def search(self, query: str, **arguments: Unpack[SearchArgs]) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
-        A fact that has no word in common with the query is a hit from the cosine similarity `threshold` on: that of
-        the embedding model unless it is given, 0 for none. `notice` of the result says why there is no hit.
+        `SearchArgs` says what may be asked besides: the scope, `top_k`, `threshold`, `filters`, `state`, times, several
+        scopes at once, and how signals are fused. `notice` of the result says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
@@ -167,9 +166,9 @@ class MemoryClient:
         count_tokens: Callable[[str], int] | None = ...,
         min_confidence: float = ...,
         doubtful: bool = ...,
-        **scope: Unpack[ScopeArgs],
+        **arguments: Unpack[ContextArgs],
     ) -> Context:
-        """What is known of exactly one scope and matters to `query`, as a text of at most `budget_tokens`.
+        """What is known of one scope, or of those in `any`, and matters to `query`: a text of at most `budget_tokens`.
 
         First what must be respected (hard preferences and health), then the current task, what the search finds, and
         soft preferences. Where the budget is tight, facts that are pending, unresolved, old, or below `min_confidence`
@@ -186,12 +185,23 @@ class MemoryClient:
         """
 
     def facts(
-        self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
+        self,
+        *,
+        all_versions: bool = ...,
+        filters: Mapping[str, Any] | None = ...,
+        limit: int | None = ...,
+        after: FactId | None = ...,
+        **scope: Unpack[ScopeArgs],
     ) -> list[Fact]:
         """The current facts, in the order in which they were learned; or all versions.
 
         `filters` narrows them further, for example `{"OR": [{"categories": "health"}, {"importance": {"gte": 0.8}}]}`;
-        one that asks about `state` looks among all versions.
+        one that asks about `state` looks among all versions. Where no id is named beside it, it says whose facts:
+        `{"user_id": "alice"}` are those without any other id, `{"OR": [{"user_id": "alice"}]}` those with any.
+
+        All of them are returned, however many there are, or `limit` of them, from the first or from the one that
+        follows the fact `after`: the id of a page's last fact gives the next page, and every fact is in one page,
+        whatever is stored meanwhile.
         """
 
     def facts_as_of(self, believed_at: When, true_at: When | None = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:

@@ -1,5 +1,6 @@
 """Reads the facts that a context holds whatever the question is."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from psycopg import AsyncConnection
@@ -13,13 +14,14 @@ from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 
 
-async def lasting_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[Fact]:
-    """Constraints, tasks and preferences of exactly one scope that hold at `at`, in no order.
+async def lasting_facts(conn: AsyncConnection[TupleRow], scopes: Sequence[ScopeFilter], at: datetime) -> list[Fact]:
+    """Constraints, tasks and preferences of exactly these scopes that hold at `at`, in no order.
 
     Raises `QueryError` for a wider scope.
     """
-    if not scope.is_exact:
-        raise QueryError("a context belongs to one scope: name each id, or leave it out, instead of '*'")
+    if not all(scope.is_exact for scope in scopes):
+        raise QueryError("a context belongs to exact scopes: name each id, or leave it out, instead of '*'")
     query = read_query("context", "lasting_facts", at="%(at)s")
-    parameters = {**scope.parameters, "at": at, "categories": list(SECTION_OF_CATEGORY)}
-    return await fetch_rows(conn, Fact, query, parameters)
+    common = {"at": at, "categories": list(SECTION_OF_CATEGORY)}
+    found = [await fetch_rows(conn, Fact, query, {**scope.parameters, **common}) for scope in scopes]
+    return [fact for facts in found for fact in facts]

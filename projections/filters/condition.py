@@ -8,8 +8,8 @@ from psycopg.sql import SQL, Composable, Identifier, Placeholder
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel
 
-from mnemolog.projections.filters.model import BRANCHES, Filter
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.filters.model import BRANCHES, Filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 _COLUMNS: Final[Mapping[str, str]] = {
@@ -52,13 +52,19 @@ class _Conditions:
             parts = [self.of_filter(part) for part in asked]
             joined = _joined(" AND " if name == "AND" else " OR ", parts)
             yield _template("no_part", conditions=joined) if name == "NOT" else joined
+        elif name == "structured_attributes":
+            for part in _given(asked):
+                for operator in _given(getattr(asked, part)):
+                    value = getattr(getattr(asked, part), operator)
+                    yield self._compared(_template(part), operator, value)
         elif name == "metadata":
             for path, operators in asked.items():
                 for operator in _given(operators):
                     yield self._of_metadata(path.split("."), operator, getattr(operators, operator))
         else:
             for operator in _given(asked):
-                yield self._compared(_field(name), _of_members(name, operator), getattr(asked, operator))
+                field = _field(name, is_compared=operator != "exists")
+                yield self._compared(field, _of_members(name, operator), getattr(asked, operator))
 
     def _of_metadata(self, path: list[str], operator: str, value: Any) -> Composable:
         place = self._parameter(path)
@@ -103,9 +109,10 @@ def _of_members(name: str, operator: str) -> str:
     return "eq" if name == "categories" and operator == "contains" else operator
 
 
-def _field(name: str) -> Composable:
+def _field(name: str, *, is_compared: bool) -> Composable:
+    """The column of a field. An id that is not set is the empty string there, which equals no id: indexes serve."""
     column = Identifier("f", _COLUMNS.get(name, name))
-    return _template("scope_id", column=column) if name in SCOPE_FIELDS else column
+    return _template("scope_id", column=column) if name in SCOPE_FIELDS and not is_compared else column
 
 
 def _template(name: str, **parts: Composable) -> Composable:

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Unpack
 
 from mnemolog.client.base import checked
-from mnemolog.client.inputs.arguments import ScopeArgs
 from mnemolog.client.inputs.checks import kind_of
+from mnemolog.client.inputs.search_arguments import ContextArgs, search_scopes
 from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS, measured
-from mnemolog.client.queries.arguments import scope_filter
 from mnemolog.client.queries.search import SearchMixin
 from mnemolog.projections.context.composer import DEFAULT_BUDGET_TOKENS, ContextRules, compose
 from mnemolog.projections.context.entries import MIN_CONFIDENCE
@@ -32,9 +31,9 @@ class ContextMixin(SearchMixin):
         count_tokens: Callable[[str], int] | None = None,
         min_confidence: float = MIN_CONFIDENCE,
         doubtful: bool = True,
-        **scope: Unpack[ScopeArgs],
+        **arguments: Unpack[ContextArgs],
     ) -> Context:
-        """What is known of exactly one scope and matters to `query`, as a text of at most `budget_tokens`.
+        """What is known of one scope, or of those in `any`, and matters to `query`: a text of at most `budget_tokens`.
 
         First what must be respected (hard preferences and health), then the current task, what the search finds, and
         soft preferences. Where the budget is tight, facts that are pending, unresolved, old, or below `min_confidence`
@@ -47,9 +46,9 @@ class ContextMixin(SearchMixin):
             raise QueryError("budget_tokens must be at least 1, and min_confidence from 0 to 1")
         if count_tokens is not None and not callable(count_tokens):
             raise QueryError(f"count_tokens must be a function from a text to a number, not {kind_of(count_tokens)}")
-        within, at = scope_filter(scope), self._now()
+        within, at = search_scopes(arguments), self._now()
         lasting = await self._query(lasting_facts, within, at)
-        found = await self.search(query, **scope) if query is not None else None
+        found = await self.search(query, **arguments) if query is not None else None
         rules = ContextRules(
             budget_tokens=budget_tokens,
             format=format,

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import PublishError, UnknownFactError
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.audit import audit
+from mnemolog.projections.queries.turns.audit import audit
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.command import (

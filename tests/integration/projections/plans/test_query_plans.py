@@ -13,10 +13,13 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
+from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.queries.facts import listing_query
+from mnemolog.projections.queries.facts import facts, facts_as_of, listing_query
+from mnemolog.projections.queries.history import history
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import search_query
+from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
+from mnemolog.projections.search.statement import scope_parameters, search_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.event_history import EventHistoryStore
@@ -31,7 +34,10 @@ pytestmark = pytest.mark.postgres
 
 SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
+START: Final = datetime(2025, 1, 1, tzinfo=UTC)
 SMALL: Final = ScopeFilter(user_id="user7")
+SMALL_RUN: Final = ScopeFilter(user_id="user7", run_id="r1")
+BIG: Final = ScopeFilter(user_id="big")
 SMALL_FACTS: Final = 30
 LARGE_TABLES: Final = {
     *("facts", "memory_events", "commits", "scopes", "daily_tokens", "turn_journal", "model_replies"),
@@ -39,10 +45,17 @@ LARGE_TABLES: Final = {
 
 LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
-    "search": search_query(SMALL),
-    "search_by_indexes": search_query(SMALL, indexed=True),
+    "search": search_query([SMALL], SearchOptions())[0],
+    "search_in_states": search_query([SMALL], SearchOptions(state=("superseded",)))[0],
+    "search_as_of": search_query([SMALL], SearchOptions(believed_at=AT))[0],
+    "search_of_several": search_query([SMALL, SMALL_RUN], SearchOptions())[0],
+    "search_of_several_as_of": search_query([SMALL, SMALL_RUN], SearchOptions(true_at=AT))[0],
+    "search_by_indexes": search_query([SMALL], SearchOptions(), indexed=True)[0],
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": listing_query(SMALL)[0],
+    "next_page": listing_query(SMALL, continued=True)[0],
+    "versions": read_query("history", "versions"),
+    "history_events": queries("history")["events"],
     "profile": FACTS["profile"],
     "lasting_facts": read_query("context", "lasting_facts", at="%(at)s"),
     "turn": FACTS["turn"],
@@ -73,9 +86,11 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "events": EventHistoryStore.QUERIES["events"],
 }
 NOT_OF_WORKERS: Final = {
-    *("search", "search_by_indexes", "count_by_ids", "current_facts", "profile", "lasting_facts", "turn"),
-    "is_received",
+    *(name for name in HOT if name.startswith("search")),
+    *("count_by_ids", "current_facts", "next_page", "versions", "history_events", "profile", "turn", "is_received"),
+    "lasting_facts",
 }
+SEARCHES: Final = ("search_in_states", "search_as_of", "search_of_several", "search_of_several_as_of")
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
 PARAMETERS: Final[dict[str, Any]] = {
     **SMALL.parameters,
@@ -84,11 +99,18 @@ PARAMETERS: Final[dict[str, Any]] = {
     "model": MODEL,
     "dimensions": 3,
     "indexed": False,
-    "floor": 0.0,
-    "k": 10,
+    **{f"{name}_weight": weight for name, weight in DEFAULT_WEIGHTS["rrf"].model_dump().items()},
+    "threshold": 0.0,
+    "fusion": "rrf",
+    "rrf_k": 10,
+    "half_life_days": 30.0,
     "candidates": 50,
     "max_lexemes": 256,
+    "top_k": 10,
     "limit": 10,
+    "believed_at": AT,
+    "states": None,
+    **scope_parameters([SMALL, SMALL_RUN]),
     "limit_of_key": 5,
     "user_words": ["user"],
     "models": [MODEL] * 2,
@@ -157,11 +179,15 @@ def whole_scans(plan: Mapping[str, Any]) -> list[str]:
 
 
 def facts_read(plan: Mapping[str, Any]) -> int:
-    """The rows of facts that a plan has read, those that it left out among them."""
+    return rows_read(plan, "facts")
+
+
+def rows_read(plan: Mapping[str, Any], table: str) -> int:
+    """The rows of a table that a plan has read, those that it left out among them."""
     return sum(
         int((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
         for node in nodes(plan)
-        if node.get("Relation Name") == "facts"
+        if node.get("Relation Name") == table
     )
 
 
@@ -244,11 +270,12 @@ async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str,
 
 
 @pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
-@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids"])
+@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids", *SEARCHES])
 async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
     turn = {**SCOPE_COLUMNS, "at": [AT], "speaker": [None], "first_place": [1], "last_place": [2]}
-    given = {**PARAMETERS, "bound": 10_001} | (turn if name == "find_candidates" else {})
+    own: dict[str, dict[str, Any]] = {"find_candidates": turn, "current_facts": {"limit": None}}
+    given = PARAMETERS | {"indexed": None if name in SEARCHES else False} | own.get(name, {})
     async with connection.transaction(force_rollback=True):
         await believe_in_rows(connection, rows)
         plan = await plan_of(connection, statement, given)
@@ -263,6 +290,53 @@ async def test_a_profile_reads_no_more_than_it_shows_of_a_big_scope(connection: 
     read = facts_read(plan)
     assert read == 7 * 50  # categories with facts here, entries of a section
     assert whole_scans(plan) == []
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_a_page_reads_its_own_facts_and_not_those_before_it(
+    connection: AsyncConnection[TupleRow], limit: int
+) -> None:
+    """As it is planned by the values, and for all values."""
+    (after,) = await facts(connection, BIG, at=AT, limit=1)
+    after = (await facts(connection, BIG, at=AT, limit=10_000, after=after.fact_id))[-1]
+    place = {"after_time": after.recorded_at, "after_ordinal": 0, "after_fact": after.fact_id}
+    given = {**BIG.parameters, **place, "at": AT, "limit": limit}
+    for mode in ("force_custom_plan", "force_generic_plan"):
+        await connection.execute(f"SET plan_cache_mode = {mode}".encode())
+        query = listing_query(BIG, continued=True)[0]
+        plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {query.as_string()}", given)
+        assert limit <= facts_read(plan) <= 2 * limit + 20, mode
+
+
+async def test_the_history_of_a_fact_reads_its_own_chain_and_not_its_scope(
+    connection: AsyncConnection[TupleRow],
+) -> None:
+    superseded = [fact for fact in await facts(connection, BIG, all_versions=True, at=AT) if fact.superseded_by]
+    assert len(superseded) > 500
+    named = {"tenant": "default", "fact_id": superseded[300].fact_id}
+    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['versions'].as_string()}", named)
+    assert 0 < facts_read(plan) < 20
+    events = {**BIG.parameters, "fact_ids": [superseded[300].fact_id, superseded[300].superseded_by]}
+    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['history_events'].as_string()}", events)
+    assert 0 < rows_read(plan, "memory_events") < 20
+    told = await history(connection, "default", superseded[300].fact_id)
+    assert [version.fact_id for version in told.versions] == events["fact_ids"]
+
+
+async def test_lists_have_no_bound(connection: AsyncConnection[TupleRow]) -> None:
+    listed = await facts(connection, BIG, at=AT)
+    assert len(listed) > 15_000
+    known = await facts_as_of(connection, BIG, believed_at=AT, true_at=AT)
+    assert {fact.fact_id for fact in known} > {fact.fact_id for fact in listed}
+    changed = await diff(connection, BIG, START, AT)
+    assert list(changed.gained) == known
+    assert len(changed.added) == SIZES["big"]
+    assert len((await diff(connection, BIG, START, AT, axis="true")).added) > 15_000
+    in_pages, after = [], None
+    while page := await facts(connection, BIG, at=AT, limit=1000, after=after):
+        in_pages += page
+        after = page[-1].fact_id
+    assert in_pages == listed
 
 
 async def test_limits_read_counts_and_not_rows(connection: AsyncConnection[TupleRow]) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final, Generic, Self, TypeVar
+from typing import Annotated, Final, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, ValidationError, model_validator
@@ -19,6 +19,7 @@ MAX_FILTER_VALUES: Final = 1000
 BRANCHES: Final = ("AND", "OR", "NOT")
 _BEGINS_WITH_A_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
+DayOfWeek = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 T = TypeVar("T")
 Values = Annotated[tuple[T, ...], Field(max_length=MAX_FILTER_VALUES)]
 Number = StrictFloat
@@ -104,10 +105,25 @@ def _as_operators(value: object) -> object:
 
 
 _Short = BeforeValidator(_as_operators)
+Whole = Annotated[Ordering[StrictInt] | None, _Short]
 Id = Annotated[Equality[Identifier] | None, _Short]
 TextField = Annotated[Words | None, _Short]
 NumberField = Annotated[Ordering[Number] | None, _Short]
 TimeField = Annotated[Ordering[Time] | None, _Short]
+
+
+class StructuredAttributes(Record):
+    """Conditions on the parts of the time at which a fact was stored, in UTC; weeks are those of ISO 8601."""
+
+    year: Whole = None
+    month: Whole = None
+    day: Whole = None
+    hour: Whole = None
+    minute: Whole = None
+    day_of_week: Annotated[Equality[DayOfWeek] | None, _Short] = None
+    is_weekend: Annotated[Equality[StrictBool] | None, _Short] = None
+    quarter: Whole = None
+    week_of_year: Whole = None
 
 
 class Filter(Record):
@@ -142,6 +158,7 @@ class Filter(Record):
     speaker: TextField = None
     source_id: TextField = None
     metadata: dict[Text, Annotated[JsonValue, _Short]] | None = None
+    structured_attributes: StructuredAttributes | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
