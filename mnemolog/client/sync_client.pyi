@@ -391,18 +391,26 @@ class MemoryClient:
         *,
         key: str | None = ...,
         category: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> list[CommandReceipt]:
-        """Delete every active or pending fact of a scope, or those of a key or category.
+        """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
 
         "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
-        know now, in the list that is returned; with an exact scope it has one.
+        know now, in the list that is returned; with an exact scope it has one. Where no id is named, the filter says
+        whose facts, as in `facts`. Which facts it lets through is decided where the command is carried out.
         """
 
     @overload
     def delete_all(
-        self, *, key: str | None = ..., category: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
+        self,
+        *,
+        key: str | None = ...,
+        category: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
     @overload
     def undo(

@@ -2,15 +2,23 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from mnemolog.projections.db.fetch import Query
 from mnemolog.projections.queries.errors import QueryError, check_unicode
-from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, ANY_VALUE, WILDCARDS, read_query, wildcards_of
+from mnemolog.projections.queries.fact_rows import (
+    ANY_OR_NONE,
+    ANY_VALUE,
+    WILDCARDS,
+    read_query,
+    wildcards_of,
+    with_filter,
+)
 from mnemolog.schemas.command import DeleteAll, Undo
-from mnemolog.schemas.filters.model import Equality, Filter
+from mnemolog.schemas.filters.model import EVERYTHING, Equality, Filter
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 _IDS: Final = tuple(name for name in SCOPE_FIELDS if name != "tenant")
@@ -128,9 +136,10 @@ async def matching_scopes(
     conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
 ) -> list[Scope]:
     """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
-    parameters = {**payload.model_dump(), **within.parameters}
-    query = read_query(
-        "scopes", payload.kind, scope=within.parameters, row="f" if payload.kind == "delete_all" else "happened"
-    )
-    cursor = await conn.execute(query, parameters)
-    return [Scope.from_columns(row) for row in await cursor.fetchall()]
+    parameters: dict[str, Any] = {**payload.model_dump(exclude={"filters"}), **within.parameters}
+    query: Query = read_query("scopes", "undo", scope=within.parameters, row="happened")
+    if isinstance(payload, DeleteAll):
+        deleted = read_query("scopes", "delete_all", scope=within.parameters)
+        query, values = with_filter(deleted, payload.filters or EVERYTHING)
+        parameters |= values
+    return [Scope.from_columns(row) for row in await (await conn.execute(query, parameters)).fetchall()]

@@ -99,3 +99,7 @@ extract(QUARTER FROM f.recorded_at AT TIME ZONE 'UTC')
 -- name: week_of_year
 -- The week of the year by ISO 8601.
 extract(WEEK FROM f.recorded_at AT TIME ZONE 'UTC')
+
+-- name: active
+-- The state of a fact that is taken to be active.
+'active'

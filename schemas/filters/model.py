@@ -6,7 +6,16 @@ from datetime import datetime
 from typing import Annotated, Final, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    model_validator,
+)
 
 from mnemolog.schemas.base import Identifier, Record, Text, Timestamp
 from mnemolog.schemas.errors import InvalidArgumentError, describe_faults
@@ -193,6 +202,15 @@ def parse_filter(given: object) -> Filter:
         return Filter.model_validate(given)
     except ValidationError as error:
         raise InvalidArgumentError(f"the filter is not valid: {describe_faults(error)}") from error
+
+
+def written_filter(wanted: Filter) -> dict[str, object]:
+    """The filter as JSON: what was given, each plain value with its operator."""
+    return wanted.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+GivenFilter = Annotated[Filter, BeforeValidator(parse_filter), PlainSerializer(written_filter)]
+"""A filter inside a record, which is read as leniently, and bounded as strictly, as one in a call."""
 
 
 def _check_size(given: object) -> None:
