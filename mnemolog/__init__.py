@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
+    from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
@@ -92,6 +93,7 @@ __all__ = [
     "FactSnapshot",
     "FactSource",
     "FailedTurn",
+    "FeedbackFigures",
     "HeldOverwrites",
     "History",
     "Hit",
@@ -120,6 +122,7 @@ __all__ = [
     "ProviderError",
     "PublishError",
     "QueryError",
+    "RankUse",
     "RetrievedCandidate",
     "Scope",
     "ScopeArgs",
@@ -180,6 +183,7 @@ _MODULES: Final = {
     ),
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
+    "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),

@@ -34,6 +34,17 @@ WRONG_OVERWRITE_RATE: Final = ratio(or_zero(recent(WRONG)), recent(SETTLED))
 WRONG_OVERWRITE_RATE_BY_MODEL: Final = ratio(recent(WRONG, *PROPOSER), recent(SETTLED, *PROPOSER))
 
 
+FEEDBACK: Final = "max by (rank, result) (mnemolog_recent_feedback_facts)"
+"""Each process shows all of it, so the largest of the processes counts."""
+USED_FACTS: Final = 'max by (rank) (mnemolog_recent_feedback_facts{result="used"})'
+
+
+def recall_by_feedback(ranks: str) -> str:
+    """The share of all used facts that was shown at these ranks."""
+    shown = f'max by (rank) (mnemolog_recent_feedback_facts{{result="used", rank=~"{ranks}"}})'
+    return ratio(f"sum({shown})", f"sum({USED_FACTS})")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A figure with its definition in one sentence, and its PromQL over the time that a dashboard shows."""
@@ -60,6 +71,12 @@ FIGURES: Final = (
         name="wrong-overwrite rate of a model",
         definition="the same for each model and prompt version that proposed overwrites",
         expr=WRONG_OVERWRITE_RATE_BY_MODEL,
+    ),
+    Figure(
+        name="top-k recall by feedback",
+        definition="of the facts that feedback of the last 30 days names as used, the share that the search or context "
+        "had shown within the first ten; those that were not shown count as missed",
+        expr=recall_by_feedback("1|2-5|6-10"),
     ),
     Figure(
         name="turn to fact",

@@ -11,6 +11,7 @@ from mnemolog.client.base import ClientOptions
 from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
 from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
+from mnemolog.client.inputs.feedback import Shown
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
 from mnemolog.client.queries.search_result import SearchResult
@@ -471,6 +472,27 @@ class MemoryClient:
     @overload
     def set_policy(
         self, policy: Policy | Mapping[str, Any], *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def feedback(
+        self,
+        shown: Shown,
+        *,
+        used: Shown,
+        query: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
+
+        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
+        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
+        not be named where `shown` has hits or facts.
+        """
+
+    @overload
+    def feedback(
+        self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
     ) -> WriteResult: ...
     def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
