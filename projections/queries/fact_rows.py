@@ -60,7 +60,7 @@ def scope_condition(wildcards: Mapping[str, str], row: str = "f") -> Composable:
 
 def fact_columns(*, state: str = "f", at: LiteralString) -> Composable:
     """The columns of `Fact`; `state` and `at` as `read_query` has them."""
-    return queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at))
+    return queries("facts")["fact_columns"].format(ids=Identifier("f"), state=Identifier(state), at=SQL(at))
 
 
 @cache

@@ -1,13 +1,13 @@
 -- name: fact_columns
 -- The columns of one version of a fact as readers see it: everything but its vector.
 -- What events can change comes from {state}: the facts as they are now, or as they were. What begins after {at}, and is
--- not ended, begins later.
+-- not ended, begins later. The scope comes from {ids}: the fact, or the row of its scope.
 f.fact_id,
-f.tenant,
-nullif(f.user_id, '') AS user_id,
-nullif(f.agent_id, '') AS agent_id,
-nullif(f.app_id, '') AS app_id,
-nullif(f.run_id, '') AS run_id,
+{ids}.tenant,
+nullif({ids}.user_id, '') AS user_id,
+nullif({ids}.agent_id, '') AS agent_id,
+nullif({ids}.app_id, '') AS app_id,
+nullif({ids}.run_id, '') AS run_id,
 f.text,
 f.key,
 f.value,

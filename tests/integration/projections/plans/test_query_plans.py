@@ -1,22 +1,17 @@
 """Hot statements use indexes and read no rows of other owners: by their plans without values, and as they run."""
 
-import json
-import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
-from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
-from mnemolog.projections.queries.diff import diff
+from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.queries.facts import facts, facts_as_of, listing_query
-from mnemolog.projections.queries.history import history
+from mnemolog.projections.queries.facts import listing_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
 from mnemolog.projections.search.statement import scope_parameters, search_query
@@ -29,20 +24,24 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
+from tests.support.plans import (
+    SMALL,
+    SMALL_FACTS,
+    believe_in_rows,
+    connected,
+    facts_read,
+    numbered,
+    pages,
+    plan_of,
+    whole_scans,
+)
 
 pytestmark = pytest.mark.postgres
 
-SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 START: Final = datetime(2025, 1, 1, tzinfo=UTC)
-SMALL: Final = ScopeFilter(user_id="user7")
 SMALL_RUN: Final = ScopeFilter(user_id="user7", run_id="r1")
 BIG: Final = ScopeFilter(user_id="big")
-SMALL_FACTS: Final = 30
-LARGE_TABLES: Final = {
-    *("facts", "memory_events", "commits", "scopes", "daily_tokens", "turn_journal", "model_replies"),
-}
-
 LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
     "search": search_query([SMALL], SearchOptions())[0],
@@ -126,73 +125,6 @@ PARAMETERS: Final[dict[str, Any]] = {
 }
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def filled_database(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
-    """110 000 facts, of 3 000 small owners and a big one."""
-    with fresh_database(postgres_admin_url, template=template_database) as url:
-        fill_scopes(url, SIZES, dimensions=3)
-        yield url
-
-
-@pytest_asyncio.fixture
-async def connection(filled_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
-    async with await connected(filled_database) as conn:
-        yield conn
-
-
-async def connected(url: str) -> AsyncConnection[TupleRow]:
-    settings = connection_settings(url, application_name="plans")
-    conn: AsyncConnection[TupleRow] = await AsyncConnection.connect(url, autocommit=True, **settings)
-    await prepare_connection(conn)
-    return conn
-
-
-def numbered(query: SQL | Composed) -> str:
-    """The statement with `$1` for its first parameter, as it is prepared."""
-    places: dict[str, int] = {}
-    text = re.sub(
-        r"%\((\w+)\)[sbt]", lambda found: f"${places.setdefault(found[1], len(places) + 1)}", query.as_string()
-    )
-    return text.replace("%%", "%").rstrip(";")
-
-
-async def plan_of(conn: AsyncConnection[TupleRow], statement: str, parameters: Any = None) -> dict[str, Any]:
-    (rows,) = await (await conn.execute(statement.encode(), parameters)).fetchall()
-    plan: dict[str, Any] = (rows[0] if isinstance(rows[0], list) else json.loads(rows[0]))[0]["Plan"]
-    return plan
-
-
-def nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield plan
-    for inner in plan.get("Plans", ()):
-        yield from nodes(inner)
-
-
-def whole_scans(plan: Mapping[str, Any]) -> list[str]:
-    """The large tables that a plan reads without the condition of an index."""
-    return [
-        f"{node['Node Type']} of {node['Relation Name']} {node.get('Index Name', '')}"
-        for node in nodes(plan)
-        if node.get("Relation Name") in LARGE_TABLES
-        and node["Node Type"] != "ModifyTable"
-        and "Index Cond" not in node
-        and not any("Index Cond" in inner for inner in nodes(node))
-    ]
-
-
-def facts_read(plan: Mapping[str, Any]) -> int:
-    return rows_read(plan, "facts")
-
-
-def rows_read(plan: Mapping[str, Any], table: str) -> int:
-    """The rows of a table that a plan has read, those that it left out among them."""
-    return sum(
-        int((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
-        for node in nodes(plan)
-        if node.get("Relation Name") == table
-    )
-
-
 @pytest.mark.parametrize("name", HOT)
 async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnection[TupleRow], name: str) -> None:
     plan = await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(HOT[name])}")
@@ -212,21 +144,6 @@ async def test_so_do_the_plans_by_the_statistics_of_one_row_and_of_a_million(
             for name, query in HOT.items()
         }
         assert scans == {name: [] for name in HOT}
-
-
-async def believe_in_rows(conn: AsyncConnection[TupleRow], rows: int) -> int:
-    """Set the statistics of tables with a row for each fact to so many facts; how many a plan then expects."""
-    of_facts = "SELECT facts.reltuples FROM pg_class AS facts WHERE facts.oid = 'facts'::regclass"
-    changed = "reltuples = 1, relpages = 1" if rows == 1 else f"reltuples = reltuples * {rows} / ({of_facts})"
-    statement = f"UPDATE pg_class SET {changed} WHERE oid IN (SELECT unnest(%s::regclass[]))"  # noqa: S608 - no foreign text
-    await conn.execute(statement.encode(), [["facts", "memory_events", "commits"]])
-    return int((await plan_of(conn, "EXPLAIN (FORMAT JSON) SELECT FROM facts"))["Plan Rows"])
-
-
-async def pages(conn: AsyncConnection[TupleRow]) -> int:
-    query = "SELECT pg_relation_size('facts') / current_setting('block_size')::integer"
-    ((size,),) = await (await conn.execute(query)).fetchall()
-    return int(size)
 
 
 async def test_a_connection_replaces_the_plans_of_small_tables_once_these_have_grown(
@@ -292,53 +209,6 @@ async def test_a_profile_reads_no_more_than_it_shows_of_a_big_scope(connection: 
     read = facts_read(plan)
     assert read == 7 * 50  # categories with facts here, entries of a section
     assert whole_scans(plan) == []
-
-
-@pytest.mark.parametrize("limit", [1, 100])
-async def test_a_page_reads_its_own_facts_and_not_those_before_it(
-    connection: AsyncConnection[TupleRow], limit: int
-) -> None:
-    """As it is planned by the values, and for all values."""
-    (after,) = await facts(connection, BIG, at=AT, limit=1)
-    after = (await facts(connection, BIG, at=AT, limit=10_000, after=after.fact_id))[-1]
-    place = {"after_time": after.recorded_at, "after_ordinal": 0, "after_fact": after.fact_id}
-    given = {**BIG.parameters, **place, "at": AT, "limit": limit}
-    for mode in ("force_custom_plan", "force_generic_plan"):
-        await connection.execute(f"SET plan_cache_mode = {mode}".encode())
-        query = listing_query(BIG, continued=True)[0]
-        plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {query.as_string()}", given)
-        assert limit <= facts_read(plan) <= 2 * limit + 20, mode
-
-
-async def test_the_history_of_a_fact_reads_its_own_chain_and_not_its_scope(
-    connection: AsyncConnection[TupleRow],
-) -> None:
-    superseded = [fact for fact in await facts(connection, BIG, all_versions=True, at=AT) if fact.superseded_by]
-    assert len(superseded) > 500
-    named = {"tenant": "default", "fact_id": superseded[300].fact_id}
-    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['versions'].as_string()}", named)
-    assert 0 < facts_read(plan) < 20
-    events = {**BIG.parameters, "fact_ids": [superseded[300].fact_id, superseded[300].superseded_by]}
-    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['history_events'].as_string()}", events)
-    assert 0 < rows_read(plan, "memory_events") < 20
-    told = await history(connection, "default", superseded[300].fact_id)
-    assert [version.fact_id for version in told.versions] == events["fact_ids"]
-
-
-async def test_lists_have_no_bound(connection: AsyncConnection[TupleRow]) -> None:
-    listed = await facts(connection, BIG, at=AT)
-    assert len(listed) > 15_000
-    known = await facts_as_of(connection, BIG, believed_at=AT, true_at=AT)
-    assert {fact.fact_id for fact in known} > {fact.fact_id for fact in listed}
-    changed = await diff(connection, BIG, START, AT)
-    assert list(changed.gained) == known
-    assert len(changed.added) == SIZES["big"]
-    assert len((await diff(connection, BIG, START, AT, axis="true")).added) > 15_000
-    in_pages, after = [], None
-    while page := await facts(connection, BIG, at=AT, limit=1000, after=after):
-        in_pages += page
-        after = page[-1].fact_id
-    assert in_pages == listed
 
 
 async def test_limits_read_counts_and_not_rows(connection: AsyncConnection[TupleRow]) -> None:
