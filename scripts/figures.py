@@ -34,6 +34,11 @@ WRONG_OVERWRITE_RATE: Final = ratio(or_zero(recent(WRONG)), recent(SETTLED))
 WRONG_OVERWRITE_RATE_BY_MODEL: Final = ratio(recent(WRONG, *PROPOSER), recent(SETTLED, *PROPOSER))
 
 
+def held(labels: str = "") -> str:
+    """Overwrites that were held back; each process shows all of them."""
+    return f"sum(max by (settlement) (mnemolog_recent_held{{{labels}}}))"
+
+
 FEEDBACK: Final = "max by (rank, result) (mnemolog_recent_feedback_facts)"
 """Each process shows all of it, so the largest of the processes counts."""
 USED_FACTS: Final = 'max by (rank) (mnemolog_recent_feedback_facts{result="used"})'
@@ -71,6 +76,17 @@ FIGURES: Final = (
         name="wrong-overwrite rate of a model",
         definition="the same for each model and prompt version that proposed overwrites",
         expr=WRONG_OVERWRITE_RATE_BY_MODEL,
+    ),
+    Figure(
+        name="pending-confirmation resolution rate",
+        definition="of the overwrites held back in the last 30 days, those that a confirmation or a rejection settled",
+        expr=ratio(held('settlement=~"confirmed|rejected"'), held()),
+    ),
+    Figure(
+        name="tokens of a context",
+        definition="the tokens that 95 of 100 contexts for prompts did not exceed, of applications that export their "
+        "registry",
+        expr=quantile(0.95, "mnemolog_client_context_tokens"),
     ),
     Figure(
         name="top-k recall by feedback",
