@@ -15,10 +15,10 @@ from mnemolog.client.inputs.checks import Wait, kind_of
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.inputs.record_builder import validated_turn
 from mnemolog.client.producer import OutgoingRecord
+from mnemolog.client.queries.context import ContextMixin
 from mnemolog.client.queries.counts import CountQueryMixin
 from mnemolog.client.queries.decisions import DecisionQueryMixin
 from mnemolog.client.queries.facts import FactQueryMixin
-from mnemolog.client.queries.search import SearchMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
@@ -29,7 +29,7 @@ from mnemolog.schemas.turn import Turn
 
 @checked(InvalidTurnError)
 class AsyncMemoryClient(
-    SearchMixin, FactQueryMixin, CountQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin, ImportMixin
+    ContextMixin, FactQueryMixin, CountQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin, ImportMixin
 ):
     """Memory for an application.
 
