@@ -15,13 +15,22 @@ SOURCES: Final = (
     "async_client",
     "results",
     "queries/search",
+    "queries/context",
     "queries/facts",
     "queries/decisions",
     "fact_commands",
     "commands",
 )
 CLASSES: Final = (
-    *("AsyncMemoryClient", "ResultMixin", "SearchMixin", "FactQueryMixin", "DecisionQueryMixin", "FactCommandMixin"),
+    *(
+        "AsyncMemoryClient",
+        "ResultMixin",
+        "SearchMixin",
+        "ContextMixin",
+        "FactQueryMixin",
+        "DecisionQueryMixin",
+        "FactCommandMixin",
+    ),
     "ScopeCommandMixin",
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""

@@ -45,6 +45,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     "Read": (
         CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
         CommandEntry(read.facts, "mnemolog facts --user alice"),
+        CommandEntry(read.context, 'mnemolog context "Where could we eat?" --user alice --budget 800'),
         CommandEntry(read.profile, "mnemolog profile --user alice"),
         CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
         CommandEntry(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),
@@ -54,6 +55,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(read.history, "mnemolog history 3f2a1b4c"),
         CommandEntry(read.why_not, "mnemolog why-not t1"),
         CommandEntry(commands.correct, 'mnemolog correct 3f2a1b4c "Alice lives in Bonn." --user alice'),
+        CommandEntry(commands.feedback, "mnemolog feedback 3f2a1b4c 9c0d77e2 --used 9c0d77e2 --user alice"),
         CommandEntry(commands.undo, "mnemolog undo --turn t1 --user alice"),
     ),
     "Pending and failed": (

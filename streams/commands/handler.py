@@ -14,6 +14,7 @@ from mnemolog.schemas.command import (
     Delete,
     DeleteAll,
     Expire,
+    Feedback,
     Reject,
     Resolve,
     SetPolicy,
@@ -102,6 +103,8 @@ class CommandHandler:
                 events = await self._undo(context, payload)
             case DeleteAll():
                 events = await self._delete_all(context, payload)
+            case Feedback():
+                events = ()  # its commit says it all
             case SetPolicy():
                 events = status_changes.set_policy(context, payload)
             case Resolve():

@@ -56,6 +56,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "versions": read_query("history", "versions"),
     "history_events": queries("history")["events"],
     "profile": FACTS["profile"],
+    "feedback": read_query("feedback", "ranks", scope=SMALL.parameters, row="c"),
+    "lasting_facts": read_query("context", "lasting_facts", at="%(at)s"),
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
     "source_statuses": CandidateFinder.QUERIES["source_statuses"],
@@ -86,6 +88,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
 NOT_OF_WORKERS: Final = {
     *(name for name in HOT if name.startswith("search")),
     *("count_by_ids", "current_facts", "next_page", "versions", "history_events", "profile", "turn", "is_received"),
+    "lasting_facts",
+    "feedback",
 }
 SEARCHES: Final = ("search_in_states", "search_as_of", "search_of_several", "search_of_several_as_of")
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
@@ -119,6 +123,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     "subjects": ["user", None],
     "floors": [0.65, 0.65],
     "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]),
+    "categories": ["hard_preference", "health"],
     "vectors": [Vector.from_values(MODEL, [1.0, 0.0, 0.0])] * 2,
 }
 
