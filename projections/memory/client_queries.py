@@ -138,6 +138,17 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
                 file="search", name="by_indexes_or_not", parameters={**_SEARCH_PARAMETERS, "indexed": "true"}
             ),
         },
+        "context": {
+            "query": ClientQuery(
+                file="context",
+                name="lasting_facts",
+                parameters={
+                    **_exact("context"),
+                    "at": "now()",
+                    "categories": "ARRAY['hard_preference', 'health', 'task_context', 'soft_preference']",
+                },
+            )
+        },
     }
 )
 """The queries in the functions that answer as the client does, by function and place."""
