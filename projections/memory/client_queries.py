@@ -73,15 +73,16 @@ def _exact(function: str) -> dict[str, str]:
 
 SEARCH_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
-        "fusion": "rrf",
+        "fusion": "weighted",
         "rrf_k": 10,
-        "vector_weight": 1.0,
-        "text_weight": 1.0,
-        "names_weight": 0.0,
-        "recency_weight": 0.0,
+        "vector_weight": 0.45,
+        "text_weight": 0.45,
+        "names_weight": 0.2,
+        "recency_weight": 0.1,
+        "times_weight": 0.1,
         "importance_weight": 0.05,
         "confidence_weight": 0.05,
-        "half_life_days": 30.0,
+        "half_life_days": 365.0,
         "candidates": 50,
         "max_lexemes": 256,
     }
@@ -96,9 +97,12 @@ _SEARCH_PARAMETERS: Final = MappingProxyType(
         "dimensions": "vector_dims(search.vector)",
         "candidates": f"greatest({SEARCH_DEFAULTS['candidates']}, search.top_k)",
         "indexed": "NULL",
+        "period_from": "NULL::timestamptz",
+        "period_to": "NULL::timestamptz",
+        "only_period": "false",
     }
 )
-_ROUTE: Final = {"route": "any_route", "state": ""}
+_UNFILTERED: Final = {"route": "any_route", "state": "", "ranks": "no_ranks"}
 
 CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyType(
     {
@@ -119,14 +123,31 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
         },
         "search": {
             "query": ClientQuery(
-                file="search", name="hybrid", parts={"live": "scanned", **_ROUTE}, parameters=_SEARCH_PARAMETERS
+                file="search",
+                name="hybrid",
+                parts={"live": "scanned", "whole": "all_facts", **_UNFILTERED},
+                parameters=_SEARCH_PARAMETERS,
             ),
             "query_by_indexes": ClientQuery(
-                file="search", name="hybrid", parts={"live": "from_indexes", **_ROUTE}, parameters=_SEARCH_PARAMETERS
+                file="search",
+                name="hybrid",
+                parts={"live": "from_indexes", "whole": "indexed_facts", **_UNFILTERED},
+                parameters=_SEARCH_PARAMETERS,
             ),
             "is_indexed": ClientQuery(
                 file="search", name="by_indexes_or_not", parameters={**_SEARCH_PARAMETERS, "indexed": "true"}
             ),
+        },
+        "context": {
+            "query": ClientQuery(
+                file="context",
+                name="lasting_facts",
+                parameters={
+                    **_exact("context"),
+                    "at": "now()",
+                    "categories": "ARRAY['hard_preference', 'health', 'task_context', 'soft_preference']",
+                },
+            )
         },
     }
 )

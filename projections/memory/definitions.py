@@ -12,7 +12,17 @@ from mnemolog.projections.sql import queries
 
 MEMORY_SCHEMA: Final = "memory"
 _VIEWS_AND_HELPERS: Final = (
-    *("check_scope", "check_given", "state_at", "fact_rows", "facts", "current_facts", "pending_rows", "pending"),
+    *(
+        "check_scope",
+        "check_given",
+        "check_search",
+        "state_at",
+        "fact_rows",
+        "facts",
+        "current_facts",
+        "pending_rows",
+        "pending",
+    ),
     *("event_rows", "events", "turn_rows", "turns"),
 )
 _SHARED_TEXTS: Final = ("fact_types", "scope_parameters", "settings", "hit_columns")

@@ -11,7 +11,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import MAX_QUERY_LEXEMES
-from mnemolog.projections.search.search import CANDIDATES_PER_RANKING, search
+from mnemolog.projections.search.search import CANDIDATES_PER_SIGNAL, search
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import BOB, added, commit, fact_id_at, pending, replaced
@@ -19,7 +19,6 @@ from tests.support.filled_scopes import MODEL, fill_scopes
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
-NOW = datetime(2026, 11, 1, tzinfo=UTC)
 NEAR = [0.6, 0.8, 0.0]
 TEXT = "[0.6, 0.8, 0]"
 QUESTION = "What did the user say about word7 and word42?"
@@ -50,9 +49,9 @@ async def test_hits_and_scores_are_the_clients(
         rows = await asked(db, "%s, %s::halfvec, user_id => 'alice', threshold => %s", QUESTION, vector, threshold)
         near = Vector.from_values(MODEL, NEAR) if vector else None
         options = SearchOptions(threshold=threshold)
-        hits = (await search(db.conn, ScopeFilter(user_id="alice"), QUESTION, near, options, at=NOW)).hits
+        hits = (await search(db.conn, ScopeFilter(user_id="alice"), QUESTION, near, options, at=datetime.now(UTC))).hits
     assert [row["fact_id"] for row in rows] == [hit.fact.fact_id for hit in hits]
-    assert [row["score"] for row in rows] == pytest.approx([hit.score.total for hit in hits], abs=1e-3)
+    assert [row["score"] for row in rows] == pytest.approx([hit.score.total for hit in hits], abs=1e-6)
     assert [row["similarity"] for row in rows] == [hit.score.similarity for hit in hits]
     assert len(rows) == 20
 
@@ -64,7 +63,7 @@ def test_its_constants_are_the_defaults_of_the_client() -> None:
         "fusion": options.fusion,
         "rrf_k": options.rrf_k,
         "half_life_days": options.half_life_days,
-        "candidates": CANDIDATES_PER_RANKING,
+        "candidates": CANDIDATES_PER_SIGNAL,
         "max_lexemes": MAX_QUERY_LEXEMES,
         **weights,
     } == SEARCH_DEFAULTS
