@@ -13,6 +13,7 @@ from mnemolog.schemas.command import (
     Correct,
     Delete,
     DeleteAll,
+    EndSession,
     Expire,
     Feedback,
     Reject,
@@ -103,8 +104,8 @@ class CommandHandler:
                 events = await self._undo(context, payload)
             case DeleteAll():
                 events = await self._delete_all(context, payload)
-            case Feedback():
-                events = ()  # its commit says it all
+            case Feedback() | EndSession():
+                events = ()  # the commit says it all
             case SetPolicy():
                 events = status_changes.set_policy(context, payload)
             case Resolve():

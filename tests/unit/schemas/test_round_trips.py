@@ -19,6 +19,7 @@ from mnemolog.schemas.command import (
     Delete,
     DeleteAll,
     Edit,
+    EndSession,
     Expire,
     Feedback,
     Reject,
@@ -198,6 +199,7 @@ def _command_payloads() -> st.SearchStrategy[CommandPayload]:
         st.builds(Resolve, fact_id=st.uuids(), action=st.just("merge"), text=EMBEDDED_TEXTS),
         st.builds(Undo, event_id=st.uuids(), cascade=st.booleans()),
         st.builds(Feedback, shown=unique_ids, used=unique_ids, query=st.none() | EMBEDDED_TEXTS),
+        st.builds(EndSession),
         st.builds(SetPolicy, level=LEVELS, policy=POLICIES),
         st.builds(DeleteAll, key=st.none() | st.just("pet"), filters=st.none() | FILTERS.map(parse_filter)),
     )
