@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -14,12 +16,14 @@ from mnemolog.projections.queries.results import Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import EndSession, SetPolicy
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import Reversal
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
     BOB,
+    Draft,
     added,
     command_commit,
     commit,
@@ -33,6 +37,7 @@ from tests.support.builders.commits import (
     retracted,
     undone,
 )
+from tests.support.builders.values import EventPlace
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
@@ -124,6 +129,15 @@ async def test_a_wider_scope_has_no_profile(db: ProjectedDatabase) -> None:
         await published_profile(db.conn, ScopeFilter(user_id="*"), day(1))
 
 
+def said_earlier(target: UUID, begins: datetime) -> Draft:
+    """The fact is told again, as true for longer than was known."""
+
+    def draft(place: EventPlace) -> MemoryEvent:
+        return confirmed(target)(place).model_copy(update={"true_from": begins})
+
+    return draft
+
+
 def history(source: Random, length: int) -> Iterator[Commit]:
     """Turns that add, repeat, replace, deny and end facts, and commands that undo."""
     known: list[Commit] = []
@@ -136,7 +150,7 @@ def history(source: Random, length: int) -> Iterator[Commit]:
             if target is None
             else [
                 added(f"New {number}.", **new),
-                confirmed(target),
+                said_earlier(target, day(-source.randint(1, 9))),
                 replaced(f"Instead {number}.", target, ended_at=day(number), category=category),
                 contradicted(f"No {number}.", target, category=category),
                 retracted(target),
