@@ -21,6 +21,7 @@ SOURCES: Final = (
     "fact_commands",
     "commands",
     "imports",
+    "text_edits",
 )
 CLASSES: Final = (
     *(
@@ -32,7 +33,7 @@ CLASSES: Final = (
         "DecisionQueryMixin",
         "FactCommandMixin",
     ),
-    *("ScopeCommandMixin", "ImportMixin"),
+    *("ScopeCommandMixin", "ImportMixin", "TextEditMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

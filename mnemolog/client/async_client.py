@@ -20,6 +20,7 @@ from mnemolog.client.queries.decisions import DecisionQueryMixin
 from mnemolog.client.queries.facts import FactQueryMixin
 from mnemolog.client.queries.search import SearchMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
+from mnemolog.client.text_edits import TextEditMixin
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
@@ -29,7 +30,14 @@ from mnemolog.schemas.turn import Turn
 
 @checked(InvalidTurnError)
 class AsyncMemoryClient(
-    SearchMixin, FactQueryMixin, CountQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin, ImportMixin
+    SearchMixin,
+    FactQueryMixin,
+    CountQueryMixin,
+    DecisionQueryMixin,
+    FactCommandMixin,
+    ScopeCommandMixin,
+    ImportMixin,
+    TextEditMixin,
 ):
     """Memory for an application.
 

@@ -33,6 +33,7 @@ INNER = {
     "FactCommandMixin",
     "ScopeCommandMixin",
     "ImportMixin",
+    "TextEditMixin",
 }
 
 
