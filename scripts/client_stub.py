@@ -20,7 +20,7 @@ SOURCES: Final = (
     "queries/decisions",
     "fact_commands",
     "commands",
-    "imports",
+    "files/imports",
     "text_edits",
 )
 CLASSES: Final = (

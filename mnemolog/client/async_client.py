@@ -9,7 +9,7 @@ from typing import Literal, Unpack, overload
 from mnemolog.client.base import checked
 from mnemolog.client.commands import ScopeCommandMixin
 from mnemolog.client.fact_commands import FactCommandMixin
-from mnemolog.client.imports import ImportMixin
+from mnemolog.client.files.imports import ImportMixin
 from mnemolog.client.inputs.arguments import TurnArgs
 from mnemolog.client.inputs.checks import Wait, kind_of
 from mnemolog.client.inputs.messages import Messages

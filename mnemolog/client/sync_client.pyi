@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientOptions
-from mnemolog.client.fact_files import ImportReport
+from mnemolog.client.files.fact_files import ImportReport
 from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
 from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
