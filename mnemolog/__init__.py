@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mnemolog.client.files.fact_files import ImportReport
     from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
     from mnemolog.client.inputs.messages import MessageModel
-    from mnemolog.client.inputs.search_arguments import SearchArgs
+    from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
     from mnemolog.client.queries.search_result import SearchResult
     from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.client.sync_client import MemoryClient
@@ -41,9 +41,11 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
+    from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
+    from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
@@ -78,6 +80,9 @@ __all__ = [
     "CommandArgs",
     "CommandReceipt",
     "ConflictingFact",
+    "Context",
+    "ContextArgs",
+    "ContextFact",
     "DecisionQuality",
     "Diff",
     "Edit",
@@ -90,6 +95,7 @@ __all__ = [
     "FactSnapshot",
     "FactSource",
     "FailedTurn",
+    "FeedbackFigures",
     "HeldOverwrites",
     "History",
     "Hit",
@@ -98,6 +104,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
+    "LeftOut",
     "LimitExceededError",
     "LimitHit",
     "Limits",
@@ -119,6 +126,7 @@ __all__ = [
     "ProviderError",
     "PublishError",
     "QueryError",
+    "RankUse",
     "RetrievedCandidate",
     "Scope",
     "ScopeArgs",
@@ -153,7 +161,7 @@ _MODULES: Final = {
     "client.files.fact_files": ("ImportReport",),
     "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
     "client.inputs.messages": ("MessageModel",),
-    "client.inputs.search_arguments": ("SearchArgs",),
+    "client.inputs.search_arguments": ("ContextArgs", "SearchArgs"),
     "client.queries.search_result": ("SearchResult",),
     "client.receipts": ("CommandReceipt", "TurnReceipt"),
     "client.sync_client": ("MemoryClient",),
@@ -179,7 +187,9 @@ _MODULES: Final = {
         "WaitTimeoutError",
     ),
     "projections.lists.counts": ("IdCount",),
+    "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
+    "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),

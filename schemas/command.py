@@ -145,6 +145,27 @@ class SetPolicy(Record):
     policy: Policy
 
 
+class Feedback(Record):
+    """Which of the facts that a search or a context showed were used: for figures, no fact is changed by it.
+
+    `shown` are in the order in which they were shown, the first the best; `used` may have others, which were missed.
+    Version 4 added it.
+    """
+
+    kind: Literal["feedback"] = "feedback"
+    shown: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
+    used: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
+    query: CommandText | None = None
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if not self.shown and not self.used:
+            raise ValueError("feedback names the facts that were shown, those that were used, or both")
+        if any(len(set(ids)) < len(ids) for ids in (self.shown, self.used)):
+            raise ValueError("feedback names each fact once among those shown, and once among those used")
+        return self
+
+
 class Expire(Record):
     """Sent by the timer: the end of these facts may have come. Those whose end has not are left as they are."""
 
@@ -180,7 +201,7 @@ class Import(Record):
 
 
 CommandPayload = Annotated[
-    Update | Delete | DeleteAll | Confirm | Reject | Correct | Resolve | Undo | SetPolicy | Expire | Import,
+    Update | Delete | DeleteAll | Confirm | Reject | Correct | Resolve | Undo | SetPolicy | Feedback | Expire | Import,
     Field(discriminator="kind"),
 ]
 TENANT_POLICY_AGENT = "mnemolog-policy"
@@ -218,7 +239,7 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
             return (fact_id, *targets)
         case Delete() | Confirm() | Reject() | Expire():
             return payload.fact_ids
-        case DeleteAll() | Undo() | SetPolicy() | Import():
+        case DeleteAll() | Undo() | SetPolicy() | Feedback() | Import():
             return ()
 
 

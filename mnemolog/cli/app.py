@@ -53,6 +53,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(lists.users, "mnemolog users --limit 100"),
         CommandEntry(lists.agents, "mnemolog agents --user alice"),
         CommandEntry(lists.runs, "mnemolog runs --user alice"),
+        CommandEntry(read.context, 'mnemolog context "Where could we eat?" --user alice --budget 800'),
         CommandEntry(read.profile, "mnemolog profile --user alice"),
         CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
         CommandEntry(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),
@@ -62,6 +63,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(read.history, "mnemolog history 3f2a1b4c"),
         CommandEntry(read.why_not, "mnemolog why-not t1"),
         CommandEntry(commands.correct, 'mnemolog correct 3f2a1b4c "Alice lives in Bonn." --user alice'),
+        CommandEntry(commands.feedback, "mnemolog feedback 3f2a1b4c 9c0d77e2 --used 9c0d77e2 --user alice"),
         CommandEntry(commands.undo, "mnemolog undo --turn t1 --user alice"),
     ),
     "Pending and failed": (

@@ -15,10 +15,10 @@ from mnemolog.client.inputs.checks import Wait, kind_of
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.inputs.record_builder import validated_turn
 from mnemolog.client.producer import OutgoingRecord
+from mnemolog.client.queries.context import ContextMixin
 from mnemolog.client.queries.counts import CountQueryMixin
 from mnemolog.client.queries.decisions import DecisionQueryMixin
 from mnemolog.client.queries.facts import FactQueryMixin
-from mnemolog.client.queries.search import SearchMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
 from mnemolog.client.text_edits import TextEditMixin
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
@@ -30,7 +30,7 @@ from mnemolog.schemas.turn import Turn
 
 @checked(InvalidTurnError)
 class AsyncMemoryClient(
-    SearchMixin,
+    ContextMixin,
     FactQueryMixin,
     CountQueryMixin,
     DecisionQueryMixin,

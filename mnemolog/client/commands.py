@@ -10,6 +10,7 @@ from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import CommandArgs, ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId
+from mnemolog.client.inputs.feedback import Shown, scope_of_shown, shown_ids
 from mnemolog.client.inputs.record_builder import (
     PLACEHOLDER_SCOPE,
     CommandDraft,
@@ -232,6 +233,39 @@ class ScopeCommandMixin(CommandBase):
         level = "scope" if names_owner(arguments) else "tenant"
         named: CommandArgs = {**arguments, "agent_id": _policy_agent(arguments)}
         return await self._issue("set_policy", named, wait, level=level, policy=policy)
+
+    @overload
+    async def feedback(
+        self,
+        shown: Shown,
+        *,
+        used: Shown,
+        query: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def feedback(
+        self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    async def feedback(
+        self,
+        shown: Shown,
+        *,
+        used: Shown,
+        query: str | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
+
+        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
+        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
+        not be named where `shown` has hits or facts.
+        """
+        named: CommandArgs = {**scope_of_shown(shown, arguments), **arguments}
+        fields = {"shown": shown_ids("shown", shown), "used": shown_ids("used", used), "query": query}
+        return (await self._publish([build_command(self._draft("feedback", named, fields))], wait))[0]
 
     async def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""

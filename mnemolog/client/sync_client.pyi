@@ -13,10 +13,13 @@ from mnemolog.client.files.fact_files import ImportReport
 from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
 from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
+from mnemolog.client.inputs.feedback import Shown
 from mnemolog.client.inputs.messages import Messages
-from mnemolog.client.inputs.search_arguments import SearchArgs
+from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
+from mnemolog.projections.context.formats import ContextFormat
+from mnemolog.projections.context.result import Context
 from mnemolog.projections.lists.counts import IdCount
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
@@ -156,6 +159,27 @@ class MemoryClient:
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
+        """
+
+    def context(
+        self,
+        query: str | None,
+        *,
+        budget_tokens: int = ...,
+        format: ContextFormat = ...,
+        count_tokens: Callable[[str], int] | None = ...,
+        min_confidence: float = ...,
+        doubtful: bool = ...,
+        **arguments: Unpack[ContextArgs],
+    ) -> Context:
+        """What is known of one scope, or of those in `any`, and matters to `query`: a text of at most `budget_tokens`.
+
+        First what must be respected (hard preferences and health), then the current task, what the search finds, and
+        soft preferences. Where the budget is tight, facts that are pending, unresolved, old, or below `min_confidence`
+        are left out first; with `doubtful=False` in any case. Without a query (None) nothing is searched.
+        `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
+        are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
+        the turn that comes of it.
         """
 
     def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:
@@ -507,6 +531,27 @@ class MemoryClient:
     @overload
     def set_policy(
         self, policy: Policy | Mapping[str, Any], *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def feedback(
+        self,
+        shown: Shown,
+        *,
+        used: Shown,
+        query: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
+
+        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
+        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
+        not be named where `shown` has hits or facts.
+        """
+
+    @overload
+    def feedback(
+        self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
     ) -> WriteResult: ...
     def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""

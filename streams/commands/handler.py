@@ -14,6 +14,7 @@ from mnemolog.schemas.command import (
     Delete,
     DeleteAll,
     Expire,
+    Feedback,
     Import,
     Reject,
     Resolve,
@@ -108,6 +109,8 @@ class CommandHandler:
                 events = await self._delete_all(context, payload)
             case Import():
                 events = await self._import(context, payload, envelope.facts[0], rules)
+            case Feedback():
+                events = ()  # its commit says it all
             case SetPolicy():
                 events = status_changes.set_policy(context, payload)
             case Resolve():

@@ -23,6 +23,8 @@ class SearchArgs(ScopeArgs, total=False):
     `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
     `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf` (with
     `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency fades.
+    `period` is a time that the question names, from and to: what happened in it counts more, and with `only_period`
+    nothing else is found. `ranks` asks for the rank of each hit by each signal.
     """
 
     top_k: int
@@ -32,10 +34,21 @@ class SearchArgs(ScopeArgs, total=False):
     believed_at: When | None
     true_at: When | None
     any: Sequence[Mapping[str, str | None]] | None
+    period: Sequence[When] | None
+    only_period: bool
+    ranks: bool
     fusion: Fusion
     rrf_k: int
     half_life_days: float
     weights: Weights | Mapping[str, float] | None
+
+
+class ContextArgs(ScopeArgs, total=False):
+    """What the search of a context may be told: `top_k`, `threshold` and `any` as `SearchArgs` has them."""
+
+    top_k: int
+    threshold: float | None
+    any: Sequence[Mapping[str, str | None]] | None
 
 
 _NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any"})
@@ -47,7 +60,7 @@ def search_options(given: SearchArgs) -> SearchOptions:
     return SearchOptions.read({**asked, "filters": parse_filter(asked.get("filters", EVERYTHING))})
 
 
-def search_scopes(given: SearchArgs) -> tuple[ScopeFilter, ...]:
+def search_scopes(given: SearchArgs | ContextArgs) -> tuple[ScopeFilter, ...]:
     """The scopes to search in. Raises `QueryError` for such as cannot be searched together."""
     several: object = given.get("any")
     if several is None:
@@ -57,7 +70,7 @@ def search_scopes(given: SearchArgs) -> tuple[ScopeFilter, ...]:
     return checked_scopes([_completed(given, one, place) for place, one in enumerate(several)])
 
 
-def _completed(given: SearchArgs, one: object, place: int) -> ScopeFilter:
+def _completed(given: SearchArgs | ContextArgs, one: object, place: int) -> ScopeFilter:
     """A scope of `any`: the ids of the call hold where it names none."""
     if not isinstance(one, Mapping) or not all(isinstance(value, str | None) for value in one.values()):
         raise QueryError(f"any[{place}] must be an object of ids, such as {{'run_id': 'r1'}}")

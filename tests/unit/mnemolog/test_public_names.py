@@ -25,6 +25,7 @@ INNER = {
     "ClientBase",
     "ResultMixin",
     "SearchMixin",
+    "ContextMixin",
     "FactQueryMixin",
     "CountQueryMixin",
     "DecisionQueryMixin",

@@ -59,6 +59,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "versions": read_query("history", "versions"),
     "history_events": queries("history")["events"],
     "profile": FACTS["profile"],
+    "feedback": read_query("feedback", "ranks", scope=SMALL.parameters, row="c"),
+    "lasting_facts": read_query("context", "lasting_facts", at="%(at)s"),
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
     "source_statuses": CandidateFinder.QUERIES["source_statuses"],
@@ -90,6 +92,7 @@ NOT_OF_WORKERS: Final = {
     *(name for name in HOT if name.startswith("search")),
     *("count_by_ids", "current_facts", "counted_facts", "next_page", "versions"),
     *("history_events", "profile", "turn", "is_received"),
+    *("lasting_facts", "feedback"),
 }
 SEARCHES: Final = ("search_in_states", "search_as_of", "search_of_several", "search_of_several_as_of")
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
@@ -102,6 +105,9 @@ PARAMETERS: Final[dict[str, Any]] = {
     "indexed": False,
     **{f"{name}_weight": weight for name, weight in DEFAULT_WEIGHTS["rrf"].model_dump().items()},
     "threshold": 0.0,
+    "period_from": None,
+    "period_to": None,
+    "only_period": False,
     "fusion": "rrf",
     "rrf_k": 10,
     "half_life_days": 30.0,
@@ -120,6 +126,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     "subjects": ["user", None],
     "floors": [0.65, 0.65],
     "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]),
+    "categories": ["hard_preference", "health"],
     "vectors": [Vector.from_values(MODEL, [1.0, 0.0, 0.0])] * 2,
 }
 

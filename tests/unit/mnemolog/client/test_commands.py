@@ -24,6 +24,7 @@ from mnemolog.schemas.command import (
     Delete,
     DeleteAll,
     Edit,
+    Feedback,
     Reject,
     Resolve,
     SetPolicy,
@@ -63,6 +64,10 @@ CALLS: dict[str, tuple[Call, CommandPayload]] = {
     "undo a model": (
         lambda c: c.undo(model="m", since=AT, until=AT + timedelta(days=1), user_id="mira"),
         Undo(model="m", since=AT, until=AT + timedelta(days=1)),
+    ),
+    "feedback": (
+        lambda c: c.feedback([F1, str(F2)], used=F2, query="Where?", user_id="mira"),
+        Feedback(shown=(F1, F2), used=(F2,), query="Where?"),
     ),
     "set_policy": (
         lambda c: c.set_policy(Policy(add_only=True), user_id="mira"),

@@ -46,6 +46,7 @@ VALID: dict[str, dict[str, Any]] = {
     "explain": {"fact_id": ID},
     "why_not": {"turn_id": "t1"},
     "search": {"query": "x"},
+    "context": {"query": "x"},
     "facts": {},
     "facts_as_of": {"believed_at": "2026-01-31"},
     "profile": {},
@@ -76,6 +77,7 @@ VALID: dict[str, dict[str, Any]] = {
     "correct": {"fact_id": ID, "text": "x"},
     "resolve": {"fact_id": ID, "action": "keep_old"},
     "undo": {"turn_id": "t1"},
+    "feedback": {"shown": [ID], "used": [ID]},
     "set_policy": {"policy": {"add_only": True}},
 }
 METHODS = {
