@@ -75,7 +75,7 @@ def _routes(scopes: Sequence[ScopeFilter], options: SearchOptions) -> tuple[bool
 def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: datetime) -> dict[str, Any]:
     believed_at, at = options.times(now)
     return {
-        **{f"{name}_weight": weight for name, weight in options.weights.model_dump().items()},
+        **{f"{name}_weight": weight for name, weight in options.shares.items()},
         "text": storable_question(text),
         "at": at,
         "believed_at": believed_at,
