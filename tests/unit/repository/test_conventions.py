@@ -27,6 +27,7 @@ KNOWN_LABELS = {
     "how",
     "result",
     "settlement",
+    "rank",
     "stage",
     "topic",
     "reason",

@@ -55,10 +55,15 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "search_by_indexes": search_query([SMALL], SearchOptions(), indexed=True)[0],
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": listing_query(SMALL)[0],
+    "counted_facts": read_query(
+        "facts", "counted_facts", scope=SMALL.parameters, at="%(at)s", parts={"states": "holding"}
+    ).format(filter=SQL("true")),
     "next_page": listing_query(SMALL, continued=True)[0],
     "versions": read_query("history", "versions"),
     "history_events": queries("history")["events"],
     "profile": FACTS["profile"],
+    "feedback": read_query("feedback", "ranks", scope=SMALL.parameters, row="c"),
+    "lasting_facts": read_query("context", "lasting_facts", at="%(at)s"),
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
     "source_statuses": CandidateFinder.QUERIES["source_statuses"],
@@ -88,7 +93,9 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
 }
 NOT_OF_WORKERS: Final = {
     *(name for name in HOT if name.startswith("search")),
-    *("count_by_ids", "current_facts", "next_page", "versions", "history_events", "profile", "turn", "is_received"),
+    *("count_by_ids", "current_facts", "counted_facts", "next_page", "versions"),
+    *("history_events", "profile", "turn", "is_received"),
+    *("lasting_facts", "feedback"),
 }
 SEARCHES: Final = (
     "search_explained",
@@ -131,6 +138,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     "subjects": ["user", None],
     "floors": [0.65, 0.65],
     "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]),
+    "categories": ["hard_preference", "health"],
     "vectors": [Vector.from_values(MODEL, [1.0, 0.0, 0.0])] * 2,
 }
 
@@ -199,7 +207,9 @@ async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str,
 
 
 @pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
-@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids", *SEARCHES])
+@pytest.mark.parametrize(
+    "name", ["search", "find_candidates", "current_facts", "counted_facts", "count_by_ids", *SEARCHES]
+)
 async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
     turn = {**SCOPE_COLUMNS, "at": [AT], "speaker": [None], "first_place": [1], "last_place": [2]}
