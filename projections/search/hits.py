@@ -51,7 +51,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOutHits:
     """How many facts were left out for a reason, and the ids of the best five of them."""
 
     facts: int
@@ -71,7 +71,7 @@ class Findings:
 
     hits: tuple[Hit, ...] = ()
     below_threshold: int = 0
-    left_out: Mapping[LeftOutReason, LeftOut] = field(default_factory=dict)
+    left_out: Mapping[LeftOutReason, LeftOutHits] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
