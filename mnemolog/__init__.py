@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         TracedReprompt,
     )
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
-    from mnemolog.projections.search.hits import Hit, Score
+    from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
     from mnemolog.projections.search.options import Weights
     from mnemolog.schemas.command import Edit
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
@@ -105,6 +105,7 @@ __all__ = [
     "InvalidCommandError",
     "InvalidTurnError",
     "LeftOut",
+    "LeftOutHits",
     "LimitExceededError",
     "LimitHit",
     "Limits",
@@ -204,7 +205,7 @@ _MODULES: Final = {
         "TracedReprompt",
     ),
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
-    "projections.search.hits": ("Hit", "Score"),
+    "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
     "projections.search.options": ("Weights",),
     "schemas.command": ("Edit",),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),

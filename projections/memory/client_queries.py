@@ -71,20 +71,19 @@ def _exact(function: str) -> dict[str, str]:
     return {name: f"coalesce({function}.{name}, '')" for name in SCOPE_IDS}
 
 
+_WEIGHTS: Final = {"vector": 0.45, "text": 0.45, "names": 0.2, "recency": 0.1, "times": 0.1}
 SEARCH_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "fusion": "weighted",
         "rrf_k": 10,
-        "vector_weight": 0.45,
-        "text_weight": 0.45,
-        "names_weight": 0.2,
-        "recency_weight": 0.1,
-        "times_weight": 0.1,
+        **{f"{name}_weight": weight / sum(_WEIGHTS.values()) for name, weight in _WEIGHTS.items()},
+        "neighbours_weight": 0.0,
         "importance_weight": 0.05,
         "confidence_weight": 0.05,
         "half_life_days": 365.0,
         "candidates": 50,
         "max_lexemes": 256,
+        "per_matter": 3,
     }
 )
 """The client's options of a search that functions do not have; a test compares them."""
@@ -96,13 +95,21 @@ _SEARCH_PARAMETERS: Final = MappingProxyType(
         "at": "now()",
         "dimensions": "vector_dims(search.vector)",
         "candidates": f"greatest({SEARCH_DEFAULTS['candidates']}, search.top_k)",
+        "ranked": "2 * search.top_k",
         "indexed": "NULL",
         "period_from": "NULL::timestamptz",
         "period_to": "NULL::timestamptz",
         "only_period": "false",
     }
 )
-_UNFILTERED: Final = {"route": "any_route", "state": "", "ranks": "no_ranks"}
+_UNFILTERED: Final = {
+    "route": "any_route",
+    "state": "",
+    "ranks": "no_ranks",
+    "conversation": "",
+    "neighbours": "no_neighbours",
+    "left_out": "nothing_left_out",
+}
 
 CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyType(
     {

@@ -24,7 +24,8 @@ class SearchArgs(ScopeArgs, total=False):
     `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf` (with
     `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency fades.
     `period` is a time that the question names, from and to: what happened in it counts more, and with `only_period`
-    nothing else is found. `ranks` asks for the rank of each hit by each signal.
+    nothing else is found. `ranks` asks for the rank of each hit by each signal, `explain` also for what was left out
+    and why. Of facts with one subject and key those beyond the best `per_matter` (3) come after all others.
     """
 
     top_k: int
@@ -36,6 +37,8 @@ class SearchArgs(ScopeArgs, total=False):
     any: Sequence[Mapping[str, str | None]] | None
     period: Sequence[When] | None
     only_period: bool
+    per_matter: int
+    explain: bool
     ranks: bool
     fusion: Fusion
     rrf_k: int

@@ -49,6 +49,7 @@ class SearchMixin(ClientBase):
             notice="; ".join(notices) or None,
             threshold=asked.threshold or 0.0,
             below_threshold=found.below_threshold,
+            left_out=found.left_out,
         )
 
     def _with_threshold(self, asked: SearchOptions, vector: Vector | None) -> SearchOptions:

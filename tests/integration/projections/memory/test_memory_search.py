@@ -58,13 +58,14 @@ async def test_hits_and_scores_are_the_clients(
 
 def test_its_constants_are_the_defaults_of_the_client() -> None:
     options = SearchOptions()
-    weights = {f"{name}_weight": weight for name, weight in options.weights.model_dump().items()}
+    weights = {f"{name}_weight": weight for name, weight in options.shares.items()}
     assert {
         "fusion": options.fusion,
         "rrf_k": options.rrf_k,
         "half_life_days": options.half_life_days,
         "candidates": CANDIDATES_PER_SIGNAL,
         "max_lexemes": MAX_QUERY_LEXEMES,
+        "per_matter": options.per_matter,
         **weights,
     } == SEARCH_DEFAULTS
 
