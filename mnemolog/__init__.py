@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mnemolog.client.base import ClientOptions
     from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
     from mnemolog.client.inputs.messages import MessageModel
+    from mnemolog.client.inputs.search_arguments import SearchArgs
     from mnemolog.client.queries.search_result import SearchResult
     from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.client.sync_client import MemoryClient
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
-    from mnemolog.projections.queries.search import Hit, Score
     from mnemolog.projections.queries.trace import (
         OmittedStatement,
         RetrievedCandidate,
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
         TracedReprompt,
     )
     from mnemolog.projections.queries.why_not import MissingStatement, WhyNot
+    from mnemolog.projections.search.hits import Hit, Score
+    from mnemolog.projections.search.options import Weights
     from mnemolog.schemas.command import Edit
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
     from mnemolog.schemas.provenance import FactSnapshot
@@ -117,6 +119,7 @@ __all__ = [
     "Scope",
     "ScopeArgs",
     "Score",
+    "SearchArgs",
     "SearchResult",
     "ServerUnavailableError",
     "Settings",
@@ -136,6 +139,7 @@ __all__ = [
     "UnknownTurnError",
     "UnresolvedFact",
     "WaitTimeoutError",
+    "Weights",
     "WhyNot",
     "WriteResult",
 ]
@@ -144,6 +148,7 @@ _MODULES: Final = {
     "client.base": ("ClientOptions",),
     "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
     "client.inputs.messages": ("MessageModel",),
+    "client.inputs.search_arguments": ("SearchArgs",),
     "client.queries.search_result": ("SearchResult",),
     "client.receipts": ("CommandReceipt", "TurnReceipt"),
     "client.sync_client": ("MemoryClient",),
@@ -175,7 +180,6 @@ _MODULES: Final = {
     "projections.queries.pending": ("ConflictingFact", "PendingFact", "UnresolvedFact"),
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
-    "projections.queries.search": ("Hit", "Score"),
     "projections.queries.trace": (
         "OmittedStatement",
         "RetrievedCandidate",
@@ -184,6 +188,8 @@ _MODULES: Final = {
         "TracedReprompt",
     ),
     "projections.queries.why_not": ("MissingStatement", "WhyNot"),
+    "projections.search.hits": ("Hit", "Score"),
+    "projections.search.options": ("Weights",),
     "schemas.command": ("Edit",),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
     "schemas.provenance": ("FactSnapshot",),

@@ -9,9 +9,9 @@ from mnemolog.projections.queries.explain import Explanation, FactExtraction, Fa
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.search import ScopeCount
 from mnemolog.projections.queries.trace import FactTexts, TracedDecision
 from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
+from mnemolog.projections.search.scope_counts import ScopeCount
 
 OFFLINE_NOTICE: Final = (
     "Facts are read by simple rules (MNEMOLOG_PROVIDER=offline), a stand-in for a language model: "

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -22,9 +22,15 @@ from mnemolog.cli.output import print_note
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.inputs.search_arguments import SearchArgs
     from mnemolog.projections.queries.why_not import WhyNot
+    from mnemolog.projections.search.options import Fusion
 
 TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]
+FilterOption = Annotated[
+    dict[str, Any] | None,
+    typer.Option("--filter", parser=parse_object, metavar="JSON", help='such as \'{"categories": "health"}\''),
+]
 TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
 
 
@@ -32,26 +38,39 @@ TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its fi
 def search(
     *,
     query: Annotated[str, typer.Argument(help="a question, or some words")],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="hits at the most")] = 10,
+    top_k: Annotated[int, typer.Option("--top-k", "-n", min=1, max=100, help="hits at the most")] = 20,
     threshold: Annotated[
         float | None,
         typer.Option(
             min=0, max=1, help="cosine similarity that a fact without a word in common needs; 0 for none; by model"
         ),
     ] = None,
+    filters: FilterOption = None,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help="facts in this state; several times for several")
+    ] = None,
+    believed_at: Annotated[datetime | None, time_option("what was known at this time", "--believed")] = None,
+    true_at: Annotated[datetime | None, time_option("what was true at this time", "--true")] = None,
+    with_run: Annotated[
+        list[str] | None, typer.Option("--with-run", metavar="RUN", help="search the facts of this run as well")
+    ] = None,
+    fusion: Annotated[str | None, typer.Option(help="how the signals are joined: rrf or weighted")] = None,
 ) -> Query:
     """Find the facts nearest to a query in meaning and in words; those of a run only when --run names it."""
-    return lambda client: client.search(query, limit=limit, threshold=threshold)
+    asked: SearchArgs = {"top_k": top_k, "threshold": threshold, "filters": filters, "state": cast("Any", state)}
+    asked |= {"believed_at": believed_at, "true_at": true_at}
+    if fusion:
+        asked["fusion"] = cast("Fusion", fusion)
+    if with_run:
+        asked["any"] = [{}, *({"run_id": run} for run in with_run)]
+    return lambda client: client.search(query, **asked)
 
 
 @query_command(results.show_facts)
 def facts(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False,
-    filters: Annotated[
-        dict[str, Any] | None,
-        typer.Option("--filter", parser=parse_object, metavar="JSON", help='such as \'{"categories": "health"}\''),
-    ] = None,
+    filters: FilterOption = None,
 ) -> Query:
     """List the current facts of a scope."""
     return lambda client: client.facts(all_versions=all_versions, filters=filters)

@@ -12,6 +12,7 @@ from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, 
 from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
 from mnemolog.client.inputs.messages import Messages
+from mnemolog.client.inputs.search_arguments import SearchArgs
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
 from mnemolog.projections.queries.audit import FailedTurn
@@ -144,13 +145,11 @@ class MemoryClient:
         Raises `UnknownTurnError`, `AmbiguousIdError` that names the candidates, and `AmbiguousTurnError`.
         """
 
-    def search(
-        self, query: str, *, limit: int = ..., threshold: float | None = ..., **scope: Unpack[ScopeArgs]
-    ) -> SearchResult:
+    def search(self, query: str, **arguments: Unpack[SearchArgs]) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
-        A fact that has no word in common with the query is a hit from the cosine similarity `threshold` on: that of
-        the embedding model unless it is given, 0 for none. `notice` of the result says why there is no hit.
+        `SearchArgs` says what may be asked besides: the scope, `top_k`, `threshold`, `filters`, `state`, times, several
+        scopes at once, and how signals are fused. `notice` of the result says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.

@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
-from psycopg.sql import SQL, Composed, Identifier, Placeholder
+from psycopg.sql import SQL, Composable, Composed, Identifier, Placeholder
 
 from mnemolog.projections.db.fetch import Query, Row, fetch_rows
 from mnemolog.projections.filters.condition import filter_condition
@@ -41,8 +41,31 @@ def read_query(
     expression: what begins after it is marked as beginning later. `parts` are further places with the names of the
     queries of the same file that stand there. `{filter}` is left for `with_filter`.
     """
-    wildcards = tuple((name, value) if value in WILDCARDS else (name, "") for name, value in scope.items())
+    wildcards = tuple(wildcards_of(scope).items())
     return _composed(file=file, name=name, wildcards=wildcards, row=row, state=state, at=at, parts=tuple(parts.items()))
+
+
+def wildcards_of(scope: Mapping[str, str]) -> dict[str, str]:
+    """The wildcards of a scope's parameters, the empty string for any other value."""
+    return {name: value if value in WILDCARDS else "" for name, value in scope.items()}
+
+
+def scope_condition(wildcards: Mapping[str, str], row: str = "f") -> Composable:
+    """The condition that `row` is of a scope, which the parameters named as the ids give, but for its wildcards."""
+    this_value = "this_value" if any(wildcards.values()) else "this_value_unseen"
+    conditions = [
+        queries("scopes")["any_value" if wildcard else this_value].format(
+            row=Identifier(row), id=Identifier(column), value=Placeholder(column)
+        )
+        for column, wildcard in wildcards.items()
+        if wildcard != ANY_OR_NONE
+    ]
+    return SQL(" AND ").join(conditions) if conditions else SQL("true")
+
+
+def fact_columns(*, state: str = "f", at: LiteralString) -> Composable:
+    """The columns of `Fact`; `state` and `at` as `read_query` has them."""
+    return queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at))
 
 
 @cache
@@ -57,17 +80,9 @@ def _composed(
     parts: tuple[tuple[str, str], ...],
 ) -> SQL:
     """One statement for each combination of wildcards: a condition that depends on values could use no index."""
-    this_value = "this_value" if any(wildcard for _, wildcard in wildcards) else "this_value_unseen"
-    conditions = [
-        queries("scopes")["any_value" if wildcard else this_value].format(
-            row=Identifier(row), id=Identifier(column), value=Placeholder(column)
-        )
-        for column, wildcard in wildcards
-        if wildcard != ANY_OR_NONE
-    ]
-    scope = SQL(" AND ").join(conditions) if conditions else SQL("true")
+    scope = scope_condition(dict(wildcards), row)
     query = queries(file)[name].format(
-        fact=queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at)),
+        fact=fact_columns(state=state, at=at),
         scope=scope,
         filter=SQL("{filter}"),
         **{place: queries(file)[part].format(scope=scope) for place, part in parts},

@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.errors import QueryError, check_unicode
-from mnemolog.projections.queries.fact_rows import WILDCARDS, read_query
+from mnemolog.projections.queries.fact_rows import WILDCARDS, read_query, wildcards_of
 from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
@@ -44,6 +44,11 @@ class ScopeFilter:
     @property
     def is_exact(self) -> bool:
         return WILDCARDS.isdisjoint(self.parameters.values())
+
+    @property
+    def wildcards(self) -> dict[str, str]:
+        """The wildcard of each id, the empty string where it is none."""
+        return wildcards_of(self.parameters)
 
     @property
     def named(self) -> str:

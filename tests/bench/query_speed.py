@@ -12,7 +12,8 @@ from psycopg import AsyncConnection
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import search
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
 from tests.bench.environment import Environment
 from tests.bench.processes import workers
 from tests.bench.rebuild_speed import RebuildSpeed, measure_rebuilds
@@ -77,7 +78,7 @@ async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentile
             scope = ScopeFilter(tenant="default", user_id=f"user{user}")
             vector, question = random_vector(chance), question_of(user)
             started = time.perf_counter()
-            hits = await search(connection, scope, question, vector, limit=LIMIT, at=datetime.now(UTC))
+            hits = await search(connection, scope, question, vector, SearchOptions(top_k=LIMIT), at=datetime.now(UTC))
             waits.append((time.perf_counter() - started) * 1000)
             assert len(hits) == LIMIT
     return Percentiles.of(waits)
@@ -89,7 +90,7 @@ async def _search_through_client(arena: Environment, users: Sequence[int]) -> Pe
         await client.search(question_of(0), user_id="user0")
         for user in users:
             started = time.perf_counter()
-            result = await client.search(question_of(user), user_id=f"user{user}", limit=LIMIT)
+            result = await client.search(question_of(user), user_id=f"user{user}", top_k=LIMIT)
             waits.append((time.perf_counter() - started) * 1000)
             assert result.mode == "hybrid", result.notice
     return Percentiles.of(waits)

@@ -12,7 +12,8 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import search
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
 from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
 from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.write.row_writer import refresh_profiles
@@ -158,6 +159,11 @@ class _Meter:
     async def _search(self) -> None:
         async with self._pool.connection() as connection:
             hits = await search(
-                connection, ScopeFilter.of_scope(self._scope), self._texts[0], self._vectors[0], limit=10, at=AT
+                connection,
+                ScopeFilter.of_scope(self._scope),
+                self._texts[0],
+                self._vectors[0],
+                SearchOptions(top_k=10),
+                at=AT,
             )
         assert len(hits) == 10

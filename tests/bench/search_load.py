@@ -19,8 +19,10 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import Hit, search
 from mnemolog.projections.rebuild.scope_indexes import LEAST_FACTS, index_scopes
+from mnemolog.projections.search.hits import Findings, Hit
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
 from mnemolog.schemas.vector import Vector
 from tests.bench.commit_writer import commits_written
 from tests.bench.environment import Environment, environment, servers
@@ -143,7 +145,7 @@ class _Meter:
     async def exact_hits(self, user: str) -> list[list[Hit]]:
         async with self._pool.connection() as connection:
             questions = await self._questions(user, RECALL_QUESTIONS)
-            return [await _search(connection, user, UNKNOWN_WORD, vector, 100) for _, _, vector in questions]
+            return [[*await _search(connection, user, UNKNOWN_WORD, vector, 100)] for _, _, vector in questions]
 
     async def recall(self, user: str, exact: Sequence[Sequence[Hit]]) -> float:
         """The share of `exact` hits that are found now."""
@@ -212,8 +214,8 @@ class _Meter:
             return (time.perf_counter() - started) * 1000
 
 
-async def _search(connection: AsyncConnection[TupleRow], user: str, text: str, vector: Vector, limit: int) -> list[Hit]:
-    return await search(connection, ScopeFilter(user_id=user), text, vector, limit=limit, at=AT)
+async def _search(connection: AsyncConnection[TupleRow], user: str, text: str, vector: Vector, limit: int) -> Findings:
+    return await search(connection, ScopeFilter(user_id=user), text, vector, SearchOptions(top_k=limit), at=AT)
 
 
 @asynccontextmanager

@@ -20,7 +20,8 @@ from psycopg.sql import SQL, Identifier
 
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import search
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
 from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import CandidateQuery
@@ -175,7 +176,10 @@ async def _search_of(pool: Pool, user: str) -> Callable[[], Awaitable[None]]:
 
     async def run() -> None:
         async with pool.connection() as connection:
-            assert len(await search(connection, ScopeFilter(user_id=user), text, vector, limit=10, at=AT)) == 10
+            assert (
+                len(await search(connection, ScopeFilter(user_id=user), text, vector, SearchOptions(top_k=10), at=AT))
+                == 10
+            )
 
     return run
 

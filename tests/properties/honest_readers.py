@@ -16,7 +16,8 @@ from mnemolog.projections.queries.history import history
 from mnemolog.projections.queries.pending import pending, unresolved
 from mnemolog.projections.queries.quality import decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import search
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
 from tests.properties.conversations import START
 from tests.properties.harness import Harness, text_vector
 from tests.properties.held_overwrites import waiting_for_nothing
@@ -228,7 +229,7 @@ async def _other_faults(conn: Conn, told: Told, scope: ScopeFilter, answered: se
     log, now = told.log, told.history.now
     waiting = {fact.id for fact in log.facts.values() if fact.status == "pending_confirmation"}
     faults: list[str | None] = []
-    hits = await search(conn, scope, "lives in Rome", text_vector("Lives in Rome."), limit=100, at=now)
+    hits = await search(conn, scope, "lives in Rome", text_vector("Lives in Rome."), SearchOptions(top_k=100), at=now)
     if wrong := _ids(hit.fact for hit in hits) - answered - waiting:
         faults.append(f"search finds what does not hold: {[log.facts[one].text for one in sorted(wrong)]}")
     changes = await diff(conn, scope, START - timedelta(days=100), now + timedelta(days=1), axis="true")

@@ -101,7 +101,7 @@ class Demo:
         return replacing[0]
 
     async def _search(self, client: AsyncMemoryClient) -> None:
-        found = await client.search(QUESTION, user_id="mira", limit=3)
+        found = await client.search(QUESTION, user_id="mira", top_k=3)
         _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
         self._heading(f'A search: "{QUESTION}"', "by meaning and by words; what is no longer true is not found")
         self._show(results.show_hits, found)

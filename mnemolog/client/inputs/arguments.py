@@ -58,9 +58,9 @@ class CommandArgs(BoundArgs, total=False):
 
 
 _SYNONYMS: Final = {
-    "top_k": "limit",
-    "k": "limit",
-    "max_results": "limit",
+    "limit": "top_k",
+    "k": "top_k",
+    "max_results": "top_k",
     "session_id": "run_id",
     "thread_id": "run_id",
     "timestamp": "occurred_at",

@@ -1,5 +1,6 @@
 """The method of the client that searches."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Unpack
 
@@ -7,14 +8,16 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.base import ClientBase, checked
-from mnemolog.client.inputs.arguments import ScopeArgs
+from mnemolog.client.inputs.search_arguments import SearchArgs, search_options, search_scopes
 from mnemolog.client.metrics import measured
-from mnemolog.client.queries.arguments import scope_filter
 from mnemolog.client.queries.search_result import SearchResult
-from mnemolog.projections.queries import search as searches
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import Hit, ScopeCount
+from mnemolog.projections.search import search as searches
+from mnemolog.projections.search.hits import Findings
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.question import storable_question
+from mnemolog.projections.search.scope_counts import ScopeCount, count_facts
 from mnemolog.schemas.vector import Vector
 from mnemolog.texts import no_hit_sentence
 
@@ -24,39 +27,47 @@ from mnemolog.texts import no_hit_sentence
 class SearchMixin(ClientBase):
     """Search in the tables. It needs no Kafka."""
 
-    async def search(
-        self, query: str, *, limit: int = 10, threshold: float | None = None, **scope: Unpack[ScopeArgs]
-    ) -> SearchResult:
+    async def search(self, query: str, **arguments: Unpack[SearchArgs]) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
-        A fact that has no word in common with the query is a hit from the cosine similarity `threshold` on: that of
-        the embedding model unless it is given, 0 for none. `notice` of the result says why there is no hit.
+        `SearchArgs` says what may be asked besides: the scope, `top_k`, `threshold`, `filters`, `state`, times, several
+        scopes at once, and how signals are fused. `notice` of the result says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
-        within = scope_filter(scope)
+        within, asked = search_scopes(arguments), search_options(arguments)
         check_unicode(query)
-        searches.check_query(query, limit, threshold or 0)
-        embedder = self._connections.query_embedder
-        vector, notice = await embedder.embed(query)
-        if threshold is None:
-            threshold = embedder.floor_for(vector) if vector else 0
-        hits, missed = await self._query(_search, within, query, vector, limit=limit, floor=threshold, at=self._now())
+        storable_question(query)
+        vector, notice = await self._connections.query_embedder.embed(query)
+        asked = self._with_threshold(asked, vector)
+        found, missed = await self._query(_search, within, query, vector, asked, at=self._now())
         notices = [*([notice] if notice else []), *([no_hit_sentence(missed)] if missed else [])]
-        return SearchResult(hits=tuple(hits), mode="hybrid" if vector else "lexical", notice="; ".join(notices) or None)
+        return SearchResult(
+            hits=found.hits,
+            mode="hybrid" if vector else "lexical",
+            notice="; ".join(notices) or None,
+            threshold=asked.threshold or 0.0,
+            below_threshold=found.below_threshold,
+        )
+
+    def _with_threshold(self, asked: SearchOptions, vector: Vector | None) -> SearchOptions:
+        """The threshold of the embedding model, where none is given."""
+        if asked.threshold is not None or vector is None:
+            return asked
+        return asked.model_copy(update={"threshold": self._connections.query_embedder.floor_for(vector)})
 
 
 async def _search(
     conn: AsyncConnection[TupleRow],
-    scope: ScopeFilter,
+    within: Sequence[ScopeFilter],
     text: str,
     vector: Vector | None,
+    options: SearchOptions,
     *,
-    limit: int,
-    floor: float,
     at: datetime,
-) -> tuple[list[Hit], ScopeCount | None]:
-    """The hits; where there is none, how many facts there are."""
-    hits = await searches.search(conn, scope, text, vector, limit=limit, floor=floor, at=at)
-    return hits, None if hits else await searches.count_facts(conn, scope, at=at)
+) -> tuple[Findings, ScopeCount | None]:
+    """What is found; where there is no hit in one scope, how many facts there are."""
+    found = await searches.search(conn, within, text, vector, options, at=at)
+    is_explained = found.hits or len(within) > 1 or options.narrows
+    return found, None if is_explained else await count_facts(conn, within[0], at=at)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mnemolog.projections.queries.results import counted
-from mnemolog.projections.queries.search import Hit, SearchMode
+from mnemolog.projections.search.hits import Hit, SearchMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,11 +12,15 @@ class SearchResult:
     """Hits, best first; it can be used as a sequence of them. `mode` is lexical where the query could not be embedded.
 
     `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
+    `threshold` is the cosine that a fact without a word in common needed, `below_threshold` how many candidates it
+    kept out.
     """
 
     hits: tuple[Hit, ...]
     mode: SearchMode
     notice: str | None = None
+    threshold: float = 0.0
+    below_threshold: int = 0
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -39,7 +39,7 @@ async def own_searches(arena: Environment, facts: int, questions: int) -> Search
         await client.search(question_of(asked[0]), user_id=f"user{asked[0]}")
         for user in asked:
             started = time.perf_counter()
-            result = await client.search(question_of(user), user_id=f"user{user}", limit=LIMIT)
+            result = await client.search(question_of(user), user_id=f"user{user}", top_k=LIMIT)
             waits.append((time.perf_counter() - started) * 1000)
             texts.append([hit.fact.text for hit in result])
             if result.mode != "hybrid":

@@ -16,7 +16,8 @@ from mnemolog.projections.db.pools import connection_settings, open_pool, prepar
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.facts import listing_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import search_query
+from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
+from mnemolog.projections.search.statement import scope_parameters, search_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.event_history import EventHistoryStore
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.postgres
 SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 SMALL: Final = ScopeFilter(user_id="user7")
+SMALL_RUN: Final = ScopeFilter(user_id="user7", run_id="r1")
 SMALL_FACTS: Final = 30
 LARGE_TABLES: Final = {
     *("facts", "memory_events", "commits", "scopes", "daily_tokens", "turn_journal", "model_replies"),
@@ -39,8 +41,12 @@ LARGE_TABLES: Final = {
 
 LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
-    "search": search_query(SMALL),
-    "search_by_indexes": search_query(SMALL, indexed=True),
+    "search": search_query([SMALL], SearchOptions())[0],
+    "search_in_states": search_query([SMALL], SearchOptions(state=("superseded",)))[0],
+    "search_as_of": search_query([SMALL], SearchOptions(believed_at=AT))[0],
+    "search_of_several": search_query([SMALL, SMALL_RUN], SearchOptions())[0],
+    "search_of_several_as_of": search_query([SMALL, SMALL_RUN], SearchOptions(true_at=AT))[0],
+    "search_by_indexes": search_query([SMALL], SearchOptions(), indexed=True)[0],
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": listing_query(SMALL)[0],
     "profile": FACTS["profile"],
@@ -72,8 +78,10 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "events": EventHistoryStore.QUERIES["events"],
 }
 NOT_OF_WORKERS: Final = {
-    *("search", "search_by_indexes", "count_by_ids", "current_facts", "profile", "turn", "is_received"),
+    *(name for name in HOT if name.startswith("search")),
+    *("count_by_ids", "current_facts", "profile", "turn", "is_received"),
 }
+SEARCHES: Final = ("search_in_states", "search_as_of", "search_of_several", "search_of_several_as_of")
 NEED_STATISTICS: Final = {"pending_cases", "ended_facts", "values_since"}
 """These are about held and late statements. Without statistics their plans read whole indexes."""
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
@@ -84,11 +92,18 @@ PARAMETERS: Final[dict[str, Any]] = {
     "model": MODEL,
     "dimensions": 3,
     "indexed": False,
-    "floor": 0.0,
-    "k": 10,
+    **{f"{name}_weight": weight for name, weight in DEFAULT_WEIGHTS["rrf"].model_dump().items()},
+    "threshold": 0.0,
+    "fusion": "rrf",
+    "rrf_k": 10,
+    "half_life_days": 30.0,
     "candidates": 50,
     "max_lexemes": 256,
+    "top_k": 10,
     "limit": 10,
+    "believed_at": AT,
+    "states": None,
+    **scope_parameters([SMALL, SMALL_RUN]),
     "limit_of_key": 5,
     "user_words": ["user"],
     "models": [MODEL] * 2,
@@ -243,11 +258,13 @@ async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str,
 
 
 @pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
-@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids"])
+@pytest.mark.parametrize("name", ["search", "find_candidates", "current_facts", "count_by_ids", *SEARCHES])
 async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
     turn = {**SCOPE_COLUMNS, "at": [AT], "speaker": [None], "first_place": [1], "last_place": [2]}
-    given = {**PARAMETERS, "bound": 10_001} | (turn if name == "find_candidates" else {})
+    given = {**PARAMETERS, "bound": 10_001, "indexed": None if name in SEARCHES else False} | (
+        turn if name == "find_candidates" else {}
+    )
     async with connection.transaction(force_rollback=True):
         await believe_in_rows(connection, rows)
         plan = await plan_of(connection, statement, given)

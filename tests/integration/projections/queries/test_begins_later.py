@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, facts_as_of, profile
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import MAX_LIMIT, search
+from mnemolog.projections.search.options import MAX_TOP_K, SearchOptions
+from mnemolog.projections.search.search import search
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, added, commit, day, fact_id_at, pending, replaced
@@ -86,7 +87,7 @@ class KnownFacts:
         listed = {place: one for place, one in enumerate(known) if one.is_listed(at)}
         active = {place: one for place, one in listed.items() if not one.is_pending}
         assert marks(await facts(conn, mine, at=day(at))) == {place: one.begins > at for place, one in active.items()}
-        found = await search(conn, mine, "fact", None, limit=MAX_LIMIT, at=day(at))
+        found = await search(conn, mine, "fact", None, SearchOptions(top_k=MAX_TOP_K), at=day(at))
         assert marks([hit.fact for hit in found]) == {place: one.begins > at for place, one in listed.items()}
         held = await facts_as_of(conn, mine, believed_at=day(9), true_at=day(at))
         assert marks(held) == {place: False for place, one in active.items() if one.begins <= at}

@@ -14,7 +14,8 @@ from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.quality import decision_quality
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
-from mnemolog.projections.queries.search import search
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
 from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.commit import Commit
@@ -43,7 +44,7 @@ FEW_FILTERS: list[dict[str, Any]] = [dict.fromkeys(SCOPE_FIELDS[1:], wildcard) f
     {"user_id": "ann", "app_id": "**"},
     {"agent_id": "*", "run_id": "*"},
 ]
-Query = Callable[[Connection, ScopeFilter], Awaitable[list[Any]]]
+Query = Callable[[Connection, ScopeFilter], Awaitable[Iterable[Any]]]
 
 
 def name_of(scope: Scope) -> str:
@@ -105,7 +106,7 @@ async def test_facts_are_found_in_the_scopes_that_a_filter_names(db: ProjectedDa
 QUERIES: dict[str, Query] = {
     "all versions": lambda conn, scope: facts(conn, scope, all_versions=True, at=day(3)),
     "as of": lambda conn, scope: facts_as_of(conn, scope, believed_at=day(3), true_at=day(3)),
-    "search": lambda conn, scope: search(conn, scope, "tea", None, limit=100, at=day(3)),
+    "search": lambda conn, scope: search(conn, scope, "tea", None, SearchOptions(top_k=100), at=day(3)),
     "pending": lambda conn, scope: pending_facts(conn, scope, day(3)),
     "unresolved": lambda conn, scope: unresolved(conn, scope, day(3)),
 }

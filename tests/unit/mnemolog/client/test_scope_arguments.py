@@ -13,6 +13,7 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.hits import Findings
 from mnemolog.projections.stores.policies import fetch_policies
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
@@ -48,13 +49,16 @@ class QueryRecorder(OfflineClient):
 
     @property
     def filter(self) -> ScopeFilter:
-        (found,) = (one for one in self.arguments if isinstance(one, ScopeFilter))
+        given = (
+            one for argument in self.arguments for one in (argument if isinstance(argument, tuple) else (argument,))
+        )
+        (found,) = (one for one in given if isinstance(one, ScopeFilter))
         return found
 
 
 def searching(client: AsyncMemoryClient) -> Callable[..., Awaitable[Any]]:
     """A search whose query answers with no hits and no count."""
-    setattr(client, "answer", ((), None))  # noqa: B010 -- the recorder's
+    setattr(client, "answer", (Findings(), None))  # noqa: B010 -- the recorder's
     return lambda **ids: client.search("x", **ids)
 
 

@@ -163,9 +163,9 @@ SENTENCES: dict[str, tuple[Call, str]] = {
     "a number as time": (lambda c: c.diff(1767225600), "since must be a datetime with a zone, or a text .* not int"),
     "a query of a number": (lambda c: c.search(5), "query must be text, not int"),
     "an empty query": (lambda c: c.search(" "), "the text to search for is empty"),
-    "a negative limit": (lambda c: c.search("x", limit=-1), "limit is -1: choose 1 to 100"),
-    "a large limit": (lambda c: c.search("x", limit=1000), "limit is 1000: choose 1 to 100"),
-    "top_k": (lambda c: c.search("x", top_k=5), r"search\(\) has no argument 'top_k': did you mean 'limit'"),
+    "a negative top_k": (lambda c: c.search("x", top_k=-1), "top_k must be at least 1, not -1"),
+    "a large top_k": (lambda c: c.search("x", top_k=1000), "top_k must be at most 100, not 1000"),
+    "limit": (lambda c: c.search("x", limit=5), r"search\(\) has no argument 'limit': did you mean 'top_k'"),
     "another axis": (lambda c: c.diff(AT, axis="real"), "axis is 'real': choose one of believed, true"),
     "an unknown action": (lambda c: c.resolve(ID, "keep"), "action is 'keep': choose one of keep_both, keep_old"),
     "a negative wait": (lambda c: c.add("Hi.", wait=-1), "wait is -1: give the seconds, 0 or more"),
@@ -202,7 +202,7 @@ SENTENCES: dict[str, tuple[Call, str]] = {
     "half an emoji to keep": (lambda c: c.add("\ud83d"), "unpaired surrogate|half characters"),
     "a dict to wait for": (lambda c: c.wait({"turn_id": "t1"}), "turn_id must be text, or .* not a dict"),
     "a threshold in words": (lambda c: c.search("x", threshold="high"), "threshold must be a number, not text"),
-    "a threshold of percents": (lambda c: c.search("x", threshold=70), "threshold is 70: choose 0 .* to 1"),
+    "a threshold of percents": (lambda c: c.search("x", threshold=70), "threshold must be at most 1, not 70"),
     "an option of a client": (lambda _: AsyncMemoryClient(kafk="x"), "has no argument 'kafk': did you mean 'kafka'"),  # type: ignore[call-arg] # wrong
     "a number as server": (lambda _: MemoryClient(kafka=5), "kafka must be text, not int"),  # type: ignore[arg-type] # wrong
     "settings of a dict": (lambda _: MemoryClient(settings={}), "settings must be Settings, not a dict"),  # type: ignore[arg-type] # wrong
@@ -220,7 +220,7 @@ async def test_a_wrong_argument_has_our_sentence(client: AsyncMemoryClient, name
     assert not FOREIGN.search(str(caught.value))
 
 
-@pytest.mark.parametrize("name", ["a number", "a wait for a number", "top_k", "another axis"])
+@pytest.mark.parametrize("name", ["a number", "a wait for a number", "limit", "another axis"])
 def test_the_blocking_client_says_the_same(tmp_path: Path, name: str) -> None:
     call, words = SENTENCES[name]
     with MemoryClient(settings=Settings(data_dir=tmp_path)) as memory, pytest.raises(MnemologError, match=words):

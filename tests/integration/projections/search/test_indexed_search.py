@@ -1,7 +1,7 @@
 """A large scope is searched through indexes of its own, with the hits that a scan of it gives."""
 
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import product
@@ -15,8 +15,10 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import Hit, search
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
+from mnemolog.projections.search.hits import Findings, Hit
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
@@ -71,7 +73,7 @@ async def questions(conn: AsyncConnection[TupleRow], user: str = "large") -> lis
     ]
 
 
-async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> list[Hit]:
+async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> Findings:
     """The hits of a scan: those of the same scope without its indexes."""
     await conn.execute("SAVEPOINT indexed")
     await conn.execute("DELETE FROM indexed_scopes")
@@ -97,11 +99,11 @@ def share(found: Sequence[object], wanted: Sequence[object]) -> float:
     return len(set(found) & set(wanted)) / len(set(wanted))
 
 
-def nearest(hits: Sequence[Hit]) -> list[object]:
+def nearest(hits: Iterable[Hit]) -> list[object]:
     return [hit.fact.fact_id for hit in hits if hit.score.vector_rank]
 
 
-def word_scores(hits: Sequence[Hit]) -> list[float]:
+def word_scores(hits: Iterable[Hit]) -> list[float]:
     return sorted((hit.score.text_score for hit in hits if hit.score.text_score), reverse=True)
 
 
@@ -109,8 +111,8 @@ async def recall(conn: AsyncConnection[TupleRow], limit: int) -> float:
     """The share of the facts nearest by a scan that the indexes find."""
     recalls = []
     for _, vector in await questions(conn):
-        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=limit, at=AT)
-        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=limit, at=AT)
+        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=limit), at=AT)
+        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=limit), at=AT)
         recalls.append(share(nearest(by_indexes), nearest(by_scan)))
     return sum(recalls) / len(recalls)
 
@@ -126,14 +128,14 @@ async def test_a_25th_of_the_scope_is_ranked(conn: AsyncConnection[TupleRow], *,
         await replace_in_candidates(conn, "facts / 25", "0")
     (_, vector), *_ = await questions(conn)
     before = await facts_read(conn)
-    await search(conn, LARGE, UNKNOWN_WORD, vector, limit=10, at=AT)
+    await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=10), at=AT)
     assert (await facts_read(conn) - before >= SIZES["large"] * 0.95 / 25) is read_on
 
 
 async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[TupleRow]) -> None:
     for text, vector in await questions(conn):
-        by_indexes = await search(conn, LARGE, text, vector, limit=10, at=AT)
-        by_scan = await scanned(conn, LARGE, text, vector, limit=10, at=AT)
+        by_indexes = await search(conn, LARGE, text, vector, SearchOptions(top_k=10), at=AT)
+        by_scan = await scanned(conn, LARGE, text, vector, SearchOptions(top_k=10), at=AT)
         assert by_indexes[0] == by_scan[0]
         assert word_scores(by_indexes)[:5] == word_scores(by_scan)[:5]
 
@@ -143,18 +145,18 @@ async def test_there_are_as_many_hits_as_are_asked_for(conn: AsyncConnection[Tup
     (_, vector), *_ = await questions(conn, "twin")
     await end_most_facts(conn)
     for text, limit in product(("word7", FREQUENT, UNKNOWN_WORD), (1, 10, 100)):
-        hits = await search(conn, LARGE, text, vector, limit=limit, at=AT)
-        wanted = await scanned(conn, LARGE, text, vector, limit=limit, at=AT)
+        hits = await search(conn, LARGE, text, vector, SearchOptions(top_k=limit), at=AT)
+        wanted = await scanned(conn, LARGE, text, vector, SearchOptions(top_k=limit), at=AT)
         assert len(hits) == len(wanted) == limit
         assert nearest(hits)[:10] == nearest(wanted)[:10]
 
 
 async def test_words_alone_find_the_same_facts(conn: AsyncConnection[TupleRow]) -> None:
     for text, _ in await questions(conn):
-        hits = await search(conn, LARGE, text, None, limit=10, at=AT)
-        wanted = await scanned(conn, LARGE, text, None, limit=10, at=AT)
+        hits = await search(conn, LARGE, text, None, SearchOptions(top_k=10), at=AT)
+        wanted = await scanned(conn, LARGE, text, None, SearchOptions(top_k=10), at=AT)
         assert word_scores(hits) == word_scores(wanted)
-    assert len(await search(conn, LARGE, FREQUENT, None, limit=100, at=AT)) == 100
+    assert len(await search(conn, LARGE, FREQUENT, None, SearchOptions(top_k=100), at=AT)) == 100
 
 
 async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnection[TupleRow]) -> None:
@@ -165,17 +167,17 @@ async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnec
     """
     for text, first, last in (("apples", 1, 400), ("pears", 401, 800), ("apples, pears", 801, 805)):
         await conn.execute(rename, [text, first, last])
-    hits = await search(conn, LARGE, "apples or pears", None, limit=10, at=AT)
+    hits = await search(conn, LARGE, "apples or pears", None, SearchOptions(top_k=10), at=AT)
     assert len(hits) == 10
-    assert {hit.fact.text for hit in hits[:4]} == {"apples, pears"}
+    assert {hit.fact.text for hit in hits.hits[:4]} == {"apples, pears"}
 
 
 async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnection[TupleRow]) -> None:
     await replace_in_candidates(conn, "'relaxed_order'", "'off'")
     await end_most_facts(conn)
     (_, vector), *_ = await questions(conn, "twin")
-    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
-    assert hits == await scanned(conn, LARGE, UNKNOWN_WORD, vector, limit=100, at=AT)
+    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=100), at=AT)
+    assert hits == await scanned(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=100), at=AT)
 
 
 async def test_a_scope_with_fewer_facts_than_hits_gives_all_of_them(database: str) -> None:
@@ -190,7 +192,7 @@ async def test_a_scope_with_fewer_facts_than_hits_gives_all_of_them(database: st
                 "(SELECT fact_id FROM facts WHERE status = 'active' ORDER BY fact_id LIMIT %s)",
                 [left],
             )
-            assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, limit=10, at=AT)) == left
+            assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=10), at=AT)) == left
 
 
 async def test_a_scope_that_loses_its_indexes_during_a_search_is_scanned(
@@ -207,35 +209,35 @@ async def test_a_scope_that_loses_its_indexes_during_a_search_is_scanned(
             assert (await index_scopes(database, least=1000)).dropped == 2
         return rows
 
-    monkeypatch.setattr("mnemolog.projections.queries.search.fetch_rows", fetch_then_drop)
+    monkeypatch.setattr("mnemolog.projections.search.search.fetch_rows", fetch_then_drop)
     async with connected(database) as conn:
         await conn.set_autocommit(True)  # as the client's
         vector = Vector.from_values(MODEL, [1.0] * 8)
-        assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, limit=10, at=AT)) == 10
+        assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=10), at=AT)) == 10
 
 
 async def test_no_fact_of_another_scope_is_found(conn: AsyncConnection[TupleRow]) -> None:
     for text, vector in await questions(conn, "twin"):
-        hits = await search(conn, LARGE, text, vector, limit=100, at=AT)
+        hits = await search(conn, LARGE, text, vector, SearchOptions(top_k=100), at=AT)
         assert {hit.fact.user_id for hit in hits} == {"large"}
 
 
 async def test_a_vector_of_another_model_is_compared_with_none(conn: AsyncConnection[TupleRow]) -> None:
     (text, vector), *_ = await questions(conn)
     other = Vector(model="other", dimensions=vector.dimensions, data=vector.data)
-    hits = await search(conn, LARGE, text, other, limit=10, at=AT)
+    hits = await search(conn, LARGE, text, other, SearchOptions(top_k=10), at=AT)
     assert hits
     assert nearest(hits) == []
 
 
 async def test_new_and_ended_facts_count_at_once(conn: AsyncConnection[TupleRow]) -> None:
     (text, vector), *_ = await questions(conn)
-    (best, *_) = await search(conn, LARGE, text, vector, limit=10, at=AT)
+    (best, *_) = await search(conn, LARGE, text, vector, SearchOptions(top_k=10), at=AT)
     await conn.execute("UPDATE facts SET status = 'superseded' WHERE fact_id = %s", [best.fact.fact_id])
-    hits = await search(conn, LARGE, text, vector, limit=10, at=AT)
+    hits = await search(conn, LARGE, text, vector, SearchOptions(top_k=10), at=AT)
     assert best.fact.fact_id not in {hit.fact.fact_id for hit in hits}
     await conn.execute("UPDATE facts SET status = 'pending_confirmation' WHERE fact_id = %s", [best.fact.fact_id])
-    hits = await search(conn, LARGE, text, vector, limit=10, at=AT)
+    hits = await search(conn, LARGE, text, vector, SearchOptions(top_k=10), at=AT)
     assert best.fact.fact_id in {hit.fact.fact_id for hit in hits}
 
 
@@ -247,7 +249,7 @@ async def test_a_search_reads_a_small_part_of_an_indexed_scope(
         await conn.execute("DELETE FROM indexed_scopes")
     (text, vector), *_ = await questions(conn)
     before = await facts_read(conn)
-    await search(conn, LARGE, text, vector, limit=10, at=AT)
+    await search(conn, LARGE, text, vector, SearchOptions(top_k=10), at=AT)
     assert (await facts_read(conn) - before < SIZES["large"] / 2) is indexed
 
 

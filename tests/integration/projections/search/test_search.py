@@ -7,7 +7,9 @@ import pytest
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, ANY_VALUE
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.search import RRF_K, ScopeCount, count_facts, search
+from mnemolog.projections.search.options import DEFAULT_RRF_K, SearchOptions
+from mnemolog.projections.search.scope_counts import ScopeCount, count_facts
+from mnemolog.projections.search.search import search
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import (
@@ -51,9 +53,14 @@ async def test_fuses_the_ranks_of_vector_and_words_and_explains_them(db: Project
     best = hits[0].score
     assert (best.mode, best.vector_rank, best.text_rank) == ("hybrid", 2, 1)
     assert best.similarity == pytest.approx(0.9, abs=0.002)
-    assert best.total == pytest.approx(1 / (RRF_K + 2) + 1 / (RRF_K + 1))
+    assert best.total == pytest.approx((1 / (DEFAULT_RRF_K + 2) + 1 / (DEFAULT_RRF_K + 1)) * best.prior)
     last = hits[2].score
-    assert (last.text_rank, last.text_score, last.text_part, last.vector_part) == (None, None, 0, 1 / (RRF_K + 1))
+    assert (last.text_rank, last.text_score, last.text_part, last.vector_part) == (
+        None,
+        None,
+        0,
+        1 / (DEFAULT_RRF_K + 1),
+    )
 
 
 async def test_without_a_vector_the_words_decide_and_the_hits_say_so(db: ProjectedDatabase) -> None:
@@ -197,12 +204,6 @@ async def test_an_empty_text_is_refused_with_advice(db: ProjectedDatabase, text:
         await found(db, text, ASKED)
 
 
-@pytest.mark.parametrize("limit", [0, 101])
-async def test_the_number_of_hits_is_bounded(db: ProjectedDatabase, limit: int) -> None:
-    with pytest.raises(QueryError, match="choose 1 to 100"):
-        await search(db.conn, MINE, "tea", None, limit=limit, at=NOW)
-
-
 @pytest.mark.parametrize(("near", "worded"), [(0.3, 0.9), (0.9, 0.3)])
 async def test_ties_go_to_the_important(db: ProjectedDatabase, near: float, worded: float) -> None:
     await db.apply(
@@ -245,18 +246,16 @@ async def test_what_has_no_word_in_common_needs_the_floor(db: ProjectedDatabase)
     )
 
     async def texts(floor: float) -> list[str]:
-        return [hit.fact.text for hit in await search(db.conn, MINE, "the violin", ASKED, floor=floor, at=NOW)]
+        return [
+            hit.fact.text
+            for hit in await search(db.conn, MINE, "the violin", ASKED, SearchOptions(threshold=floor), at=NOW)
+        ]
 
     assert await texts(0.3) == ["She plays the violin.", "Music makes her happy."]
     assert await texts(0.6) == ["She plays the violin."]
     assert sorted(await texts(0)) == ["Music makes her happy.", "She drinks tea.", "She plays the violin."]
-    assert await search(db.conn, MINE, "quantum chromodynamics", ASKED, floor=0.6, at=NOW) == []
-
-
-@pytest.mark.parametrize("floor", [-0.1, 1.1, float("nan")])
-async def test_a_floor_that_is_no_similarity_is_refused(db: ProjectedDatabase, floor: float) -> None:
-    with pytest.raises(QueryError, match="choose 0"):
-        await search(db.conn, MINE, "tea", None, floor=floor, at=NOW)
+    nothing = await search(db.conn, MINE, "quantum chromodynamics", ASKED, SearchOptions(threshold=0.6), at=NOW)
+    assert (nothing.hits, nothing.below_threshold) == ((), 3)
 
 
 async def test_facts_of_a_run_stand_beside_those_of_its_user(db: ProjectedDatabase) -> None:

@@ -1,0 +1,70 @@
+"""What a search may be told besides its question and its scope."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
+from mnemolog.client.inputs.checks import When
+from mnemolog.errors import QueryError
+from mnemolog.projections.filters.model import EVERYTHING, parse_filter
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.options import Fusion, SearchOptions, Weights
+from mnemolog.projections.search.search import MAX_SCOPES, checked_scopes
+from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.scope import SCOPE_FIELDS
+
+
+class SearchArgs(ScopeArgs, total=False):
+    """What a search may be told besides its question.
+
+    `top_k` is the most hits, 1 to 100, 20 unless given. A fact that has no word in common with the query is a hit from
+    the cosine similarity `threshold` on: that of the embedding model unless it is given, 0 for none. `filters` are
+    conditions as `facts` takes them. `state` is one status or several: active and pending ones unless given.
+    `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
+    `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf` (with
+    `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency fades.
+    """
+
+    top_k: int
+    threshold: float | None
+    filters: Mapping[str, Any] | None
+    state: FactStatus | Sequence[FactStatus] | None
+    believed_at: When | None
+    true_at: When | None
+    any: Sequence[Mapping[str, str | None]] | None
+    fusion: Fusion
+    rrf_k: int
+    half_life_days: float
+    weights: Weights | Mapping[str, float] | None
+
+
+_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any"})
+
+
+def search_options(given: SearchArgs) -> SearchOptions:
+    """The options among the arguments. Raises `QueryError` that names the place of each fault."""
+    asked = {name: _plain(value) for name, value in given.items() if name not in _NOT_OPTIONS and value is not None}
+    return SearchOptions.read({**asked, "filters": parse_filter(asked.get("filters", EVERYTHING))})
+
+
+def search_scopes(given: SearchArgs) -> tuple[ScopeFilter, ...]:
+    """The scopes to search in. Raises `QueryError` for such as cannot be searched together."""
+    several: object = given.get("any")
+    if several is None:
+        return (ScopeFilter(**scope_ids(given)),)
+    if not isinstance(several, Sequence) or isinstance(several, str) or not 1 <= len(several) <= MAX_SCOPES:
+        raise QueryError(f"any must be a list of 1 to {MAX_SCOPES} scopes, such as [{{}}, {{'run_id': 'r1'}}]")
+    return checked_scopes([_completed(given, one, place) for place, one in enumerate(several)])
+
+
+def _completed(given: SearchArgs, one: object, place: int) -> ScopeFilter:
+    """A scope of `any`: the ids of the call hold where it names none."""
+    if not isinstance(one, Mapping) or not all(isinstance(value, str | None) for value in one.values()):
+        raise QueryError(f"any[{place}] must be an object of ids, such as {{'run_id': 'r1'}}")
+    if unknown := one.keys() - set(SCOPE_FIELDS):
+        raise QueryError(f"any[{place}] has no id {min(map(str, unknown))!r}: choose among {', '.join(SCOPE_FIELDS)}")
+    return ScopeFilter(**{**scope_ids(given), **one})
+
+
+def _plain(value: object) -> object:
+    return value.model_dump() if isinstance(value, Weights) else value

@@ -1,0 +1,62 @@
+"""What a search found: hits with the reasons for their places."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from mnemolog.projections.queries.results import Fact
+
+SearchMode = Literal["hybrid", "lexical"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Why a hit has its rank: `total` = (the sum of the parts) times `prior`.
+
+    A rank is the place among the candidates of one signal, None where the signal did not bring the fact. `similarity`
+    is the cosine, -1..1; `text_score` is Postgres' ts_rank of the words in common. A part is its weight / (k + rank)
+    with the fusion `rrf`, and its weight times a number of 0 to 1 with `weighted`. `prior` is what importance and
+    confidence make of it, about 1.
+    """
+
+    mode: SearchMode
+    total: float
+    vector_rank: int | None
+    similarity: float | None
+    vector_part: float
+    text_rank: int | None
+    text_score: float | None
+    text_part: float
+    names_rank: int | None = None
+    names_part: float = 0.0
+    recency_part: float = 0.0
+    prior: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A fact that was found, with its score."""
+
+    fact: Fact
+    score: Score
+
+    def __repr__(self) -> str:
+        near = "" if self.score.similarity is None else f", similarity={self.score.similarity:.2f}"
+        return f"Hit({self.fact.text!r}, status={self.fact.status!r}{near}, fact_id='{self.fact.fact_id}')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """Hits, best first. `below_threshold` counts the candidates that only their low similarity kept out."""
+
+    hits: tuple[Hit, ...] = ()
+    below_threshold: int = 0
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]

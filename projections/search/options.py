@@ -1,0 +1,119 @@
+"""The options of a search, and their defaults: the one place where these are changed."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, ValidationError, model_validator
+
+from mnemolog.projections.filters.model import EVERYTHING, Filter, parse_filter
+from mnemolog.projections.queries.errors import QueryError
+from mnemolog.schemas.base import Record, Timestamp
+from mnemolog.schemas.errors import describe_faults
+from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus
+
+Fusion = Literal["rrf", "weighted"]
+FUSIONS: Final = get_args(Fusion)
+DEFAULT_TOP_K: Final = 20
+MAX_TOP_K: Final = 100
+DEFAULT_RRF_K: Final = 10
+"""The constant of reciprocal rank fusion. On real dialogues 5 to 10 finds more than the customary 60."""
+MAX_STATES: Final = 7
+
+Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
+
+
+class Weights(Record):
+    """How much each signal counts, 0 to 1: 0 switches it off.
+
+    `vector`, `text`, `names` and `recency` are summed. `importance` and `confidence` multiply the sum: with .05 the
+    greatest importance counts 2.5 % more than the middle one, and the least 2.5 % less.
+    """
+
+    vector: Weight
+    text: Weight
+    names: Weight
+    recency: Weight
+    importance: Weight = 0.05
+    confidence: Weight = 0.05
+
+
+DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
+    {
+        "rrf": Weights(vector=1.0, text=1.0, names=0.0, recency=0.0),
+        "weighted": Weights(vector=0.45, text=0.45, names=0.0, recency=0.1),
+    }
+)
+"""Of `weighted` those of vector, text and recency are the seed's."""
+
+
+def _as_states(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+class SearchOptions(Record):
+    """What a search may be told besides its question and its scope. It refuses what it does not know.
+
+    `threshold` is the cosine from which a fact without a word in common is a hit: None for that of the embedding
+    model. `filters` are conditions on facts. `state` names the statuses that are found; without it they are active
+    and pending ones. `believed_at` and `true_at` ask for what was known then, and true then. `half_life_days` is the
+    age at which the recency of a fact is a half.
+    """
+
+    top_k: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_TOP_K
+    threshold: Annotated[StrictFloat, Field(ge=0, le=1)] | None = None
+    filters: Annotated[Filter, BeforeValidator(parse_filter)] = EVERYTHING
+    state: Annotated[
+        tuple[FactStatus, ...] | None, Field(min_length=1, max_length=MAX_STATES), BeforeValidator(_as_states)
+    ] = None
+    believed_at: Timestamp | None = None
+    true_at: Timestamp | None = None
+    fusion: Fusion = "rrf"
+    rrf_k: Annotated[StrictInt, Field(ge=1, le=1000)] = DEFAULT_RRF_K
+    half_life_days: Annotated[StrictFloat, Field(gt=0, le=36_500)] = 30.0
+    weights: Weights = DEFAULT_WEIGHTS["rrf"]
+    explain: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete_weights(cls, given: Any) -> Any:
+        """What is not said of the weights is as the fusion has it."""
+        if not isinstance(given, Mapping):
+            return given
+        fusion, weights = given.get("fusion", "rrf"), given.get("weights") or {}
+        if fusion not in FUSIONS or not isinstance(weights, Mapping):
+            return given
+        return {**given, "weights": {**DEFAULT_WEIGHTS[fusion].model_dump(), **weights}}
+
+    @property
+    def travels(self) -> bool:
+        """Whether it asks for another time than now."""
+        return self.believed_at is not None or self.true_at is not None
+
+    @property
+    def states(self) -> tuple[FactStatus, ...] | None:
+        """The statuses that count; None where the time or the filter alone decides."""
+        if self.state is not None:
+            return self.state
+        return None if self.travels or self.filters.asks_about_state else tuple(sorted(OPEN_STATUSES))
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it asks about other facts than those that the indexes of a large scope hold."""
+        return self.travels or self.state is not None or self.filters != EVERYTHING
+
+    def times(self, now: datetime) -> tuple[datetime | None, datetime]:
+        """When it was known (None for now) and when it was true. The one that is not given is the other one, or now."""
+        if not self.travels:
+            return None, now
+        believed_at = self.believed_at or now
+        return believed_at, self.true_at or believed_at
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """Options from what a caller wrote. Raises `QueryError` that names the place of each fault."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise QueryError(describe_faults(error)) from error

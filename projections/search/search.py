@@ -1,0 +1,112 @@
+"""Hybrid search: by vector, by words and by names, fused in one statement."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.hits import Findings, Hit, Score, SearchMode
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.question import MAX_QUERY_LEXEMES, storable_question
+from mnemolog.projections.search.statement import scope_parameters, search_query
+from mnemolog.schemas.vector import Vector
+
+CANDIDATES_PER_RANKING: Final = 50
+MAX_SCOPES: Final = 20
+DEFAULT_OPTIONS: Final = SearchOptions()
+
+
+async def search(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter | Sequence[ScopeFilter],
+    text: str,
+    vector: Vector | None,
+    options: SearchOptions = DEFAULT_OPTIONS,
+    *,
+    at: datetime,
+) -> Findings:
+    """The best facts for `text` that hold at `at`, or begin later, which is marked; best first.
+
+    One that waits for a confirmation is found too, behind an active one of equal rank. `vector` is
+    the embedding of `text`; facts embedded by another model are found by their words alone. A fact without a word in
+    common is a hit from the similarity `threshold` on, at 0 or None whatever it is. Without a vector the search is
+    lexical, which each score says. Any text is taken as plain words; of more than 10 000 characters the first ones
+    count. Several scopes are those of one tenant, each exactly as it is named.
+    Raises `QueryError` for a text without any character, or scopes that cannot be searched together.
+    """
+    scopes = checked_scopes(scope)
+    parameters = {**scope_parameters(scopes), **_parameters(text, vector, options, at)}
+    for indexed in _routes(scopes, options):
+        query, of_filter = search_query(scopes, options, indexed=bool(indexed))
+        if rows := await fetch_rows(conn, dict, query, {**parameters, **of_filter, "indexed": indexed}):
+            return _findings(rows, "hybrid" if vector else "lexical")
+    return Findings()
+
+
+def checked_scopes(scope: ScopeFilter | Sequence[ScopeFilter]) -> tuple[ScopeFilter, ...]:
+    """The scopes of one search, each once. Raises `QueryError` for too many, and for such as do not go together."""
+    if isinstance(scope, ScopeFilter):
+        return (scope,)
+    scopes = tuple(dict.fromkeys(scope))
+    if not 1 <= len(scopes) <= MAX_SCOPES:
+        raise QueryError(f"a search has 1 to {MAX_SCOPES} scopes, not {len(scopes)}: name those that matter")
+    if len({one.tenant for one in scopes}) > 1:
+        raise QueryError("the scopes of one search belong to one tenant: search in each tenant by itself")
+    if len(scopes) > 1 and not all(one.is_exact for one in scopes):
+        raise QueryError("one of several scopes has a wildcard: name each id, or leave it out, instead of '*'")
+    return scopes
+
+
+def _routes(scopes: Sequence[ScopeFilter], options: SearchOptions) -> tuple[bool | None, ...]:
+    """How the facts are found, in turn until a statement answers: by a scan or indexes; None is a scan in any case.
+
+    A third one is for a scope that has lost its indexes between the first two.
+    """
+    return (False, True, False) if len(scopes) == 1 and scopes[0].is_exact and not options.narrows else (None,)
+
+
+def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: datetime) -> dict[str, Any]:
+    believed_at, at = options.times(now)
+    return {
+        **{f"{name}_weight": weight for name, weight in options.weights.model_dump().items()},
+        "text": storable_question(text),
+        "at": at,
+        "believed_at": believed_at,
+        "states": list(options.states) if options.states else None,
+        "vector": vector,
+        "model": vector.model if vector else None,
+        "dimensions": vector.dimensions if vector else None,
+        "threshold": options.threshold or 0.0,
+        "fusion": options.fusion,
+        "rrf_k": options.rrf_k,
+        "half_life_days": options.half_life_days,
+        "candidates": max(CANDIDATES_PER_RANKING, options.top_k),
+        "max_lexemes": MAX_QUERY_LEXEMES,
+        "top_k": options.top_k,
+    }
+
+
+def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
+    """The first row is there even where nothing was found."""
+    return Findings(
+        hits=tuple(_hit(row, mode) for row in rows if row["fact_id"] is not None),
+        below_threshold=rows[0]["below_threshold"],
+    )
+
+
+def _hit(row: Mapping[str, Any], mode: SearchMode) -> Hit:
+    score = Score(mode=mode, **{name: row[name] for name in _SCORE_COLUMNS})
+    return Hit(fact=Fact(**{name: value for name, value in row.items() if name not in _OWN_COLUMNS}), score=score)
+
+
+_SCORE_COLUMNS: Final = (
+    *("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part"),
+    *("names_rank", "names_part", "recency_part", "prior"),
+)
+_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold"})

@@ -1,0 +1,65 @@
+"""The statement of a search, put together from its parts: which facts it looks at, and the filter."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Final, LiteralString
+
+from psycopg.sql import SQL, Composed
+
+from mnemolog.projections.filters.condition import filter_condition
+from mnemolog.projections.filters.model import EVERYTHING
+from mnemolog.projections.queries.fact_rows import fact_columns, scope_condition
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.sql import queries
+
+_NOW: Final[LiteralString] = "%(at)s"
+
+
+def search_query(
+    scopes: Sequence[ScopeFilter], options: SearchOptions, *, indexed: bool = False
+) -> tuple[SQL | Composed, dict[str, Any]]:
+    """The statement of a search and the parameters of its filter.
+
+    Several scopes come as arrays. `indexed` gives the one for scopes that have indexes of their own.
+    """
+    source = "from_indexes" if indexed else _source(options)
+    wildcards = () if len(scopes) > 1 else tuple(scopes[0].wildcards.items())
+    is_filtered = options.filters != EVERYTHING
+    query = _composed(source=source, wildcards=wildcards, is_several=len(scopes) > 1, is_filtered=is_filtered)
+    if not is_filtered:
+        return query, {}
+    condition, parameters = filter_condition(options.filters)
+    return query.format(filter=condition), parameters
+
+
+def scope_parameters(scopes: Sequence[ScopeFilter]) -> Mapping[str, Any]:
+    """The ids of one scope, or for each id those of all scopes as an array, and their one tenant."""
+    if len(scopes) == 1:
+        return scopes[0].parameters
+    rows = [one.parameters for one in scopes]
+    arrays = {f"{name}s": [row[name] for row in rows] for name in rows[0] if name != "tenant"}
+    return {"tenant": rows[0]["tenant"], **arrays}
+
+
+def _source(options: SearchOptions) -> str:
+    if options.travels:
+        return "as_of"
+    return "scanned" if options.state is None and not options.filters.asks_about_state else "in_states"
+
+
+@cache
+def _composed(*, source: str, wildcards: tuple[tuple[str, str], ...], is_several: bool, is_filtered: bool) -> SQL:
+    """One text for each kind of search, with `{filter}` left open where there is one: composed once."""
+    parts = queries("search")
+    scope = parts["of_named_scope"] if is_several else scope_condition(dict(wildcards))
+    state_at = parts["state_at"]
+    live = parts[source].format(scope=scope, filter=SQL("{filter}" if is_filtered else "true"), state_at=state_at)
+    travels = source == "as_of"
+    query = parts["hybrid"].format(
+        live=parts["of_scopes"].format(live=live) if is_several else live,
+        state=parts["hit_state"].format(state_at=state_at) if travels else SQL(""),
+        route=parts["any_route" if is_several else "by_indexes_or_not"],
+        fact=fact_columns(state="s" if travels else "f", at=_NOW),
+    )
+    return SQL(query.as_string())

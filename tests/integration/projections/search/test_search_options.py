@@ -1,0 +1,311 @@
+"""What the options of a search let through, on a real Postgres, against a naive reading of the same options."""
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.facts import facts, facts_as_of
+from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
+from mnemolog.projections.search.search import MAX_SCOPES, search
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+from tests.support.builders.commits import (
+    ALICE,
+    added,
+    commit,
+    confirmed,
+    contradicted,
+    day,
+    expired,
+    fact_id_at,
+    pending,
+    replaced,
+    vector_with_similarity,
+)
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+MINE: Final = ScopeFilter.of_scope(ALICE)
+ANYBODY: Final = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
+NOW: Final = day(100)
+ASKED: Final = vector_with_similarity(1)
+STATES: Final[Sequence[FactStatus]] = ("active", "pending_confirmation", "superseded", "expired")
+SCOPES: Final = (
+    ALICE,
+    Scope(user_id="alice", run_id="r1"),
+    Scope(user_id="alice", agent_id="bot"),
+    Scope(user_id="bob"),
+    Scope(tenant="other", user_id="alice"),
+)
+
+
+def options(**given_options: Any) -> SearchOptions:
+    return SearchOptions.read({"top_k": 100, **given_options})
+
+
+async def texts(db: ProjectedDatabase, scope: Any = MINE, /, *, text: str = "tea", **asked: Any) -> list[str]:
+    return [hit.fact.text for hit in await search(db.conn, scope, text, None, options(**asked), at=NOW)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"top_k": 0}, "top_k must be at least 1, not 0"),
+        ({"top_k": -5}, "top_k must be at least 1, not -5"),
+        ({"top_k": 101}, "top_k must be at most 100, not 101"),
+        ({"top_k": True}, "top_k must be a whole number"),
+        ({"top_k": 1.5}, "top_k must be a whole number"),
+        ({"threshold": float("nan")}, "threshold must be"),
+        ({"threshold": -0.1}, r"threshold must be at least 0, not -0\.1"),
+        ({"threshold": 1.1}, r"threshold must be at most 1, not 1\.1"),
+        ({"threshold": "high"}, "threshold must be a number, not text"),
+        ({"state": "gone"}, "state.0 must be 'active'"),
+        ({"state": []}, "state must have at least 1 item"),
+        ({"state": ["active"] * 8}, "state must have at most 7 items"),
+        ({"believed_at": datetime(2026, 1, 1)}, "believed_at needs a zone"),  # noqa: DTZ001 - that is what is refused
+        ({"fusion": "borda"}, "fusion must be 'rrf' or 'weighted', not 'borda'"),
+        ({"fusion": ["rrf"]}, "fusion must be 'rrf' or 'weighted'"),
+        ({"rrf_k": 0}, "rrf_k must be at least 1"),
+        ({"half_life_days": 0.0}, "half_life_days must be more than 0"),
+        ({"half_life_days": float("inf")}, "half_life_days must be"),
+        ({"weights": {"vector": -1.0}}, "weights.vector must be at least 0"),
+        ({"weights": {"magic": 1.0}}, "weights.magic is not a known field"),
+        ({"weights": 3}, "weights must be an object"),
+        ({"filters": {"nope": 1}}, "nope is not a known field"),
+        ({"boost": 1}, "boost is not a known field"),
+    ],
+)
+def test_what_is_no_option_is_refused_with_its_place(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(QueryError, match=words):
+        SearchOptions.read(wrong)
+
+
+def test_weights_that_are_not_given_are_those_of_the_fusion() -> None:
+    assert SearchOptions.read({}).weights == DEFAULT_WEIGHTS["rrf"]
+    read = SearchOptions.read({"fusion": "weighted", "weights": {"recency": 0.3}}).weights
+    assert read == DEFAULT_WEIGHTS["weighted"].model_copy(update={"recency": 0.3})
+
+
+async def test_a_filter_narrows_before_the_best_are_chosen(db: ProjectedDatabase) -> None:
+    many = [commit(f"{number}", added(f"tea {number}", category="other", vector=ASKED)) for number in range(150)]
+    await db.apply(*many, commit("x", added("green tea", category="health", vector=vector_with_similarity(0.1))))
+    asked = options(filters={"categories": "health"}, top_k=1)
+    assert [hit.fact.text for hit in await search(db.conn, MINE, "tea", ASKED, asked, at=NOW)] == ["green tea"]
+    assert await texts(db, filters={"memory": {"contains": "{filter} %(at)s %"}}) == []
+
+
+async def test_states_that_are_asked_for_are_found_and_no_others(db: ProjectedDatabase) -> None:
+    known = commit("1", added("tea old"), added("tea kept"), added("tea until", valid_until=day(10)), at=day(1))
+    await db.apply(
+        known,
+        commit("2", replaced("tea new", fact_id_at(known), ended_at=day(2)), at=day(2)),
+        commit("3", pending("tea held", fact_id_at(known, 1)), at=day(3)),
+    )
+    assert sorted(await texts(db)) == ["tea held", "tea kept", "tea new"]
+    assert await texts(db, state="superseded") == ["tea old"]
+    assert await texts(db, state="expired") == ["tea until"]  # its end has passed, and no event says so yet
+    assert sorted(await texts(db, state=["active", "expired"])) == ["tea kept", "tea new", "tea until"]
+    assert await texts(db, state="retracted") == []
+    assert sorted(await texts(db, filters={"state": "superseded"})) == ["tea old"]
+
+
+async def test_both_times_are_those_of_facts_as_of(db: ProjectedDatabase) -> None:
+    home = commit("1", added("tea in Bern", vector=ASKED), at=day(1))
+    await db.apply(
+        home,
+        commit("2", replaced("tea in Rome", fact_id_at(home), ended_at=day(5), vector=ASKED), at=day(10)),
+        commit("3", added("tea until", valid_until=day(20)), at=day(3)),
+    )
+    for believed_at in range(0, 30, 3):
+        for true_at in range(0, 30, 3):
+            found = await texts(db, believed_at=day(believed_at), true_at=day(true_at))
+            wanted = await facts_as_of(db.conn, MINE, believed_at=day(believed_at), true_at=day(true_at))
+            assert sorted(found) == sorted(one.text for one in wanted)
+    assert sorted(await texts(db, true_at=day(4))) == ["tea in Bern", "tea until"]
+    assert sorted(await texts(db, believed_at=day(6))) == ["tea in Bern", "tea until"]
+    assert await texts(db, true_at=day(4), filters={"state": "superseded"}) == ["tea in Bern"]
+
+
+async def test_a_hit_of_the_past_has_its_state_of_that_time(db: ProjectedDatabase) -> None:
+    known = commit("1", added("tea", confidence=0.4), at=day(1))
+    await db.apply(known, commit("2", confirmed(fact_id_at(known)), at=day(10)))
+    ((then,), (now,)) = [
+        await search(db.conn, MINE, "tea", None, one, at=NOW) for one in (options(believed_at=day(5)), options())
+    ]
+    assert (then.fact.mention_count, then.fact.last_confirmed_at) == (1, None)
+    assert (now.fact.mention_count, now.fact.last_confirmed_at) == (2, day(10))
+    assert now.fact.confidence > then.fact.confidence == 0.4
+    assert now.score.prior > then.score.prior
+
+
+async def test_several_scopes_are_searched_together_each_exactly(db: ProjectedDatabase) -> None:
+    await db.apply(*(commit(str(place), added(f"tea {place}"), scope=one) for place, one in enumerate(SCOPES)))
+    mine, run, agent, bob, elsewhere = (ScopeFilter.of_scope(one) for one in SCOPES)
+    assert sorted(await texts(db, [mine, run])) == ["tea 0", "tea 1"]
+    assert sorted(await texts(db, [run, agent, bob, run])) == ["tea 1", "tea 2", "tea 3"]
+    assert await texts(db, [mine]) == ["tea 0"]
+    for wrong, words in (
+        ([mine, elsewhere], "one tenant"),
+        ([mine, ANYBODY], "wildcard"),
+        ([], f"1 to {MAX_SCOPES} scopes, not 0"),
+        ([ScopeFilter(user_id=str(number)) for number in range(1000)], f"1 to {MAX_SCOPES} scopes, not 1000"),
+    ):
+        with pytest.raises(QueryError, match=words):
+            await texts(db, wrong)
+
+
+async def test_weighted_fusion_sums_the_shares(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("1", added("green tea", vector=vector_with_similarity(0.2)), at=day(40)),
+        commit("2", added("coffee", vector=vector_with_similarity(0.8)), at=day(100)),
+    )
+    asked = options(fusion="weighted", half_life_days=30.0)
+    near, worded = await search(db.conn, MINE, "tea", ASKED, asked, at=day(100))
+    assert (near.fact.text, worded.fact.text) == ("green tea", "coffee")
+    assert near.score.text_part == pytest.approx(0.45)  # the best of the words
+    assert near.score.vector_part == pytest.approx(0.45 * 0.2, abs=0.001)
+    assert near.score.recency_part == pytest.approx(0.1 / 4, rel=0.01)  # two half-lives
+    assert worded.score.recency_part == pytest.approx(0.1, rel=0.01)
+    for one in (near.score, worded.score):
+        assert one.total == pytest.approx(
+            (one.vector_part + one.text_part + one.names_part + one.recency_part) * one.prior
+        )
+    fading = options(fusion="weighted", weights={"text": 0.0, "vector": 0.0, "recency": 1.0})
+    assert next(hit.fact.text for hit in await search(db.conn, MINE, "tea", ASKED, fading, at=day(100))) == "coffee"
+
+
+async def test_a_mention_makes_a_fact_recent(db: ProjectedDatabase) -> None:
+    known = commit("1", added("tea"), at=day(1))
+    await db.apply(known, commit("2", confirmed(fact_id_at(known)), at=day(99)))
+    (hit,) = await search(db.conn, MINE, "tea", None, options(fusion="weighted"), at=day(99))
+    assert hit.score.recency_part == pytest.approx(0.1, rel=0.01)
+
+
+async def test_the_prior_decides_between_near_equals_alone(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("1", added("tea", vector=vector_with_similarity(0.9), importance=0.0)),
+        commit("2", added("tea", vector=vector_with_similarity(0.8), importance=1.0)),
+    )
+    for weight, first in ((0.0, 0.0), (0.05, 0.0), (1.0, 1.0)):
+        asked = options(weights={"importance": weight, "text": 0.0})
+        assert (await search(db.conn, MINE, "tea", ASKED, asked, at=NOW))[0].fact.importance == first
+
+
+async def test_a_name_in_the_question_is_a_signal_of_its_own(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("1", added("Lives in Bern.", subject="Ann", vector=vector_with_similarity(0.2))),
+        commit("2", added("Lives in Rome.", subject="Anna Maria", vector=vector_with_similarity(0.3))),
+        commit("3", added("Lives in Oslo.", speaker="Tom", vector=vector_with_similarity(0.4))),
+    )
+    named = {"weights": {"names": 1.0}}
+
+    async def first(question: str) -> str:
+        (hit, *_) = await search(db.conn, MINE, question, ASKED, options(**named), at=NOW)
+        return hit.fact.text
+
+    assert await first("Where is Ann's home?") == "Lives in Bern."
+    assert await first("ANNA MARIA: home?") == "Lives in Rome."
+    assert await first("What does Tom say?") == "Lives in Oslo."
+    assert await first("Where is Annabel's home?") == "Lives in Oslo."
+    assert await texts(db, text="Where is Ann's home?", **named) == ["Lives in Bern."]
+
+
+def sample_commits() -> Iterator[Commit]:
+    """Facts of several scopes in several states, all with the word tea."""
+    chance = random.Random(2)
+    for number in range(60):
+        scope, start = chance.choice(SCOPES), number % 30
+        fields: dict[str, Any] = {
+            "key": chance.choice(["drink", None]),
+            "importance": chance.choice([0.1, 0.9]),
+            "valid_until": chance.choice([day(50), day(90), None]),
+        }
+        first = commit(f"t{number}", added(f"tea {number}", **fields), scope=scope, at=day(start))
+        yield first
+        if number % 4 == 0:
+            yield commit(
+                f"u{number}",
+                replaced(f"new tea {number}", fact_id_at(first), ended_at=day(40)),
+                scope=scope,
+                at=day(41),
+            )
+        if number % 4 == 1:
+            yield commit(f"u{number}", pending(f"held tea {number}", fact_id_at(first)), scope=scope, at=day(42))
+        if number % 8 == 2:
+            yield commit(f"u{number}", contradicted(f"no tea {number}", fact_id_at(first)), scope=scope, at=day(43))
+        if number % 8 == 3:
+            yield commit(f"u{number}", expired(fact_id_at(first), ended_at=day(45)), scope=scope, at=day(44))
+
+
+def holds(fact: Fact, at: datetime) -> bool:
+    return not any(end and end <= at for end in (fact.valid_until, fact.true_to))
+
+
+def is_wanted(fact: Fact, asked: dict[str, Any], within: Sequence[Scope], at: datetime) -> bool:
+    """Whether the documentation says that a search now finds a fact."""
+    if fact.scope not in within:
+        return False
+    is_open = fact.status in ("active", "pending_confirmation")
+    state = "expired" if is_open and not holds(fact, at) else fact.status
+    filters = asked.get("filters", {})
+    if state not in asked.get("state", STATES if "state" in filters else STATES[:2]):
+        return False
+    return all(
+        {"key": fact.key, "state": fact.status, "importance": fact.importance}[name] == value
+        for name, value in filters.items()
+    )
+
+
+asked_options = st.fixed_dictionaries(
+    {},
+    optional={
+        "state": st.lists(st.sampled_from(STATES), min_size=1, max_size=4),
+        "filters": st.fixed_dictionaries(
+            {},
+            optional={
+                "key": st.sampled_from(["drink", "food"]),
+                "state": st.sampled_from(STATES),
+                "importance": st.sampled_from([0.1, 0.9]),
+            },
+        ),
+        "fusion": st.sampled_from(["rrf", "weighted"]),
+    },
+)
+
+
+async def test_random_scopes_filters_and_states_find_what_a_naive_reading_finds(db: ProjectedDatabase) -> None:
+    await db.apply(*sample_commits())
+    everything = [
+        *await facts(db.conn, ANYBODY, all_versions=True, at=NOW),
+        *await facts(db.conn, ScopeFilter(tenant="other", user_id="alice"), all_versions=True, at=NOW),
+    ]
+    assert {fact.status for fact in everything} == {*STATES, "archived"} - {"expired"}
+    assert any(fact.status == "active" and not holds(fact, day(46)) for fact in everything)
+    loop = asyncio.get_running_loop()
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(asked_options, st.sets(st.sampled_from(range(4)), min_size=1), st.sampled_from([30, 46, 60, 100]))
+    def check(asked: dict[str, Any], places: set[int], at: int) -> None:
+        within = [SCOPES[place] for place in sorted(places)]
+        found = asyncio.run_coroutine_threadsafe(
+            search(db.conn, [ScopeFilter.of_scope(one) for one in within], "tea", None, options(**asked), at=day(at)),
+            loop,
+        ).result()
+        wanted = {fact.fact_id for fact in everything if is_wanted(fact, asked, within, day(at))}
+        assert len(found) == min(100, len(wanted))
+        assert {hit.fact.fact_id for hit in found} <= wanted
+        ids = {tuple(getattr(hit.fact.scope, name) for name in SCOPE_FIELDS) for hit in found}
+        assert ids <= {tuple(getattr(one, name) for name in SCOPE_FIELDS) for one in within}
+
+    await asyncio.to_thread(check)
