@@ -57,7 +57,7 @@ LEFT JOIN (
         array_agg(facts.fact_id ORDER BY facts.fact_id) FILTER (WHERE challenged.is_successor) AS successors,
         bool_or(facts.authority = 'human') AS is_human
     FROM challenged_facts(%(fact_ids)s::uuid []) AS challenged
-    INNER JOIN facts ON challenged.fact_id = facts.fact_id
+    CROSS JOIN LATERAL (SELECT * FROM facts AS one WHERE one.fact_id = challenged.fact_id OFFSET 0) AS facts
     GROUP BY challenged.pending_id
 ) AS standing ON pending.fact_id = standing.pending_id
 WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid []);
@@ -147,8 +147,15 @@ WITH RECURSIVE standing AS (
         standing.asked_id,
         part.fact_id
     FROM standing
-    INNER JOIN facts AS part ON standing.fact_id = part.superseded_by
-    WHERE part.status = 'superseded' AND part.believed_to IS NOT NULL
+    CROSS JOIN LATERAL (
+        SELECT merged.fact_id
+        FROM facts AS merged
+        WHERE
+            merged.superseded_by = standing.fact_id
+            AND merged.status = 'superseded'
+            AND merged.believed_to IS NOT NULL
+        OFFSET 0
+    ) AS part
 )
 
 SELECT
@@ -189,12 +196,16 @@ SELECT
         SELECT relation.fact_id FROM fact_relations AS relation WHERE relation.related_id = ended.fact_id
     ) AS related_ids
 FROM standing
-INNER JOIN facts AS asked ON standing.asked_id = asked.fact_id
-INNER JOIN facts AS ended
-    ON
-        standing.fact_id = ended.superseded_by
-        AND (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
-        = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+CROSS JOIN LATERAL (SELECT * FROM facts AS one WHERE one.fact_id = standing.asked_id OFFSET 0) AS asked
+CROSS JOIN LATERAL (
+    SELECT one.*
+    FROM facts AS one
+    WHERE
+        one.superseded_by = standing.fact_id
+        AND (one.tenant, one.user_id, one.agent_id, one.app_id, one.run_id)
+        = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+    OFFSET 0
+) AS ended
 LEFT JOIN LATERAL (
     SELECT former.unresolved
     FROM former_states AS former
@@ -262,16 +273,20 @@ SELECT
     closed.fact_id,
     array_agg(later.fact_id ORDER BY later.fact_id) AS later_ids
 FROM facts AS closed
-INNER JOIN facts AS later
-    ON
-        (closed.tenant, closed.user_id, closed.agent_id, closed.app_id, closed.run_id)
-        = (later.tenant, later.user_id, later.agent_id, later.app_id, later.run_id)
-        AND closed.key = later.key
-        AND closed.fact_id <> later.fact_id
+CROSS JOIN LATERAL (
+    SELECT one.*
+    FROM facts AS one
+    WHERE
+        one.status = 'active'
+        AND (one.tenant, one.user_id, one.agent_id, one.app_id, one.run_id)
+        = (closed.tenant, closed.user_id, closed.agent_id, closed.app_id, closed.run_id)
+        AND one.key = closed.key
+        AND one.fact_id <> closed.fact_id
+    OFFSET 0
+) AS later
 CROSS JOIN LATERAL (SELECT greatest(closed.closed_at, closed.believed_to) AS moment) AS closing
 WHERE
     closed.fact_id = ANY(%(fact_ids)s::uuid [])
-    AND later.status = 'active'
     AND (
         later.recorded_at > closing.moment
         OR EXISTS (

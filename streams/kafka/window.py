@@ -165,7 +165,7 @@ class Window:
     @property
     def progress(self) -> WindowProgress:
         now = self._clock()
-        oldest = [progress.oldest for progress in self._partitions.values() if progress.oldest is not None]
+        oldest = [since for progress in self._partitions.values() if (since := progress.oldest) is not None]
         return WindowProgress(
             running=len(self._running),
             pending=self._pending,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -80,16 +80,22 @@ class _WindowMetrics:
     def __init__(self) -> None:
         self._found: dict[str, dict[str, WindowProgress]] = {}
 
-    def show(self, app: StageApp) -> None:
-        """Show the windows of `app` together with the latest of the other Apps."""
-        for stage, window in zip(app.chain, app.window.chain, strict=True):
+    def show(self, app: StageApp) -> list[WindowProgress]:
+        """Show the windows of `app` together with the latest of the other Apps; the progress of each of its windows."""
+        found = [window.progress for window in app.window.chain]
+        for stage, progress in zip(app.chain, found, strict=True):
             of_stage = self._found.setdefault(stage, {})
-            of_stage[app.stage] = window.progress
-            every = of_stage.values()
-            metrics.WINDOW_RUNNING.labels(stage=stage).set(sum(one.running for one in every))
-            metrics.WINDOW_PENDING.labels(stage=stage).set(sum(one.pending - one.handed_on for one in every))
-            metrics.WINDOW_OLDEST.labels(stage=stage).set(max(one.oldest_age for one in every))
-            metrics.WINDOW_STALLED.labels(stage=stage).set(max(one.stalled_for for one in every))
+            if of_stage.get(app.stage) != progress:
+                of_stage[app.stage] = progress
+                _show_windows(stage, of_stage.values())
+        return found
+
+
+def _show_windows(stage: str, every: Collection[WindowProgress]) -> None:
+    metrics.WINDOW_RUNNING.labels(stage=stage).set(sum(one.running for one in every))
+    metrics.WINDOW_PENDING.labels(stage=stage).set(sum(one.pending - one.handed_on for one in every))
+    metrics.WINDOW_OLDEST.labels(stage=stage).set(max(one.oldest_age for one in every))
+    metrics.WINDOW_STALLED.labels(stage=stage).set(max(one.stalled_for for one in every))
 
 
 class _Supervisor:
@@ -158,8 +164,7 @@ class _Supervisor:
         while True:
             is_ready = app.is_group_member
             self._set_ready(app.stage, ready=is_ready)
-            self._window_metrics.show(app)
-            progress = max((window.progress for window in app.window.chain), key=lambda one: one.stalled_for)
+            progress = max(self._window_metrics.show(app), key=lambda one: one.stalled_for)
             if progress.stalled_for > self._settings.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
             await asyncio.sleep(self._settings.check_interval if is_ready else self._settings.start_interval)

@@ -82,8 +82,6 @@ NOT_OF_WORKERS: Final = {
     *("count_by_ids", "current_facts", "profile", "turn", "is_received"),
 }
 SEARCHES: Final = ("search_in_states", "search_as_of", "search_of_several", "search_of_several_as_of")
-NEED_STATISTICS: Final = {"pending_cases", "ended_facts", "values_since"}
-"""These are about held and late statements. Without statistics their plans read whole indexes."""
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
 PARAMETERS: Final[dict[str, Any]] = {
     **SMALL.parameters,
@@ -237,7 +235,7 @@ async def test_a_worker_plans_by_index_before_there_are_statistics(
     postgres_admin_url: str, template_database: str
 ) -> None:
     """A plan of the first minutes is kept until autovacuum has analysed the tables, which have grown meanwhile."""
-    names = HOT.keys() - NOT_OF_WORKERS - NEED_STATISTICS
+    names = HOT.keys() - NOT_OF_WORKERS
     with fresh_database(postgres_admin_url, template=template_database) as url:
         async with (
             open_pool(url, min_size=1, max_size=1, application_name="plans", looks_up=True) as pool,
