@@ -9,7 +9,8 @@ from psycopg.rows import TupleRow
 
 from mnemolog.client.base import ClientBase, checked
 from mnemolog.client.inputs.search_arguments import SearchArgs, search_options, search_scopes
-from mnemolog.client.metrics import measured
+from mnemolog.client.metrics import measured, search_phase
+from mnemolog.client.queries.hit_counts import count_hits
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -39,9 +40,12 @@ class SearchMixin(ClientBase):
         within, asked = search_scopes(arguments), search_options(arguments)
         check_unicode(query)
         storable_question(query)
-        vector, notice = await self._connections.query_embedder.embed(query)
+        with search_phase("embed"):
+            vector, notice = await self._connections.query_embedder.embed(query)
         asked = self._with_threshold(asked, vector)
-        found, missed = await self._query(_search, within, query, vector, asked, at=self._now())
+        with search_phase("sql"):
+            found, missed = await self._query(_search, within, query, vector, asked, at=self._now())
+        count_hits(found.hits, asked.threshold or 0.0)
         notices = [*([notice] if notice else []), *([no_hit_sentence(missed)] if missed else [])]
         return SearchResult(
             hits=found.hits,
