@@ -40,21 +40,21 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
-    from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
-    from mnemolog.projections.queries.trace import (
+    from mnemolog.projections.queries.turns.audit import FailedTurn
+    from mnemolog.projections.queries.turns.trace import (
         OmittedStatement,
         RetrievedCandidate,
         Trace,
         TracedDecision,
         TracedReprompt,
     )
-    from mnemolog.projections.queries.why_not import MissingStatement, WhyNot
+    from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
     from mnemolog.projections.search.hits import Hit, Score
     from mnemolog.projections.search.options import Weights
     from mnemolog.schemas.command import Edit
@@ -173,21 +173,21 @@ _MODULES: Final = {
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
-    "projections.queries.audit": ("FailedTurn",),
+    "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
     "projections.queries.pending": ("ConflictingFact", "PendingFact", "UnresolvedFact"),
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
-    "projections.queries.trace": (
+    "projections.queries.turns.trace": (
         "OmittedStatement",
         "RetrievedCandidate",
         "Trace",
         "TracedDecision",
         "TracedReprompt",
     ),
-    "projections.queries.why_not": ("MissingStatement", "WhyNot"),
+    "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
     "projections.search.hits": ("Hit", "Score"),
     "projections.search.options": ("Weights",),
     "schemas.command": ("Edit",),

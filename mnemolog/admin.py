@@ -15,9 +15,9 @@ from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
 from mnemolog.projections.migrations.upgrade import migrate
-from mnemolog.projections.queries import audit as audits
-from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
 from mnemolog.projections.queries.results import counted
+from mnemolog.projections.queries.turns import audit as audits
+from mnemolog.projections.queries.turns.audit import Finding, TableCounts, table_counts
 from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.log_source import open_table_log
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport

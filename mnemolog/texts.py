@@ -9,8 +9,8 @@ from mnemolog.projections.queries.explain import Explanation, FactExtraction, Fa
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.trace import FactTexts, TracedDecision
-from mnemolog.projections.queries.why_not import MissingReason, MissingStatement
+from mnemolog.projections.queries.turns.trace import FactTexts, TracedDecision
+from mnemolog.projections.queries.turns.why_not import MissingReason, MissingStatement
 from mnemolog.projections.search.scope_counts import ScopeCount
 
 OFFLINE_NOTICE: Final = (

@@ -1,5 +1,7 @@
 """Errors of the projections; each says what to do."""
 
+from collections.abc import Sequence
+
 from mnemolog.schemas.errors import MnemologError
 
 
@@ -12,6 +14,16 @@ class DowngradeRefusedError(ProjectionError):
 
     def __init__(self, revision: str) -> None:
         super().__init__(f"migration {revision} cannot be taken back: restore a backup, or write a migration forward")
+
+
+class MemorySchemaInUseError(ProjectionError):
+    """Views or functions of the schema `memory` get other columns, and others depend on them."""
+
+    def __init__(self, dependents: Sequence[str]) -> None:
+        super().__init__(
+            f"the schema memory is to be made anew, and {', '.join(dependents)} outside of it depends on it: "
+            "drop that, migrate, and create it again"
+        )
 
 
 class PartitionError(ProjectionError):

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from mnemolog.schemas.base import FieldPath, Identifier, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import Slot
+from mnemolog.schemas.filters.model import GivenFilter
 from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
 
@@ -48,11 +49,15 @@ class Delete(Record):
 
 
 class DeleteAll(Record):
-    """Delete every active or pending fact of exactly the command's scope, or those of a key or category."""
+    """Delete every active or pending fact of exactly the command's scope, or those of a key, a category or a filter.
+
+    The filter is evaluated where the command stands in the order of its owner. Version 4 added `filters`.
+    """
 
     kind: Literal["delete_all"] = "delete_all"
     key: Slot | None = None
     category: Slot | None = None
+    filters: GivenFilter | None = Field(default=None, exclude_if=lambda wanted: wanted is None)
 
 
 class Confirm(Record):

@@ -14,7 +14,7 @@ from mnemolog.cli.results.words import cell, counted, ends_by_status
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_async
 
 if TYPE_CHECKING:
-    from mnemolog.projections.queries.audit import Audit
+    from mnemolog.projections.queries.turns.audit import Audit
     from mnemolog.projections.rebuild.rebuild import RebuildReport
     from mnemolog.projections.rebuild.scope_indexes import IndexReport
     from mnemolog.restore import RestoreReport

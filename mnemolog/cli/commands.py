@@ -17,6 +17,7 @@ from mnemolog.cli.options import (
     FactsArgument,
     change_command,
     id_option,
+    parse_object,
     time_option,
     whole_turn_id,
 )
@@ -92,12 +93,16 @@ def delete_all(
     *,
     key: Annotated[str | None, typer.Option(help="only facts of this key")] = None,
     category: Annotated[str | None, typer.Option(help="only of this category")] = None,
+    filters: Annotated[
+        dict[str, Any] | None,
+        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="confirm")] = False,
 ) -> Change:
-    """Delete all facts of a scope, or those of a key or category. '*' or '**' does it in every scope that has any."""
+    """Delete all facts of a scope, or those of a key, category or filter. '*' or '**': in every scope that has any."""
     if not yes:
         raise typer.BadParameter("this deletes every fact that matches; if that is meant, add --yes")
-    return lambda client: client.delete_all(key=key, category=category)
+    return lambda client: client.delete_all(key=key, category=category, filters=filters)
 
 
 @change_command()

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.receipts import TurnReceipt
-    from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.projections.queries.turns.audit import FailedTurn
     from mnemolog.streams.kafka.dead_letter_reader import StoredDeadLetter
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="how many at the most, the newest")]

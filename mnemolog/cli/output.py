@@ -61,7 +61,9 @@ stderr = partial(_console, stderr=True)
 
 def print_json(document: object) -> None:
     """Write one JSON document on one line; in ASCII where the stream takes no UTF-8."""
-    text = orjson.dumps(document, default=_json_default, option=orjson.OPT_NON_STR_KEYS).decode()
+    text = orjson.dumps(
+        document, default=_json_default, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
+    ).decode()
     # Not through rich, which would wrap it.
     print(text if _takes_utf8(sys.stdout) else json.dumps(orjson.loads(text)), flush=True)  # noqa: T201
 
@@ -162,8 +164,10 @@ def _json_default(value: Any) -> object:
         return value.model_dump(mode="json")
     if isinstance(value, Path | timedelta):
         return str(value)
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 

@@ -13,6 +13,7 @@ from mnemolog.cli.options import (
     WHOLE_TENANT,
     FactArgument,
     Query,
+    id_option,
     parse_object,
     query_command,
     time_option,
@@ -23,7 +24,7 @@ from mnemolog.cli.output import print_note
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.inputs.search_arguments import SearchArgs
-    from mnemolog.projections.queries.why_not import WhyNot
+    from mnemolog.projections.queries.turns.why_not import WhyNot
     from mnemolog.projections.search.options import Fusion
 
 TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]
@@ -71,9 +72,13 @@ def facts(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False,
     filters: FilterOption = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="facts at the most; all unless given")
+    ] = None,
+    after: Annotated[str | None, id_option("go on after this fact, the last one of the page before")] = None,
 ) -> Query:
     """List the current facts of a scope."""
-    return lambda client: client.facts(all_versions=all_versions, filters=filters)
+    return lambda client: client.facts(all_versions=all_versions, filters=filters, limit=limit, after=after)
 
 
 @query_command(results.show_facts)

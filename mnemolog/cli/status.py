@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.projections.queries.audit import TableCounts
     from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.projections.queries.turns.audit import TableCounts
     from mnemolog.settings import Settings
     from mnemolog.streams.kafka.stage_lag import StageLag
 

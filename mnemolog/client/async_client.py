@@ -20,8 +20,8 @@ from mnemolog.client.queries.search import SearchMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.projections.queries.trace import fact_ids_of_commit
-from mnemolog.projections.queries.write_result import fact_texts, write_result
+from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
+from mnemolog.projections.queries.turns.write_result import fact_texts, write_result
 from mnemolog.schemas.turn import Turn
 
 

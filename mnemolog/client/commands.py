@@ -1,7 +1,7 @@
 """The methods of the client that change a whole scope, and how every command is published."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, Unpack, cast, overload
 
 from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import CommandArgs, ScopeArgs, scope_ids
@@ -16,13 +16,16 @@ from mnemolog.client.inputs.record_builder import (
 )
 from mnemolog.client.owners import OwnerLookup
 from mnemolog.client.producer import OutgoingRecord
+from mnemolog.client.queries.arguments import scope_and_filter
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.stores.policies import fetch_policies
 from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Undo
+from mnemolog.schemas.filters.model import written_filter
 from mnemolog.schemas.policy import Policy, StoredPolicies
+from mnemolog.schemas.scope import SCOPE_FIELDS
 
 
 class CommandBase(OwnerLookup):
@@ -70,27 +73,42 @@ class ScopeCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         category: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> list[CommandReceipt]: ...
     @overload
     async def delete_all(
-        self, *, key: str | None = ..., category: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
+        self,
+        *,
+        key: str | None = ...,
+        category: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
     async def delete_all(
         self,
         *,
         key: str | None = None,
         category: str | None = None,
+        filters: Mapping[str, Any] | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
     ) -> list[CommandReceipt] | list[WriteResult]:
-        """Delete every active or pending fact of a scope, or those of a key or category.
+        """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
 
         "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
-        know now, in the list that is returned; with an exact scope it has one.
+        know now, in the list that is returned; with an exact scope it has one. Where no id is named, the filter says
+        whose facts, as in `facts`. Which facts it lets through is decided where the command is carried out.
         """
-        return await self._issue_for_scopes("delete_all", arguments, wait, key=key, category=category)
+        asked = {"key": key, "category": category}
+        if filters is None:
+            return await self._issue_for_scopes("delete_all", arguments, wait, **asked)
+        within, wanted = scope_and_filter(arguments, filters)
+        ids = {name: getattr(within, name) for name in SCOPE_FIELDS}
+        named = cast("CommandArgs", {**arguments, **ids})
+        return await self._issue_for_scopes("delete_all", named, wait, **asked, filters=written_filter(wanted))
 
     @overload
     async def undo(

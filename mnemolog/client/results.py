@@ -14,7 +14,7 @@ from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.queries.errors import QueryError, UnknownTurnError
 from mnemolog.projections.queries.ids import find_turn
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.projections.queries.write_result import first_messages, turn_status
+from mnemolog.projections.queries.turns.write_result import first_messages, turn_status
 from mnemolog.projections.retry import growing_delay
 
 REUSED_NOTE: Final = (

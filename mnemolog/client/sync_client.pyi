@@ -15,14 +15,14 @@ from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.inputs.search_arguments import SearchArgs
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
-from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
-from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.projections.queries.turns.audit import FailedTurn
+from mnemolog.projections.queries.turns.why_not import WhyNot
 from mnemolog.schemas.command import Edit, ResolveAction
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.turn import Turn
@@ -162,12 +162,23 @@ class MemoryClient:
         """
 
     def facts(
-        self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
+        self,
+        *,
+        all_versions: bool = ...,
+        filters: Mapping[str, Any] | None = ...,
+        limit: int | None = ...,
+        after: FactId | None = ...,
+        **scope: Unpack[ScopeArgs],
     ) -> list[Fact]:
         """The current facts, in the order in which they were learned; or all versions.
 
         `filters` narrows them further, for example `{"OR": [{"categories": "health"}, {"importance": {"gte": 0.8}}]}`;
-        one that asks about `state` looks among all versions.
+        one that asks about `state` looks among all versions. Where no id is named beside it, it says whose facts:
+        `{"user_id": "alice"}` are those without any other id, `{"OR": [{"user_id": "alice"}]}` those with any.
+
+        All of them are returned, however many there are, or `limit` of them, from the first or from the one that
+        follows the fact `after`: the id of a page's last fact gives the next page, and every fact is in one page,
+        whatever is stored meanwhile.
         """
 
     def facts_as_of(self, believed_at: When, true_at: When | None = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:
@@ -357,18 +368,26 @@ class MemoryClient:
         *,
         key: str | None = ...,
         category: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> list[CommandReceipt]:
-        """Delete every active or pending fact of a scope, or those of a key or category.
+        """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
 
         "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
-        know now, in the list that is returned; with an exact scope it has one.
+        know now, in the list that is returned; with an exact scope it has one. Where no id is named, the filter says
+        whose facts, as in `facts`. Which facts it lets through is decided where the command is carried out.
         """
 
     @overload
     def delete_all(
-        self, *, key: str | None = ..., category: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
+        self,
+        *,
+        key: str | None = ...,
+        category: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
     @overload
     def undo(

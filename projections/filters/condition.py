@@ -8,8 +8,8 @@ from psycopg.sql import SQL, Composable, Identifier, Placeholder
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel
 
-from mnemolog.projections.filters.model import BRANCHES, Filter
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.filters.model import BRANCHES, Filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 _COLUMNS: Final[Mapping[str, str]] = {
@@ -28,19 +28,20 @@ _ORDERINGS: Final = frozenset({"gt", "gte", "lt", "lte"})
 _JSON_EQUALITIES: Final = frozenset({"eq", "in_"})
 
 
-def filter_condition(wanted: Filter) -> tuple[Composable, dict[str, Any]]:
+def filter_condition(wanted: Filter, *, as_active: bool = False) -> tuple[Composable, dict[str, Any]]:
     """A condition on the rows of `facts AS f`, and its parameters, whose names begin with `filter_`.
 
-    It is true, or not: a part of it may be unknown.
+    It is true, or not: a part of it may be unknown. With `as_active` every fact is taken to be active.
     """
-    conditions = _Conditions()
+    conditions = _Conditions(as_active=as_active)
     return conditions.of_filter(wanted), conditions.parameters
 
 
 class _Conditions:
     """Makes the conditions of one statement, and numbers their parameters."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_active: bool) -> None:
+        self._as_active = as_active
         self.parameters: dict[str, Any] = {}
         self._numbers = count(1)
 
@@ -52,13 +53,19 @@ class _Conditions:
             parts = [self.of_filter(part) for part in asked]
             joined = _joined(" AND " if name == "AND" else " OR ", parts)
             yield _template("no_part", conditions=joined) if name == "NOT" else joined
+        elif name == "structured_attributes":
+            for part in _given(asked):
+                for operator in _given(getattr(asked, part)):
+                    value = getattr(getattr(asked, part), operator)
+                    yield self._compared(_template(part), operator, value)
         elif name == "metadata":
             for path, operators in asked.items():
                 for operator in _given(operators):
                     yield self._of_metadata(path.split("."), operator, getattr(operators, operator))
         else:
             for operator in _given(asked):
-                yield self._compared(_field(name), _of_members(name, operator), getattr(asked, operator))
+                field = self._field(name, is_compared=operator != "exists")
+                yield self._compared(field, _of_members(name, operator), getattr(asked, operator))
 
     def _of_metadata(self, path: list[str], operator: str, value: Any) -> Composable:
         place = self._parameter(path)
@@ -87,6 +94,13 @@ class _Conditions:
         given = [*value] if isinstance(value, tuple) else value
         return _template(_TEMPLATES.get(operator, operator), field=field, value=self._parameter(given))
 
+    def _field(self, name: str, *, is_compared: bool) -> Composable:
+        """The column of a field. An id that is not set is the empty string there, which equals no id: indexes serve."""
+        if name == "state" and self._as_active:
+            return _template("active")
+        column = Identifier("f", _COLUMNS.get(name, name))
+        return _template("scope_id", column=column) if name in SCOPE_FIELDS and not is_compared else column
+
     def _parameter(self, value: Any) -> Composable:
         name = f"filter_{next(self._numbers)}"
         self.parameters[name] = value
@@ -101,11 +115,6 @@ def _given(model: BaseModel) -> list[str]:
 def _of_members(name: str, operator: str) -> str:
     """A fact has one category: a list with it as its member contains what it equals."""
     return "eq" if name == "categories" and operator == "contains" else operator
-
-
-def _field(name: str) -> Composable:
-    column = Identifier("f", _COLUMNS.get(name, name))
-    return _template("scope_id", column=column) if name in SCOPE_FIELDS else column
 
 
 def _template(name: str, **parts: Composable) -> Composable:

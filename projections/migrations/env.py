@@ -5,6 +5,8 @@ from typing import Final
 from alembic import context
 from sqlalchemy import Connection
 
+from mnemolog.projections.memory.upgrade import ensure_memory_schema
+
 MIGRATION_LOCK: Final = 0x6D6E656D_0001
 SETUP_STATEMENTS: Final = (
     "SET LOCAL statement_timeout = '60s'",  # for those who wait while another one migrates
@@ -21,6 +23,9 @@ def _run(connection: Connection) -> None:
             connection.exec_driver_sql(statement)
         context.configure(connection=connection, version_table_schema="mnemolog_journal")
         context.run_migrations()
+        driver_connection = connection.connection.driver_connection
+        if driver_connection is not None:
+            ensure_memory_schema(driver_connection)
 
 
 _run(context.config.attributes["connection"])

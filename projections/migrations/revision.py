@@ -1,6 +1,6 @@
-"""The body of every Alembic revision: it runs its `.sql` file, and has no downgrade."""
+"""The body of every Alembic revision: it runs its `.sql` files, and has no downgrade."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from alembic import op
@@ -10,9 +10,14 @@ from mnemolog.projections.errors import DowngradeRefusedError
 from mnemolog.projections.migrations.upgrade import PROJECTION_FILE_MARK, migration_text
 
 
-def sql_revision(file: str) -> tuple[Callable[[], None], Callable[[], None]]:
-    """The functions `upgrade` and `downgrade` of the revision with this file."""
-    return partial(_run_sql_file, file), partial(_refuse_downgrade, file)
+def sql_revision(*files: str) -> tuple[Callable[[], None], Callable[[], None]]:
+    """The functions `upgrade` and `downgrade` of the revision with these files."""
+    return partial(_run_sql_files, files), partial(_refuse_downgrade, files[0])
+
+
+def _run_sql_files(files: Iterable[str]) -> None:
+    for file in files:
+        _run_sql_file(file)
 
 
 def _run_sql_file(file: str) -> None:

@@ -9,9 +9,9 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_value
+from mnemolog.projections.db.fetch import fetch_rows, fetch_value
 from mnemolog.projections.queries.errors import QueryError, check_interval
-from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
+from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.facts import facts_as_of
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -168,22 +168,20 @@ async def diff(
 
     On the axis `believed` these are decisions by the time at which they were made; on the axis `true` what became
     true or ceased to be so, as it is known now, by the time at which it did. Raises `QueryError` where that is no
-    interval or no axis, or for more than 10 000 changes.
+    interval or no axis.
     """
     check_interval(since, until)
     if axis not in get_args(Axis):
         raise QueryError(f"axis is {axis!r}: choose one of {', '.join(get_args(Axis))}")
     parameters = {**scope.parameters, "since": since, "until": until}
     start, end = _just_before(since), _just_before(until)
-    then = await facts_as_of(conn, scope, believed_at=start, true_at=start)
-    now = await facts_as_of(conn, scope, believed_at=end, true_at=end)
     if axis == "true":
-        turning = await fetch_bounded_rows(
+        turning = await fetch_rows(
             conn, _TurningPoint, read_query("history", "turning_points", scope=scope.parameters), parameters
         )
         changes, skipped = _truth_changes(turning, since, until), 0
     else:
-        events = await fetch_bounded_rows(
+        events = await fetch_rows(
             conn, dict, read_query("history", "changes", scope=scope.parameters, row="e"), parameters
         )
         changes = [change for row in events for change in _belief_changes(row)]
@@ -196,8 +194,8 @@ async def diff(
         axis=axis,
         **{kind: tuple(change for of, change in changes if of == kind) for kind in CHANGE_KINDS},
         skipped=skipped,
-        gained=_facts_not_in(now, then),
-        lost=_facts_not_in(then, now),
+        gained=tuple(await facts_as_of(conn, scope, believed_at=end, true_at=end, unknown_at=start)),
+        lost=tuple(await facts_as_of(conn, scope, believed_at=start, true_at=start, unknown_at=end)),
     )
 
 
@@ -277,8 +275,3 @@ def _truth_begin(row: _TurningPoint) -> Change:
         reason=row.begun_because or "",
         decided_by=row.begun_by or "",
     )
-
-
-def _facts_not_in(facts: Iterable[Fact], others: Iterable[Fact]) -> tuple[Fact, ...]:
-    known = {fact.fact_id for fact in others}
-    return tuple(fact for fact in facts if fact.fact_id not in known)

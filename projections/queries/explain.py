@@ -13,8 +13,8 @@ from mnemolog.projections.queries.errors import UnknownFactError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.history import FactEvent, FactRelation, fact_events
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.trace import TracedDecision, fact_ids_of_event, traced_decision
-from mnemolog.projections.queries.write_result import fact_texts
+from mnemolog.projections.queries.turns.trace import TracedDecision, fact_ids_of_event, traced_decision
+from mnemolog.projections.queries.turns.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactsMerged, MemoryEvent

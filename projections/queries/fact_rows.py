@@ -1,21 +1,16 @@
-"""What queries for facts share: the columns of a fact, the condition of a scope, and the most rows of an answer."""
+"""What queries for facts share: the columns of a fact, and the conditions of a scope and of a filter."""
 
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, LiteralString
 
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composable, Composed, Identifier, Placeholder
 
-from mnemolog.projections.db.fetch import Query, Row, fetch_rows
 from mnemolog.projections.filters.condition import filter_condition
-from mnemolog.projections.filters.model import Filter
-from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.filters.model import Filter
 
-MAX_ROWS: Final = 10_000
 ANY_VALUE: Final = "*"
 """Any value of an id that is set."""
 ANY_OR_NONE: Final = "**"
@@ -65,7 +60,7 @@ def scope_condition(wildcards: Mapping[str, str], row: str = "f") -> Composable:
 
 def fact_columns(*, state: str = "f", at: LiteralString) -> Composable:
     """The columns of `Fact`; `state` and `at` as `read_query` has them."""
-    return queries("facts")["fact_columns"].format(state=Identifier(state), at=SQL(at))
+    return queries("facts")["fact_columns"].format(ids=Identifier("f"), state=Identifier(state), at=SQL(at))
 
 
 @cache
@@ -96,13 +91,3 @@ def with_filter(query: SQL, wanted: Filter) -> tuple[Composed, dict[str, Any]]:
     """The query with the condition of a filter at `{filter}`, and the parameters of the filter."""
     condition, parameters = filter_condition(wanted)
     return query.format(filter=condition), parameters
-
-
-async def fetch_bounded_rows(
-    conn: AsyncConnection[TupleRow], row: type[Row], query: Query, parameters: Mapping[str, Any]
-) -> list[Row]:
-    """As `fetch_rows`, for a query with a `bound`. Raises `QueryError` where more than `MAX_ROWS` rows are there."""
-    found = await fetch_rows(conn, row, query, {**parameters, "bound": MAX_ROWS + 1})
-    if len(found) > MAX_ROWS:
-        raise QueryError(f"the answer has more than {MAX_ROWS} rows: ask for a narrower scope or a shorter time")
-    return found

@@ -11,12 +11,12 @@ from psycopg.rows import TupleRow
 from psycopg.sql import Composed
 
 from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.filters.model import EVERYTHING, Filter
 from mnemolog.projections.queries.errors import QueryError, UnknownFactError, check_zones
-from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query, with_filter
+from mnemolog.projections.queries.fact_rows import read_query, with_filter
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.filters.model import EVERYTHING, Filter
 
 FACT_SECTIONS: Final = (
     "identity",
@@ -40,22 +40,41 @@ async def facts(
     *,
     all_versions: bool = False,
     at: datetime,
+    limit: int | None = None,
+    after: UUID | None = None,
 ) -> list[Fact]:
     """The facts of a scope that a filter lets through, in the order in which they were learned.
 
     Those that are active and hold at `at`, or begin later, which is marked; with `all_versions`, and where the filter
-    asks about the state, every version that ever was. Raises `QueryError` for more than 10 000 of them.
+    asks about the state, every version that ever was. `limit` of them, or all; from the first, or those that were
+    learned after the fact `after`, of which only its place matters. A fact keeps its place for good, so pages of which
+    each begins after the last fact of the one before have each fact once, whatever is stored meanwhile.
+    Raises `QueryError` for a limit below 1, and `UnknownFactError`.
     """
-    query, parameters = listing_query(scope, wanted, all_versions=all_versions)
-    return await fetch_bounded_rows(conn, Fact, query, {**parameters, **scope.parameters, "at": at})
+    if limit is not None and limit < 1:
+        raise QueryError(f"limit is {limit}: give 1 or more, or leave it out for all")
+    query, parameters = listing_query(scope, wanted, all_versions=all_versions, continued=after is not None)
+    place = {} if after is None else await _place(conn, scope.tenant, after)
+    return await fetch_rows(conn, Fact, query, {**parameters, **scope.parameters, **place, "at": at, "limit": limit})
 
 
 def listing_query(
-    scope: ScopeFilter, wanted: Filter = EVERYTHING, *, all_versions: bool = False
+    scope: ScopeFilter, wanted: Filter = EVERYTHING, *, all_versions: bool = False, continued: bool = False
 ) -> tuple[Composed, dict[str, Any]]:
     """The query of `facts`, and the parameters of the filter."""
-    states = {"states": "in_any_state" if all_versions or wanted.asks_about_state else "holding"}
-    return with_filter(read_query("facts", "listed_facts", scope=scope.parameters, at="%(at)s", parts=states), wanted)
+    parts = {
+        "states": "in_any_state" if all_versions or wanted.asks_about_state else "holding",
+        "following": "after_a_fact" if continued else "from_the_first",
+    }
+    return with_filter(read_query("facts", "listed_facts", scope=scope.parameters, at="%(at)s", parts=parts), wanted)
+
+
+async def _place(conn: AsyncConnection[TupleRow], tenant: str, after: UUID) -> dict[str, Any]:
+    """The parameters of a list that goes on after a fact. Raises `UnknownFactError`."""
+    found = await fetch_rows(conn, dict, queries("facts")["place"], {"tenant": tenant, "after": after})
+    if not found:
+        raise UnknownFactError(tenant, after)
+    return found[0]
 
 
 async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Fact:
@@ -67,18 +86,24 @@ async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> F
 
 
 async def facts_as_of(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, believed_at: datetime, true_at: datetime
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    *,
+    believed_at: datetime,
+    true_at: datetime,
+    unknown_at: datetime | None = None,
 ) -> list[Fact]:
     """What was known at `believed_at` to be true at `true_at`, each fact with its state of that time.
 
     Status, confidence, mentions and ends are those that the tables had at `believed_at`, whatever happened since;
-    what waited for a confirmation was not believed. Raises `QueryError` for a time without a zone, else as `facts`.
+    what waited for a confirmation was not believed. With `unknown_at` only what was not known then to be true then.
+    Raises `QueryError` for a time without a zone.
     """
     check_zones(believed_at=believed_at, true_at=true_at)
-    parameters = {**scope.parameters, "believed_at": believed_at, "true_at": true_at}
-    return await fetch_bounded_rows(
-        conn, Fact, read_query("facts", "facts_as_of", scope=scope.parameters, state="s", at="%(true_at)s"), parameters
-    )
+    parts = {"known": "at_any_time" if unknown_at is None else "not_known_at_another_time"}
+    query = read_query("facts", "facts_as_of", scope=scope.parameters, state="s", at="%(true_at)s", parts=parts)
+    times = {"believed_at": believed_at, "true_at": true_at, "other_time": unknown_at}
+    return await fetch_rows(conn, Fact, query, {**scope.parameters, **times})
 
 
 async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:

@@ -9,7 +9,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
-from mnemolog.projections.queries.fact_rows import fetch_bounded_rows, read_query
+from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact, brief_repr
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.facts import FactStatus
@@ -80,10 +81,7 @@ class UnresolvedFact:
 
 
 async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[PendingFact]:
-    """What waits for a confirmation, the oldest first, with its age at `at`.
-
-    Raises `QueryError` for more than 10 000 of them.
-    """
+    """What waits for a confirmation, the oldest first, with its age at `at`."""
     rows = await _rows(conn, read_query("pending", "open", scope=scope.parameters, row="waiting"), scope)
     return [
         PendingFact(
@@ -98,7 +96,7 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
 
 
 async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[UnresolvedFact]:
-    """The active facts whose conflict is open, the oldest first, with its age at `at`. Raises as `pending` does."""
+    """The active facts whose conflict is open, the oldest first, with its age at `at`."""
     rows = await _rows(conn, read_query("pending", "unresolved", scope=scope.parameters), scope)
     return [
         UnresolvedFact(fact=fact, beside=known, **columns, since=fact.recorded_at, age=at - fact.recorded_at)
@@ -116,7 +114,7 @@ async def _rows(
             tuple(map(_conflicting_fact, row.pop("conflicting"))),
             row,
         )
-        for row in await fetch_bounded_rows(conn, dict, query, scope.parameters)
+        for row in await fetch_rows(conn, dict, query, scope.parameters)
     ]
 
 

@@ -1,18 +1,21 @@
 """Answers of queries: frozen values, ready to be written as JSON."""
 
 from dataclasses import dataclass, field, fields
-from datetime import datetime
-from typing import Any, Final, Literal
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
-from mnemolog.projections.queries.trace import Trace
+from mnemolog.projections.queries.turns.trace import Trace
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.facts import ActionHint, FactStatus
+from mnemolog.schemas.filters.model import DayOfWeek
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 _SAYS_NOTHING: Final = (None, False, (), "")
+_OTHER_NAMES: Final = ("id", "memory", "categories", "created_at", "updated_at", "structured_attributes")
+_SATURDAY: Final = 6
 Status = Literal["pending"] | Outcome
 
 
@@ -30,6 +33,19 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def _brief(value: object) -> str:
     return repr(str(value)) if isinstance(value, UUID | datetime) else repr(value)
+
+
+def structured_attributes(moment: datetime) -> dict[str, Any]:
+    """The parts of a time in UTC, as filters ask for them. Weeks and their first day, Monday, are those of ISO 8601."""
+    at = moment.astimezone(UTC)
+    _, week, day = at.isocalendar()
+    return {
+        **{name: getattr(at, name) for name in ("year", "month", "day", "hour", "minute")},
+        "day_of_week": get_args(DayOfWeek)[day - 1],
+        "is_weekend": day >= _SATURDAY,
+        "quarter": (at.month + 2) // 3,
+        "week_of_year": week,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +100,38 @@ class Fact:
 
     def __repr__(self) -> str:
         return brief_repr(self, "text", "key", "value", "status", "unresolved", "user_id", "fact_id")
+
+    @property
+    def id(self) -> UUID:
+        """`fact_id`, under the name that it has in filters and other memory layers; so are the following."""
+        return self.fact_id
+
+    @property
+    def memory(self) -> str:
+        return self.text
+
+    @property
+    def categories(self) -> list[str]:
+        return [self.category]
+
+    @property
+    def created_at(self) -> datetime:
+        return self.recorded_at
+
+    @property
+    def updated_at(self) -> datetime:
+        return self.state_since
+
+    @property
+    def structured_attributes(self) -> dict[str, Any]:
+        """The parts of `created_at`, in UTC."""
+        return structured_attributes(self.created_at)
+
+    def to_dict(self, *, score: float | None = None) -> dict[str, Any]:
+        """All fields, those under other names among them, and the score of a hit where one is given."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        scored = {} if score is None else {"score": score}
+        return own | {name: getattr(self, name) for name in _OTHER_NAMES} | scored
 
     @property
     def scope(self) -> Scope:

@@ -1,15 +1,28 @@
 """Whose facts a query may see: one scope exactly, or wider where the caller says so."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Final, Self
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from mnemolog.projections.db.fetch import Query
 from mnemolog.projections.queries.errors import QueryError, check_unicode
-from mnemolog.projections.queries.fact_rows import WILDCARDS, read_query, wildcards_of
+from mnemolog.projections.queries.fact_rows import (
+    ANY_OR_NONE,
+    ANY_VALUE,
+    WILDCARDS,
+    read_query,
+    wildcards_of,
+    with_filter,
+)
 from mnemolog.schemas.command import DeleteAll, Undo
+from mnemolog.schemas.filters.model import EVERYTHING, Equality, Filter
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+
+_IDS: Final = tuple(name for name in SCOPE_FIELDS if name != "tenant")
+_OWNERS: Final = frozenset({"user_id", "agent_id"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +54,25 @@ class ScopeFilter:
         """The rows of this one scope."""
         return cls(**{name: getattr(scope, name) for name in SCOPE_FIELDS})
 
+    @classmethod
+    def of_filter(cls, tenant: str, wanted: Filter) -> Self:
+        """The widest scopes of which a filter alone, without any other argument, can let facts through.
+
+        Where the filter names ids outside of OR and NOT, those that it names nowhere are not set. Where it names them
+        in OR alone, the others may be any or none. Raises `QueryError` where it does not say whose facts: every part of
+        an OR has to name a user or an agent, unless that is named beside it.
+        """
+        if not _names_owner(wanted):
+            raise QueryError(
+                "the filter does not say whose facts: name a user_id or an agent_id ('*' for any) outside of NOT, and "
+                "in an OR in each of its parts"
+            )
+        beside, named = _ids_of(_joined_parts(wanted)), _ids_of(_all_parts(wanted))
+        unnamed = dict.fromkeys(set(_IDS) - named.keys()) if beside else {}
+        pinned = _ids_of(_joined_parts(wanted, through_single_or=True))
+        asked = {name: _asked_id(condition) for name, condition in pinned.items()}
+        return cls(tenant=tenant, **{**dict.fromkeys(_IDS, ANY_OR_NONE), **unnamed, **asked})
+
     @property
     def is_exact(self) -> bool:
         return WILDCARDS.isdisjoint(self.parameters.values())
@@ -62,13 +94,52 @@ class ScopeFilter:
         return {name: getattr(self, name) or "" for name in SCOPE_FIELDS}
 
 
+def _joined_parts(wanted: Filter, *, through_single_or: bool = False) -> Iterator[Filter]:
+    """The parts of a filter that all have to hold, it itself among them."""
+    yield wanted
+    single = wanted.OR if through_single_or and wanted.OR and len(wanted.OR) == 1 else ()
+    for part in (*(wanted.AND or ()), *single):
+        yield from _joined_parts(part, through_single_or=through_single_or)
+
+
+def _all_parts(wanted: Filter) -> Iterator[Filter]:
+    yield wanted
+    for part in (*(wanted.AND or ()), *(wanted.OR or ()), *(wanted.NOT or ())):
+        yield from _all_parts(part)
+
+
+def _ids_of(parts: Iterable[Filter]) -> dict[str, Equality[str]]:
+    """The ids that are named in these parts themselves, each with the first condition on it."""
+    found: dict[str, Equality[str]] = {}
+    for part in parts:
+        found |= {name: asked for name in _IDS if (asked := getattr(part, name)) is not None and name not in found}
+    return found
+
+
+def _names_owner(wanted: Filter) -> bool:
+    return any(
+        not _OWNERS.isdisjoint(part.model_fields_set) or (part.OR is not None and all(map(_names_owner, part.OR)))
+        for part in _joined_parts(wanted)
+    )
+
+
+def _asked_id(asked: Equality[str]) -> str | None:
+    """As a query names an id: the value, None for 'not set', or a wildcard that lets through what else is asked."""
+    if asked.eq is not None:
+        return asked.eq
+    if asked.exists is None:
+        return ANY_OR_NONE
+    return ANY_VALUE if asked.exists else None
+
+
 async def matching_scopes(
     conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
 ) -> list[Scope]:
     """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
-    parameters = {**payload.model_dump(), **within.parameters}
-    query = read_query(
-        "scopes", payload.kind, scope=within.parameters, row="f" if payload.kind == "delete_all" else "happened"
-    )
-    cursor = await conn.execute(query, parameters)
-    return [Scope.from_columns(row) for row in await cursor.fetchall()]
+    parameters: dict[str, Any] = {**payload.model_dump(exclude={"filters"}), **within.parameters}
+    query: Query = read_query("scopes", "undo", scope=within.parameters, row="happened")
+    if isinstance(payload, DeleteAll):
+        deleted = read_query("scopes", "delete_all", scope=within.parameters)
+        query, values = with_filter(deleted, payload.filters or EVERYTHING)
+        parameters |= values
+    return [Scope.from_columns(row) for row in await (await conn.execute(query, parameters)).fetchall()]

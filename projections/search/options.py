@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, ValidationError, model_validator
 
-from mnemolog.projections.filters.model import EVERYTHING, Filter, parse_filter
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.schemas.base import Record, Timestamp
 from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus
+from mnemolog.schemas.filters.model import EVERYTHING, Filter, parse_filter
 
 Fusion = Literal["rrf", "weighted"]
 FUSIONS: Final = get_args(Fusion)

@@ -7,11 +7,11 @@ from typing import Any, Final, LiteralString
 from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.filters.condition import filter_condition
-from mnemolog.projections.filters.model import EVERYTHING
 from mnemolog.projections.queries.fact_rows import fact_columns, scope_condition
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.filters.model import EVERYTHING
 
 _NOW: Final[LiteralString] = "%(at)s"
 

@@ -1,13 +1,13 @@
 -- name: fact_columns
 -- The columns of one version of a fact as readers see it: everything but its vector.
 -- What events can change comes from {state}: the facts as they are now, or as they were. What begins after {at}, and is
--- not ended, begins later.
+-- not ended, begins later. The scope comes from {ids}: the fact, or the row of its scope.
 f.fact_id,
-f.tenant,
-nullif(f.user_id, '') AS user_id,
-nullif(f.agent_id, '') AS agent_id,
-nullif(f.app_id, '') AS app_id,
-nullif(f.run_id, '') AS run_id,
+{ids}.tenant,
+nullif({ids}.user_id, '') AS user_id,
+nullif({ids}.agent_id, '') AS agent_id,
+nullif({ids}.app_id, '') AS app_id,
+nullif({ids}.run_id, '') AS run_id,
 f.text,
 f.key,
 f.value,
@@ -42,14 +42,30 @@ f.metadata,
 {state}.status IN ('active', 'pending_confirmation') AND {state}.true_from > {at} AS begins_later
 
 -- name: listed_facts
--- The facts of a scope in some states that a filter lets through, in the order in which they were learned.
+-- The facts of a scope in some states that a filter lets through, in the order in which they were learned: all, or some
+-- of those that follow another fact.
 SELECT {fact}
 FROM facts AS f
 WHERE {scope}
     AND {states}
     AND {filter}
+    AND {following}
 ORDER BY f.recorded_at, f.ordinal, f.fact_id
-LIMIT %(bound)s;
+LIMIT %(limit)s;
+
+-- name: from_the_first
+-- A list from its beginning.
+true
+
+-- name: after_a_fact
+-- What was learned after another fact. Nothing of that one's place ever changes.
+(f.recorded_at, f.ordinal, f.fact_id) > (%(after_time)s, %(after_ordinal)s, %(after_fact)s)
+
+-- name: place
+-- Where a fact is in the order in which the facts of a tenant were learned.
+SELECT recorded_at AS after_time, ordinal AS after_ordinal, fact_id AS after_fact
+FROM facts
+WHERE tenant = %(tenant)s AND fact_id = %(after)s;
 
 -- name: holding
 -- What is active and holds at an instant or begins later.
@@ -60,7 +76,8 @@ f.status = 'active' AND (f.valid_until IS NULL OR f.valid_until > %(at)s) AND (f
 true
 
 -- name: facts_as_of
--- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it since. A state holds from its since up to, but not at, its until.
+-- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it since.
+-- A state holds from its since up to, but not at, its until.
 WITH mine AS (
     SELECT
         f.fact_id, f.status, f.confidence, f.mention_count, f.last_confirmed_at, f.true_to, f.closed_at,
@@ -92,8 +109,37 @@ WHERE s.believed_from <= %(believed_at)s
     AND (s.believed_to IS NULL OR s.believed_to > %(believed_at)s)
     AND s.true_from <= %(true_at)s
     AND (s.true_to IS NULL OR s.true_to > %(true_at)s)
-ORDER BY f.recorded_at, f.ordinal, f.fact_id
-LIMIT %(bound)s;
+    AND {known}
+ORDER BY f.recorded_at, f.ordinal, f.fact_id;
+
+-- name: at_any_time
+-- Whether it was known at another time does not matter.
+true
+
+-- name: not_known_at_another_time
+-- What was not known at another instant to be true then.
+NOT EXISTS (
+    SELECT
+    FROM (
+        SELECT f.believed_from, f.believed_to, f.true_from, f.true_to
+        WHERE f.state_since <= %(other_time)s
+        UNION ALL
+        SELECT former.believed_from, former.believed_to, coalesce(former.true_from, f.true_from), former.true_to
+        FROM former_states AS former
+        WHERE
+            former.fact_id = f.fact_id
+            AND f.state_since > %(other_time)s
+            AND former.since <= %(other_time)s
+            AND former.until > %(other_time)s
+    ) AS other
+    WHERE
+        f.recorded_at <= %(other_time)s
+        AND (f.valid_until IS NULL OR f.valid_until > %(other_time)s)
+        AND other.believed_from <= %(other_time)s
+        AND (other.believed_to IS NULL OR other.believed_to > %(other_time)s)
+        AND other.true_from <= %(other_time)s
+        AND (other.true_to IS NULL OR other.true_to > %(other_time)s)
+)
 
 -- name: profile
 -- The profile of exactly one scope.

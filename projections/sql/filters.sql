@@ -61,3 +61,45 @@ CASE WHEN jsonb_typeof(f.metadata #> {path}::text[]) = 'string' THEN f.metadata 
 -- name: json_member
 -- A list inside metadata has this member.
 jsonb_typeof(f.metadata #> {path}::text[]) = 'array' AND f.metadata #> {path}::text[] @> jsonb_build_array({value})
+
+-- name: year
+-- The year, in UTC, in which a fact was stored.
+extract(YEAR FROM f.recorded_at AT TIME ZONE 'UTC')
+
+-- name: month
+-- The month of it.
+extract(MONTH FROM f.recorded_at AT TIME ZONE 'UTC')
+
+-- name: day
+-- The day of the month.
+extract(DAY FROM f.recorded_at AT TIME ZONE 'UTC')
+
+-- name: hour
+-- The hour of the day.
+extract(HOUR FROM f.recorded_at AT TIME ZONE 'UTC')
+
+-- name: minute
+-- The minute of the hour.
+extract(MINUTE FROM f.recorded_at AT TIME ZONE 'UTC')
+
+-- name: day_of_week
+-- The name of the day.
+(
+    ARRAY['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
+) [extract(ISODOW FROM f.recorded_at AT TIME ZONE 'UTC')::integer]
+
+-- name: is_weekend
+-- Whether it is a Saturday or a Sunday.
+(extract(ISODOW FROM f.recorded_at AT TIME ZONE 'UTC') > 5)
+
+-- name: quarter
+-- The quarter of the year.
+extract(QUARTER FROM f.recorded_at AT TIME ZONE 'UTC')
+
+-- name: week_of_year
+-- The week of the year by ISO 8601.
+extract(WEEK FROM f.recorded_at AT TIME ZONE 'UTC')
+
+-- name: active
+-- The state of a fact that is taken to be active.
+'active'

@@ -1,38 +1,40 @@
 -- name: versions
 -- A fact, everything it came from and everything that came from it, in the order in which they were learned.
 -- A version says what it ended, and since a confirmation or a correction the ended one says by what.
-WITH RECURSIVE mine AS (
-    SELECT other.fact_id, other.supersedes, other.superseded_by
-    FROM facts AS asked
-    INNER JOIN facts AS other
-        ON (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
-        = (other.tenant, other.user_id, other.agent_id, other.app_id, other.run_id)
-    WHERE asked.fact_id = %(fact_id)s
-        AND asked.tenant = %(tenant)s
-        AND (other.fact_id = asked.fact_id OR other.supersedes <> '{{}}' OR other.superseded_by IS NOT NULL)
-),
-links AS (
-    SELECT superseded_by AS newer, fact_id AS older
-    FROM mine
-    WHERE superseded_by IS NOT NULL
+WITH RECURSIVE earlier AS (
+    SELECT fact_id, supersedes, tenant, user_id, agent_id, app_id, run_id
+    FROM facts
+    WHERE tenant = %(tenant)s AND fact_id = %(fact_id)s
     UNION
-    SELECT mine.fact_id, ended.fact_id
-    FROM mine
-    CROSS JOIN unnest(mine.supersedes) AS ended (fact_id)
-),
-earlier AS (
-    SELECT %(fact_id)s::uuid AS fact_id
-    UNION
-    SELECT links.older
+    SELECT older.fact_id, older.supersedes, older.tenant, older.user_id, older.agent_id, older.app_id, older.run_id
     FROM earlier
-    INNER JOIN links ON earlier.fact_id = links.newer
+    CROSS JOIN LATERAL (
+        SELECT * FROM facts WHERE fact_id = ANY(earlier.supersedes)
+        UNION ALL
+        SELECT * FROM facts WHERE superseded_by = earlier.fact_id
+    ) AS older
+    WHERE (older.tenant, older.user_id, older.agent_id, older.app_id, older.run_id)
+        = (earlier.tenant, earlier.user_id, earlier.agent_id, earlier.app_id, earlier.run_id)
 ),
 later AS (
-    SELECT %(fact_id)s::uuid AS fact_id
+    SELECT fact_id, superseded_by, tenant, user_id, agent_id, app_id, run_id
+    FROM facts
+    WHERE tenant = %(tenant)s AND fact_id = %(fact_id)s
     UNION
-    SELECT links.newer
+    SELECT newer.fact_id, newer.superseded_by, newer.tenant, newer.user_id, newer.agent_id, newer.app_id, newer.run_id
     FROM later
-    INNER JOIN links ON later.fact_id = links.older
+    CROSS JOIN LATERAL (
+        SELECT * FROM facts WHERE fact_id = later.superseded_by
+        UNION ALL
+        SELECT brought.*
+        FROM memory_events AS ending
+        INNER JOIN facts AS brought ON ending.fact_id = brought.fact_id
+        WHERE ending.targets <> '{{}}'
+            AND ending.targets @> ARRAY[later.fact_id]
+            AND brought.supersedes @> ARRAY[later.fact_id]
+    ) AS newer
+    WHERE (newer.tenant, newer.user_id, newer.agent_id, newer.app_id, newer.run_id)
+        = (later.tenant, later.user_id, later.agent_id, later.app_id, later.run_id)
 )
 SELECT {fact}
 FROM facts AS f
@@ -60,10 +62,18 @@ SELECT
     coalesce(payload -> 'moved_ends', '[]'::jsonb) AS moved_ends
 FROM memory_events
 WHERE (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND (
-        fact_id = ANY(%(fact_ids)s)
-        OR (targets <> '{}' AND targets && %(fact_ids)s)
-        OR event_id IN (SELECT former.event_id FROM former_states AS former WHERE former.fact_id = ANY(%(fact_ids)s))
+    AND event_id IN (
+        SELECT about.event_id
+        FROM memory_events AS about
+        WHERE about.fact_id = ANY(%(fact_ids)s)
+        UNION ALL
+        SELECT aimed.event_id
+        FROM memory_events AS aimed
+        WHERE aimed.targets <> '{}' AND aimed.targets && %(fact_ids)s
+        UNION ALL
+        SELECT former.event_id
+        FROM former_states AS former
+        WHERE former.fact_id = ANY(%(fact_ids)s)
     )
 ORDER BY decided_at, partition, log_offset, ordinal;
 
@@ -147,8 +157,7 @@ WHERE {scope}
     AND (e.event <> 'fact_skipped' OR e.payload ? 'moved_ends')
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s
-ORDER BY e.decided_at, e.partition, e.log_offset, e.ordinal
-LIMIT %(bound)s;
+ORDER BY e.decided_at, e.partition, e.log_offset, e.ordinal;
 
 -- name: count_skipped
 -- How many statements of the interval repeated what was known.
@@ -219,5 +228,4 @@ WHERE {scope}
             AND least(f.true_to, f.valid_until) > f.true_from
         )
     )
-ORDER BY f.recorded_at, f.ordinal, f.fact_id
-LIMIT %(bound)s;
+ORDER BY f.recorded_at, f.ordinal, f.fact_id;

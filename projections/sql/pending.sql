@@ -46,8 +46,7 @@ LEFT JOIN LATERAL (
 ) AS old ON true
 WHERE waiting.settled_at IS NULL
     AND {scope}
-ORDER BY waiting.since, f.ordinal, waiting.fact_id
-LIMIT %(bound)s;
+ORDER BY waiting.since, f.ordinal, waiting.fact_id;
 
 -- name: unresolved
 -- The unresolved active facts of a scope, the oldest first, and the facts that they were put beside, the likeliest
@@ -111,5 +110,4 @@ LEFT JOIN LATERAL (
 WHERE f.unresolved
     AND f.status = 'active'
     AND {scope}
-ORDER BY f.recorded_at, f.ordinal, f.fact_id
-LIMIT %(bound)s;
+ORDER BY f.recorded_at, f.ordinal, f.fact_id;

@@ -12,7 +12,8 @@
 {row}.{id} <> ''
 
 -- name: delete_all
--- The exact scopes within a wider one that hold active or pending facts, of one key or category where that is given.
+-- The exact scopes within a wider one that hold active or pending facts that a filter lets through, of one key or category
+-- where that is given.
 SELECT DISTINCT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
 FROM facts AS f
 WHERE
@@ -20,6 +21,7 @@ WHERE
     AND {scope}
     AND (%(key)s::text IS NULL OR f.key = %(key)s)
     AND (%(category)s::text IS NULL OR f.category = %(category)s)
+    AND {filter}
 ORDER BY f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id;
 
 -- name: undo

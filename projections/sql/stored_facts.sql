@@ -394,19 +394,26 @@ CROSS JOIN LATERAL jsonb_array_elements_text(latest.shown) WITH ORDINALITY AS sh
 ORDER BY shown.place;
 
 -- name: in_scope
--- The active and pending facts of exactly one scope, the oldest first, and how many there are.
+-- The active and pending facts of exactly one scope that a filter lets through, the oldest first, and how many there are.
 SELECT
     count(*) OVER () AS total,
-    fact_id
-FROM facts
+    f.fact_id
+FROM facts AS f
 WHERE
-    (tenant, user_id, agent_id, app_id, run_id)
+    (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
     = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND status IN ('active', 'pending_confirmation')
-    AND (%(key)s::text IS NULL OR key = %(key)s)
-    AND (%(category)s::text IS NULL OR category = %(category)s)
-ORDER BY recorded_at, ordinal, fact_id
+    AND f.status IN ('active', 'pending_confirmation')
+    AND (%(key)s::text IS NULL OR f.key = %(key)s)
+    AND (%(category)s::text IS NULL OR f.category = %(category)s)
+    AND {filter}
+ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(limit)s;
+
+-- name: passing_facts
+-- Those of these facts that a filter lets through.
+SELECT f.fact_id
+FROM facts AS f
+WHERE f.fact_id = ANY(%(fact_ids)s::uuid []) AND {filter};
 
 -- name: due_expiries
 -- Active and pending facts whose end has passed, in the order of their ends, from a place on.

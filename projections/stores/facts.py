@@ -5,13 +5,16 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from psycopg.rows import dict_row
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow, dict_row
 from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.db.store import Store
+from mnemolog.projections.filters.condition import filter_condition
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS, comparing_query, query_parameters
 from mnemolog.schemas.facts import Candidate, ExtractedFact, FactState
+from mnemolog.schemas.filters.model import Filter
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.stored import CandidateQuery, DueExpiry, EndedFact, PendingCase, ScopeFacts, StoredFact
 
@@ -101,10 +104,33 @@ class FactStore(Store):
         """The facts that an unresolved fact was put beside, the likeliest first."""
         return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
 
-    async def scope_facts(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> ScopeFacts:
-        """The active and pending facts of exactly `scope`, or those of a key or category; at most `limit` of them."""
-        rows = await self._rows("in_scope", {**scope.columns, "key": key, "category": category, "limit": limit})
+    async def scope_facts(
+        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, limit: int
+    ) -> ScopeFacts:
+        """The active and pending facts of exactly `scope` that a filter lets through; at most `limit` of them.
+
+        Those of a key or category where that is given.
+        """
+        parameters = {**scope.columns, "key": key, "category": category, "limit": limit}
+        rows = await self._filtered("in_scope", parameters, wanted)
         return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
+
+    async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> tuple[UUID, ...]:
+        """Those of `fact_ids` that a filter would let through if they were active."""
+        parameters = {"fact_ids": list(fact_ids)}
+        rows = await self._filtered("passing_facts", parameters, wanted, as_active=True) if fact_ids else []
+        return tuple(fact_id for (fact_id,) in rows)
+
+    async def _filtered(
+        self, name: str, parameters: Mapping[str, Any], wanted: Filter, *, as_active: bool = False
+    ) -> list[TupleRow]:
+        condition, values = filter_condition(wanted, as_active=as_active)
+
+        async def fetch(connection: AsyncConnection[TupleRow]) -> list[TupleRow]:
+            query = queries("stored_facts")[name].format(filter=condition)
+            return await (await connection.execute(query, {**parameters, **values})).fetchall()
+
+        return await self._run(name, fetch)
 
     async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
         """The next `limit` facts after `after` that are active although their end has passed by `now`."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
+from uuid import UUID
 
 from mnemolog.schemas.command import (
     MAX_ITEMS,
@@ -21,14 +22,15 @@ from mnemolog.schemas.command import (
     named_facts,
 )
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
+from mnemolog.schemas.facts import EmbeddedFact
+from mnemolog.schemas.filters.model import EVERYTHING
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import LoggedEvent
 from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.commands.ports import EventReader, FactReader
 from mnemolog.streams.commands.refusals import CommandRefusedError
-from mnemolog.streams.ends.end_rules import EndRules
+from mnemolog.streams.ends.end_rules import EndRules, Value
 from mnemolog.streams.ends.moved_ends import move_ends
 from mnemolog.streams.ends.undone_values import mark_unresolved
 from mnemolog.streams.text.subjects import USER_WORDS
@@ -85,7 +87,7 @@ class CommandHandler:
                 at=context.now,
                 policy=rules or EffectivePolicy(),
                 user_names=tuple(await self._facts.user_names(context.scope, USER_WORDS)),
-                stays_ended=_selected_facts(envelope.order),
+                stays_ended=await self._selected_facts(envelope.order, made),
             )
             events = await mark_unresolved(await move_ends(made, self._facts, end_rules), self._facts, end_rules)
             self._check_size(envelope, events)
@@ -116,11 +118,15 @@ class CommandHandler:
 
     async def _delete_all(self, context: CommandContext, payload: DeleteAll) -> Events:
         found = await self._facts.scope_facts(
-            context.scope, key=payload.key, category=payload.category, limit=MAX_FACTS
+            context.scope,
+            key=payload.key,
+            category=payload.category,
+            wanted=payload.filters or EVERYTHING,
+            limit=MAX_FACTS,
         )
         if found.total > MAX_FACTS:
             detail = f"{found.total} facts are more than the {MAX_FACTS} that one command can delete"
-            raise CommandRefusedError("invalid_command", f"{detail}: give a key or a category, or delete them by id")
+            raise CommandRefusedError("invalid_command", f"{detail}: give a key, a category or a filter")
         facts = await self._facts.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
         return status_changes.delete_all(context, found.fact_ids, facts)
 
@@ -138,6 +144,21 @@ class CommandHandler:
                 return undo.undo(context, events, history)
             events = [*events, *later]
 
+    async def _selected_facts(self, payload: CommandPayload, made: Events) -> Callable[[Value], bool]:
+        """The facts that stay ended: what "delete all" selects is not reopened by it."""
+        if not isinstance(payload, DeleteAll):
+            return lambda _: False
+        wanted, passed = payload.filters, frozenset[UUID]()
+        if wanted is not None:
+            deleted = [fact_id for event in made for fact_id in event.disbelieved_ids]
+            ended = [one.fact_id for one in await self._facts.ended_facts(deleted)]
+            passed = frozenset(await self._facts.passing_facts(ended, wanted))
+        return lambda value: (
+            payload.key in (None, value.fact.key)
+            and payload.category in (None, value.fact.category)
+            and (wanted is None or value.fact_id in passed)
+        )
+
     def _check_size(self, envelope: MatchedFacts, events: Events) -> None:
         """Raise `CommandRefusedError` for a command whose commit the log would not take."""
         size = len(envelope.model_dump_json(exclude={"facts"}).encode())
@@ -145,19 +166,6 @@ class CommandHandler:
         if size > self._max_commit_bytes:
             detail = f"its events take {size} bytes, and one commit {self._max_commit_bytes}"
             raise CommandRefusedError("invalid_command", f"{detail}: give it fewer items, or a narrower selection")
-
-
-def _selected_facts(payload: CommandPayload) -> Callable[[ExtractedFact], bool]:
-    """The facts that stay ended: what "delete all" selects is not reopened by it."""
-
-    def is_selected(fact: ExtractedFact) -> bool:
-        return (
-            isinstance(payload, DeleteAll)
-            and payload.key in (None, fact.key)
-            and payload.category in (None, fact.category)
-        )
-
-    return is_selected
 
 
 def _events_on_facts(

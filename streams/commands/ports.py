@@ -9,6 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from mnemolog.schemas.command import Undo
+from mnemolog.schemas.filters.model import Filter
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, ScopeFacts
 from mnemolog.streams.ends.moved_ends import EndedFactReader
@@ -27,8 +28,13 @@ class FactReader(EndedFactReader, RivalReader, Protocol):
     async def conflicting_fact_ids(self, fact_id: UUID) -> Sequence[UUID]:
         """The facts that an unresolved fact was added beside."""
 
-    async def scope_facts(self, scope: Scope, *, key: str | None, category: str | None, limit: int) -> ScopeFacts:
-        """The open facts of exactly `scope`, of a key or category if given."""
+    async def scope_facts(
+        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, limit: int
+    ) -> ScopeFacts:
+        """The open facts of exactly `scope` that a filter lets through, of a key or category if given."""
+
+    async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> Sequence[UUID]:
+        """Those of `fact_ids` that a filter would let through if they were active."""
 
 
 class EventReader(Protocol):

@@ -169,7 +169,7 @@ class _CommitEnds:
             if ender in disbelieved
             and fact_id in self._values
             and fact_id not in disbelieved | self._restored | set(event.named_ids)
-            and not self._rules.stays_ended(self._values[fact_id].fact)
+            and not self._rules.stays_ended(self._values[fact_id])
         ]
 
     def _moved_end(self, value: Value, event: MemoryEvent, siblings: Sequence[Value]) -> MovedEnd:

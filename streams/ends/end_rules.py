@@ -22,7 +22,7 @@ class EndRules:
     at: datetime
     policy: EffectivePolicy = field(default_factory=EffectivePolicy)
     user_names: tuple[str, ...] = ()
-    stays_ended: Callable[[ExtractedFact], bool] = lambda _: False
+    stays_ended: Callable[["Value"], bool] = lambda _: False
     may_end: Callable[[float, StoredFact], bool] = lambda _confidence, _known: True
 
 

@@ -92,7 +92,7 @@ async def test_other_clients(home: Path) -> None:
     required_program("psql")
     connection = json.loads((home / ".mnemolog" / "connection.json").read_text())
     output(home, "bash", "-euo", "pipefail", "-c", block("bash", "kcat -P"), MNEMOLOG_KAFKA=connection["kafka"])
-    query = block("sql", "FROM facts")
+    query = block("sql", "FROM memory.facts")
 
     def table() -> str:
         return output(home, "psql", "--no-psqlrc", connection["postgres"], stdin=query)

@@ -6,7 +6,10 @@ from typing import Final
 import pytest
 
 PACKAGES: Final = {
+    "javac": "default-jdk-headless",
     "kcat": "kcat",
+    "node": "nodejs",
+    "npm": "npm",
     "prometheus": "prometheus",
     "promtool": "prometheus",
     "psql": "postgresql-client",

@@ -11,13 +11,13 @@ from mnemolog.cli.output import stdout, without_control_characters
 from mnemolog.cli.results.words import counted
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.turn_files import PublishReport
-from mnemolog.projections.queries.audit import Audit
 from mnemolog.projections.queries.diff import CHANGE_KINDS, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.facts import PROFILE_SECTIONS
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.pending import PendingFact
 from mnemolog.projections.queries.results import Profile, WriteResult
+from mnemolog.projections.queries.turns.audit import Audit
 from mnemolog.projections.rebuild.rebuild import RebuildReport
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.explain import Explanation
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.results import Fact
-    from mnemolog.projections.queries.why_not import WhyNot
+    from mnemolog.projections.queries.turns.why_not import WhyNot
 
 _KEEPS_OLD_FACT = frozenset({"fact_extended", "facts_related", "fact_pending", "pending_rejected"})
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.projections.queries.results import EventResult, Tokens, WriteResult
-    from mnemolog.projections.queries.trace import Trace, TracedDecision
+    from mnemolog.projections.queries.turns.trace import Trace, TracedDecision
 
 
 def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:

@@ -6,11 +6,11 @@ from typing import Any, Final
 from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When
 from mnemolog.errors import QueryError
-from mnemolog.projections.filters.model import EVERYTHING, parse_filter
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import Fusion, SearchOptions, Weights
 from mnemolog.projections.search.search import MAX_SCOPES, checked_scopes
 from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.filters.model import EVERYTHING, parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 

@@ -14,8 +14,6 @@ from mnemolog.client.metrics import measured
 from mnemolog.client.queries.arguments import FactIdReader, checked_time, scope_filter
 from mnemolog.projections.queries import diff, explain, pending
 from mnemolog.projections.queries import history as histories
-from mnemolog.projections.queries import why_not as why_nots
-from mnemolog.projections.queries.audit import FailedTurn, failed_turns, received_turn
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.explain import Explanation
@@ -23,7 +21,9 @@ from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.ids import short_ids
 from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
-from mnemolog.projections.queries.why_not import WhyNot
+from mnemolog.projections.queries.turns import why_not as why_nots
+from mnemolog.projections.queries.turns.audit import FailedTurn, failed_turns, received_turn
+from mnemolog.projections.queries.turns.why_not import WhyNot
 from mnemolog.schemas.turn import Turn
 from mnemolog.texts import explanation_sentences, missing_sentence
 

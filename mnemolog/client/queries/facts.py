@@ -8,8 +8,7 @@ from mnemolog.client.inputs.arguments import ScopeArgs
 from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId
 from mnemolog.client.metrics import measured
-from mnemolog.client.queries.arguments import FactIdReader, checked_time, scope_filter
-from mnemolog.projections.filters.model import parse_filter
+from mnemolog.client.queries.arguments import FactIdReader, checked_time, scope_and_filter, scope_filter
 from mnemolog.projections.queries import facts
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.results import Fact, Profile
@@ -32,15 +31,25 @@ class FactQueryMixin(FactIdReader):
         *,
         all_versions: bool = False,
         filters: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        after: FactId | None = None,
         **scope: Unpack[ScopeArgs],
     ) -> list[Fact]:
         """The current facts, in the order in which they were learned; or all versions.
 
         `filters` narrows them further, for example `{"OR": [{"categories": "health"}, {"importance": {"gte": 0.8}}]}`;
-        one that asks about `state` looks among all versions.
+        one that asks about `state` looks among all versions. Where no id is named beside it, it says whose facts:
+        `{"user_id": "alice"}` are those without any other id, `{"OR": [{"user_id": "alice"}]}` those with any.
+
+        All of them are returned, however many there are, or `limit` of them, from the first or from the one that
+        follows the fact `after`: the id of a page's last fact gives the next page, and every fact is in one page,
+        whatever is stored meanwhile.
         """
-        within, wanted = scope_filter(scope), parse_filter({} if filters is None else filters)
-        return await self._query(facts.facts, within, wanted, all_versions=all_versions, at=self._now())
+        within, wanted = scope_and_filter(scope, filters)
+        last = None if after is None else await self._fact_id(after, scope)
+        return await self._query(
+            facts.facts, within, wanted, all_versions=all_versions, at=self._now(), limit=limit, after=last
+        )
 
     async def facts_as_of(
         self, believed_at: When, true_at: When | None = None, **scope: Unpack[ScopeArgs]

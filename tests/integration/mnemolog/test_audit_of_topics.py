@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from mnemolog.admin import audit
-from mnemolog.projections.queries.audit import Finding
+from mnemolog.projections.queries.turns.audit import Finding
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.stage_lag import stage_lags

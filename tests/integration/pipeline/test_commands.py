@@ -11,9 +11,9 @@ import pytest
 from pydantic import SecretStr
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.errors import PublishError, UnknownFactError
+from mnemolog.errors import InvalidArgumentError, PublishError, UnknownFactError
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.audit import audit
+from mnemolog.projections.queries.turns.audit import audit
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.command import (
@@ -296,6 +296,23 @@ async def test_the_client_sends_commands_and_waits(tenant: TenantHarness) -> Non
         assert (await memory.wait(policy.command_id)).success
         known = await memory.policies(user_id="mira")
         assert (known.tenant, known.scope) == (None, Policy(note="quiet"))
+
+
+async def test_the_client_deletes_what_a_filter_lets_through_in_each_scope(tenant: TenantHarness) -> None:
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        for user in ("mira", "jonas"):
+            for text in ("I live in Berlin.", "I own a dog."):
+                await memory.add(text, user_id=user, speaker=user.capitalize(), wait=True)
+        filters = {"user_id": {"in": ["mira", "jonas"]}, "memory": {"contains": "Berlin"}}
+        deleted = await memory.delete_all(filters=filters, wait=True)
+        assert [(one.status, one.facts_deleted) for one in deleted] == [("done", 1), ("done", 1)]
+        left = await memory.facts(user_id="*")
+        assert sorted((fact.user_id, "dog" in fact.text) for fact in left) == [("jonas", True), ("mira", True)]
+        with pytest.raises(InvalidArgumentError, match="does not say whose facts"):
+            await memory.delete_all(filters={"memory": {"contains": "dog"}})
+        (one,) = await memory.delete_all(filters={"user_id": "mira"}, wait=True)
+        assert one.facts_deleted == 1
+        assert [fact.user_id for fact in await memory.facts(user_id="*")] == ["jonas"]
 
 
 async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: StreamsSettings) -> None:

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.audit import audit
+from mnemolog.projections.queries.turns.audit import audit
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.audit import audit
+from mnemolog.projections.queries.turns.audit import audit
 from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.commit import Commit

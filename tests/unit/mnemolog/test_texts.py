@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from mnemolog.projections.queries.explain import FactExtraction
-from mnemolog.projections.queries.trace import TracedDecision
-from mnemolog.projections.queries.why_not import MissingStatement
+from mnemolog.projections.queries.turns.trace import TracedDecision
+from mnemolog.projections.queries.turns.why_not import MissingStatement
 from mnemolog.projections.search.scope_counts import ScopeCount
 from mnemolog.texts import (
     _MISSING_SENTENCES,

@@ -72,6 +72,17 @@ def test_a_command_is_admitted_as_it_is() -> None:
         (_bytes(order={"kind": "undo"}), "invalid_command", "undo one of: an event, a turn"),
         (_bytes(order={"kind": "undo", "model": "m"}), "invalid_command", "give both, in order"),
         (_bytes(order={"kind": "delete_all", "user": "x"}), "invalid_command", "user is not a known field"),
+        (
+            _bytes(order={"kind": "delete_all", "filters": {"OR": [{"nope": 1}]}}),
+            "invalid_command",
+            r"delete_all.filters: the filter is not valid: OR\.0\.nope is not a known field",
+        ),
+        (
+            _bytes(order={"kind": "delete_all", "filters": {"OR": [{"key": "x"}] * 201}}),
+            "invalid_command",
+            "more than 200 conditions",
+        ),
+        (_bytes(order={"kind": "delete_all", "filters": "all"}), "invalid_command", "filters"),
         (_bytes(colour="blue"), "invalid_command", "colour is not a known field"),
         (_bytes(issued_at=ZONELESS), "missing_zone", "issued_at needs a zone, for example 2026"),
         (

@@ -17,6 +17,7 @@ from mnemolog.schemas.command import (
     Confirm,
     Correct,
     Delete,
+    DeleteAll,
     Edit,
     Expire,
     Reject,
@@ -29,15 +30,17 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.event import Event
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
 from mnemolog.schemas.facts import FactState, MovedEnd, NewFact, Reversal, Statement
+from mnemolog.schemas.filters.model import parse_filter
 from mnemolog.schemas.policy import LimitHit, Limits, Policy
 from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.schemas.vector import Vector
+from tests.support.naive_filters import FILTERS
 from tests.support.paths import ROOT
 
 JSON_FOLDER = ROOT / "schemas" / "json"
-VERSIONS = {"turn": 3, "command": 3, "commit": 3}
+VERSIONS = {"turn": 4, "command": 4, "commit": 4}
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 TEXTS = st.text(CHARACTERS, max_size=40)
 IDENTIFIERS = st.text(
@@ -193,6 +196,7 @@ def _command_payloads() -> st.SearchStrategy[CommandPayload]:
         st.builds(Resolve, fact_id=st.uuids(), action=st.just("merge"), text=EMBEDDED_TEXTS),
         st.builds(Undo, event_id=st.uuids(), cascade=st.booleans()),
         st.builds(SetPolicy, level=LEVELS, policy=POLICIES),
+        st.builds(DeleteAll, key=st.none() | st.just("pet"), filters=st.none() | FILTERS.map(parse_filter)),
     )
 
 

@@ -1,18 +1,15 @@
 """Hot statements use indexes and read no rows of other owners: by their plans without values, and as they run."""
 
-import json
-import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
-from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection
+from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.facts import listing_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -27,18 +24,24 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
+from tests.support.plans import (
+    SMALL,
+    SMALL_FACTS,
+    believe_in_rows,
+    connected,
+    facts_read,
+    numbered,
+    pages,
+    plan_of,
+    whole_scans,
+)
 
 pytestmark = pytest.mark.postgres
 
-SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
-SMALL: Final = ScopeFilter(user_id="user7")
+START: Final = datetime(2025, 1, 1, tzinfo=UTC)
 SMALL_RUN: Final = ScopeFilter(user_id="user7", run_id="r1")
-SMALL_FACTS: Final = 30
-LARGE_TABLES: Final = {
-    *("facts", "memory_events", "commits", "scopes", "daily_tokens", "turn_journal", "model_replies"),
-}
-
+BIG: Final = ScopeFilter(user_id="big")
 LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
     "search": search_query([SMALL], SearchOptions())[0],
@@ -49,6 +52,9 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "search_by_indexes": search_query([SMALL], SearchOptions(), indexed=True)[0],
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": listing_query(SMALL)[0],
+    "next_page": listing_query(SMALL, continued=True)[0],
+    "versions": read_query("history", "versions"),
+    "history_events": queries("history")["events"],
     "profile": FACTS["profile"],
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
@@ -79,7 +85,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
 }
 NOT_OF_WORKERS: Final = {
     *(name for name in HOT if name.startswith("search")),
-    *("count_by_ids", "current_facts", "profile", "turn", "is_received"),
+    *("count_by_ids", "current_facts", "next_page", "versions", "history_events", "profile", "turn", "is_received"),
 }
 SEARCHES: Final = ("search_in_states", "search_as_of", "search_of_several", "search_of_several_as_of")
 SCOPE_COLUMNS: Final = {name: [value] for name, value in Scope(user_id="user7").columns.items()}
@@ -114,69 +120,6 @@ PARAMETERS: Final[dict[str, Any]] = {
 }
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def filled_database(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
-    """110 000 facts, of 3 000 small owners and a big one."""
-    with fresh_database(postgres_admin_url, template=template_database) as url:
-        fill_scopes(url, SIZES, dimensions=3)
-        yield url
-
-
-@pytest_asyncio.fixture
-async def connection(filled_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
-    async with await connected(filled_database) as conn:
-        yield conn
-
-
-async def connected(url: str) -> AsyncConnection[TupleRow]:
-    settings = connection_settings(url, application_name="plans")
-    conn: AsyncConnection[TupleRow] = await AsyncConnection.connect(url, autocommit=True, **settings)
-    await prepare_connection(conn)
-    return conn
-
-
-def numbered(query: SQL | Composed) -> str:
-    """The statement with `$1` for its first parameter, as it is prepared."""
-    places: dict[str, int] = {}
-    text = re.sub(
-        r"%\((\w+)\)[sbt]", lambda found: f"${places.setdefault(found[1], len(places) + 1)}", query.as_string()
-    )
-    return text.replace("%%", "%").rstrip(";")
-
-
-async def plan_of(conn: AsyncConnection[TupleRow], statement: str, parameters: Any = None) -> dict[str, Any]:
-    (rows,) = await (await conn.execute(statement.encode(), parameters)).fetchall()
-    plan: dict[str, Any] = (rows[0] if isinstance(rows[0], list) else json.loads(rows[0]))[0]["Plan"]
-    return plan
-
-
-def nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield plan
-    for inner in plan.get("Plans", ()):
-        yield from nodes(inner)
-
-
-def whole_scans(plan: Mapping[str, Any]) -> list[str]:
-    """The large tables that a plan reads without the condition of an index."""
-    return [
-        f"{node['Node Type']} of {node['Relation Name']} {node.get('Index Name', '')}"
-        for node in nodes(plan)
-        if node.get("Relation Name") in LARGE_TABLES
-        and node["Node Type"] != "ModifyTable"
-        and "Index Cond" not in node
-        and not any("Index Cond" in inner for inner in nodes(node))
-    ]
-
-
-def facts_read(plan: Mapping[str, Any]) -> int:
-    """The rows of facts that a plan has read, those that it left out among them."""
-    return sum(
-        int((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
-        for node in nodes(plan)
-        if node.get("Relation Name") == "facts"
-    )
-
-
 @pytest.mark.parametrize("name", HOT)
 async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnection[TupleRow], name: str) -> None:
     plan = await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(HOT[name])}")
@@ -196,21 +139,6 @@ async def test_so_do_the_plans_by_the_statistics_of_one_row_and_of_a_million(
             for name, query in HOT.items()
         }
         assert scans == {name: [] for name in HOT}
-
-
-async def believe_in_rows(conn: AsyncConnection[TupleRow], rows: int) -> int:
-    """Set the statistics of tables with a row for each fact to so many facts; how many a plan then expects."""
-    of_facts = "SELECT facts.reltuples FROM pg_class AS facts WHERE facts.oid = 'facts'::regclass"
-    changed = "reltuples = 1, relpages = 1" if rows == 1 else f"reltuples = reltuples * {rows} / ({of_facts})"
-    statement = f"UPDATE pg_class SET {changed} WHERE oid IN (SELECT unnest(%s::regclass[]))"  # noqa: S608 - no foreign text
-    await conn.execute(statement.encode(), [["facts", "memory_events", "commits"]])
-    return int((await plan_of(conn, "EXPLAIN (FORMAT JSON) SELECT FROM facts"))["Plan Rows"])
-
-
-async def pages(conn: AsyncConnection[TupleRow]) -> int:
-    query = "SELECT pg_relation_size('facts') / current_setting('block_size')::integer"
-    ((size,),) = await (await conn.execute(query)).fetchall()
-    return int(size)
 
 
 async def test_a_connection_replaces_the_plans_of_small_tables_once_these_have_grown(
@@ -260,9 +188,8 @@ async def prepared_plan(conn: AsyncConnection[TupleRow], name: str) -> dict[str,
 async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
     turn = {**SCOPE_COLUMNS, "at": [AT], "speaker": [None], "first_place": [1], "last_place": [2]}
-    given = {**PARAMETERS, "bound": 10_001, "indexed": None if name in SEARCHES else False} | (
-        turn if name == "find_candidates" else {}
-    )
+    own: dict[str, dict[str, Any]] = {"find_candidates": turn, "current_facts": {"limit": None}}
+    given = PARAMETERS | {"indexed": None if name in SEARCHES else False} | own.get(name, {})
     async with connection.transaction(force_rollback=True):
         await believe_in_rows(connection, rows)
         plan = await plan_of(connection, statement, given)

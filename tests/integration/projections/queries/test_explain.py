@@ -8,7 +8,7 @@ import pytest
 
 from mnemolog.projections.queries.errors import UnknownFactError
 from mnemolog.projections.queries.explain import Explanation, explain
-from mnemolog.projections.queries.why_not import why_not
+from mnemolog.projections.queries.turns.why_not import why_not
 from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.command import Correct, Edit
 from mnemolog.schemas.provenance import FactSnapshot, Provenance, Step, Thresholds

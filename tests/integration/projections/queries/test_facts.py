@@ -1,21 +1,26 @@
 """Facts, profiles and the ends of turns, asked of a real Postgres."""
 
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
 import orjson
 import pytest
 
-from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError
+from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
 from mnemolog.projections.queries.fact_rows import ANY_VALUE
 from mnemolog.projections.queries.facts import facts, facts_as_of, profile
 from mnemolog.projections.queries.results import Fact, Profile, Tokens, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.write_result import turn_status
+from mnemolog.projections.queries.turns.write_result import turn_status
 from mnemolog.schemas.command import Delete
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
     BOB,
+    START_TIME,
     added,
     command_commit,
     commit,
@@ -61,13 +66,42 @@ async def test_facts_are_those_that_hold_and_all_versions_on_demand(db: Projecte
     assert orjson.loads(orjson.dumps(old))["text"] == "Lives in Bern."
 
 
-async def test_an_answer_is_bounded(db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnemolog.projections.queries.fact_rows.MAX_ROWS", 2)
-    await db.apply(commit("1", added("A."), added("B.")))
-    assert len(await facts(db.conn, MINE, at=day(1))) == 2
-    await db.apply(commit("2", added("C.")))
-    with pytest.raises(QueryError, match="narrower scope"):
-        await facts(db.conn, MINE, at=day(1))
+async def pages(db: ProjectedDatabase, *, limit: int, between: Sequence[Commit] = ()) -> AsyncIterator[list[Fact]]:
+    """The pages of a list; before each of them but the first, one more commit is stored."""
+    commits, after = iter(between), None
+    while page := await facts(db.conn, MINE, at=day(1), limit=limit, after=after):
+        yield page
+        after = page[-1].fact_id
+        if more := next(commits, None):
+            await db.apply(more)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8])
+async def test_pages_have_each_fact_once_while_facts_are_stored(db: ProjectedDatabase, limit: int) -> None:
+    """Also facts of one turn, which were recorded at the same time; and where a page's last fact is ended meanwhile."""
+    first = commit("1", *(added(f"Likes tea {number}.") for number in range(5)))
+    await db.apply(first, commit("b", added("Bob's."), scope=BOB))
+    there = [fact.fact_id for fact in await facts(db.conn, MINE, at=day(1))]
+    last_of_page = there[limit - 1] if limit <= 5 else there[-1]
+    ending = commit("2", retracted(last_of_page), at=day(1))
+    late = commit("0", added("Came late, of an earlier time."), at=START_TIME - timedelta(days=1))
+    found = [fact async for page in pages(db, limit=limit, between=[ending, late]) for fact in page]
+    assert [fact.fact_id for fact in found if fact.fact_id in there] == there
+    assert len({fact.fact_id for fact in found}) == len(found)
+
+
+async def test_a_page_goes_on_after_a_fact_of_the_tenant_alone(db: ProjectedDatabase) -> None:
+    mine, other = (
+        commit("1", added("A."), added("B.")),
+        commit("2", added("C."), scope=Scope(tenant="other", user_id="x")),
+    )
+    await db.apply(mine, other)
+    assert texts(await facts(db.conn, MINE, at=day(1), after=fact_id_at(mine))) == ["B."]
+    with pytest.raises(UnknownFactError):
+        await facts(db.conn, MINE, at=day(1), after=fact_id_at(other))
+    for limit in (0, -1):
+        with pytest.raises(QueryError, match="give 1 or more"):
+            await facts(db.conn, MINE, at=day(1), limit=limit)
 
 
 async def test_facts_keep_to_their_scope(db: ProjectedDatabase) -> None:

@@ -19,6 +19,7 @@ from mnemolog.projections.search.search import search
 from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.filters.model import parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from tests.support.builders.commits import added, commit, day, fact_id_at, pending, replaced, skipped, with_decision
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -146,6 +147,16 @@ async def test_a_command_for_many_scopes_takes_wildcards(db: ProjectedDatabase, 
     for wanted in FEW_FILTERS:
         found = await matching_scopes(db.conn, payload, ScopeFilter(**wanted))
         assert {name_of(one) for one in found} == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
+
+
+async def test_deleting_by_a_filter_concerns_the_scopes_that_hold_what_it_lets_through(db: ProjectedDatabase) -> None:
+    everywhere = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
+    for filters, wanted in [({"run_id": "r1"}, {"run_id": "r1"}), ({"memory": "nothing like it"}, None)]:
+        payload = DeleteAll(filters=parse_filter(filters))
+        found = {name_of(one) for one in await matching_scopes(db.conn, payload, everywhere)}
+        expected = {name_of(one) for one in SCOPES if wanted and one.run_id == wanted["run_id"]}
+        assert found == expected
+        assert bool(found) == bool(wanted)
 
 
 @pytest.mark.parametrize("tenant", ["*", "**"])

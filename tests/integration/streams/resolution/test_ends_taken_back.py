@@ -13,6 +13,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Expire, Undo, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.filters.model import parse_filter
 from tests.support.builders.commits import day
 from tests.support.builders.verdicts import Verdict, judge_by_text, verdict
 from tests.support.harnesses.command_harness import CommandHarness
@@ -134,12 +135,25 @@ async def test_a_plan_that_is_deleted_after_its_day_had_ended_nothing(story: Sto
     assert await story.end_of(BERLIN) == OPEN
 
 
-async def test_delete_all_reopens_nothing_that_it_selects(story: Story) -> None:
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        (None, []),
+        ({"key": "home_city"}, []),
+        ({"key": "home_city", "state": "active"}, []),
+        ({"memory": {"contains": "Munich"}}, [BERLIN]),
+    ],
+)
+async def test_delete_all_reopens_nothing_that_it_selects(
+    story: Story, filters: dict[str, object] | None, left: list[str]
+) -> None:
+    """By key or by a filter; of what is known already it selects what it would select if that were active."""
     await story.tell(home(BERLIN), at=day(0))
     munich = "Mira lives in Munich."
     await story.tell(home(munich, action_hint="update"), {munich: verdict("REPLACE", BERLIN)}, at=day(5))
-    await story.order(DeleteAll(key="home_city"), at=day(6))
-    assert await story.active(day(7)) == []
+    payload = DeleteAll(key="home_city") if filters is None else DeleteAll(filters=parse_filter(filters))
+    await story.order(payload, at=day(6))
+    assert [fact.text for fact in await facts(story.stored.conn, ALICE, at=day(7))] == left
 
 
 @pytest.mark.parametrize("kind", ["correct", "update"])

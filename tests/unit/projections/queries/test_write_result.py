@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from mnemolog.projections.queries.results import Tokens, WriteResult
-from mnemolog.projections.queries.trace import fact_ids_of_commit
-from mnemolog.projections.queries.why_not import missing_statements
-from mnemolog.projections.queries.write_result import write_result
+from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
+from mnemolog.projections.queries.turns.why_not import missing_statements
+from mnemolog.projections.queries.turns.write_result import write_result
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.schemas.facts import FactState, Reversal

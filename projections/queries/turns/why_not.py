@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.results import Status
-from mnemolog.projections.queries.trace import FactTexts, fact_ids_of_commit
-from mnemolog.projections.queries.write_result import end_detail, fact_texts, last_commit
+from mnemolog.projections.queries.turns.trace import FactTexts, fact_ids_of_commit
+from mnemolog.projections.queries.turns.write_result import end_detail, fact_texts, last_commit
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactPending, MemoryEvent

@@ -3,10 +3,19 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final, Generic, Self, TypeVar
+from typing import Annotated, Final, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    model_validator,
+)
 
 from mnemolog.schemas.base import Identifier, Record, Text, Timestamp
 from mnemolog.schemas.errors import InvalidArgumentError, describe_faults
@@ -19,6 +28,7 @@ MAX_FILTER_VALUES: Final = 1000
 BRANCHES: Final = ("AND", "OR", "NOT")
 _BEGINS_WITH_A_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
+DayOfWeek = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 T = TypeVar("T")
 Values = Annotated[tuple[T, ...], Field(max_length=MAX_FILTER_VALUES)]
 Number = StrictFloat
@@ -104,10 +114,25 @@ def _as_operators(value: object) -> object:
 
 
 _Short = BeforeValidator(_as_operators)
+Whole = Annotated[Ordering[StrictInt] | None, _Short]
 Id = Annotated[Equality[Identifier] | None, _Short]
 TextField = Annotated[Words | None, _Short]
 NumberField = Annotated[Ordering[Number] | None, _Short]
 TimeField = Annotated[Ordering[Time] | None, _Short]
+
+
+class StructuredAttributes(Record):
+    """Conditions on the parts of the time at which a fact was stored, in UTC; weeks are those of ISO 8601."""
+
+    year: Whole = None
+    month: Whole = None
+    day: Whole = None
+    hour: Whole = None
+    minute: Whole = None
+    day_of_week: Annotated[Equality[DayOfWeek] | None, _Short] = None
+    is_weekend: Annotated[Equality[StrictBool] | None, _Short] = None
+    quarter: Whole = None
+    week_of_year: Whole = None
 
 
 class Filter(Record):
@@ -142,6 +167,7 @@ class Filter(Record):
     speaker: TextField = None
     source_id: TextField = None
     metadata: dict[Text, Annotated[JsonValue, _Short]] | None = None
+    structured_attributes: StructuredAttributes | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -176,6 +202,15 @@ def parse_filter(given: object) -> Filter:
         return Filter.model_validate(given)
     except ValidationError as error:
         raise InvalidArgumentError(f"the filter is not valid: {describe_faults(error)}") from error
+
+
+def written_filter(wanted: Filter) -> dict[str, object]:
+    """The filter as JSON: what was given, each plain value with its operator."""
+    return wanted.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+GivenFilter = Annotated[Filter, BeforeValidator(parse_filter), PlainSerializer(written_filter)]
+"""A filter inside a record, which is read as leniently, and bounded as strictly, as one in a call."""
 
 
 def _check_size(given: object) -> None:

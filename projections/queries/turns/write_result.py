@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries.results import EventResult, StageCost, Tokens, WriteResult
-from mnemolog.projections.queries.trace import FactTexts, build_trace, fact_ids_of_commit
+from mnemolog.projections.queries.turns.trace import FactTexts, build_trace, fact_ids_of_commit
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit

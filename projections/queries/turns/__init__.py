@@ -1,0 +1,1 @@
+"""How turns ended, and what became of each of their statements."""

@@ -1,0 +1,40 @@
+-- name: schema_comment
+-- What is noted about the schema; no row where there is none.
+SELECT d.description
+FROM pg_namespace AS n
+INNER JOIN pg_description AS d ON d.objoid = n.oid AND d.classoid = 'pg_namespace'::regclass
+WHERE n.nspname = 'memory';
+
+-- name: create_schema
+-- Make it where there is none.
+CREATE SCHEMA IF NOT EXISTS memory;
+
+-- name: set_comment
+-- Note which definitions it has.
+COMMENT ON SCHEMA memory IS {comment};
+
+-- name: dependents
+-- Views, functions and the like outside of the schema that would be lost with it.
+SELECT DISTINCT coalesce(v.oid::regclass::text, p.oid::regprocedure::text, pg_describe_object(link.classid, link.objid, 0))
+FROM pg_depend AS link
+LEFT JOIN pg_rewrite AS r ON link.classid = 'pg_rewrite'::regclass AND r.oid = link.objid
+LEFT JOIN pg_class AS v ON v.oid = CASE link.classid WHEN 'pg_class'::regclass THEN link.objid ELSE r.ev_class END
+LEFT JOIN pg_proc AS p ON link.classid = 'pg_proc'::regclass AND p.oid = link.objid
+WHERE (
+    (link.refclassid = 'pg_class'::regclass AND link.refobjid IN (
+        SELECT oid FROM pg_class WHERE relnamespace = 'memory'::regnamespace
+    ))
+    OR (link.refclassid = 'pg_proc'::regclass AND link.refobjid IN (
+        SELECT oid FROM pg_proc WHERE pronamespace = 'memory'::regnamespace
+    ))
+    OR (link.refclassid = 'pg_type'::regclass AND link.refobjid IN (
+        SELECT oid FROM pg_type WHERE typnamespace = 'memory'::regnamespace
+    ))
+)
+AND link.classid <> 'pg_type'::regclass
+AND coalesce(v.relnamespace, p.pronamespace, 0) <> 'memory'::regnamespace
+ORDER BY 1;
+
+-- name: drop_schema
+-- Remove all of it.
+DROP SCHEMA memory CASCADE;

@@ -1,0 +1,314 @@
+"""The schema `memory`: what it shows, and that its functions answer as the client does."""
+
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+
+from mnemolog.projections.memory.definitions import CLIENT_QUERIES
+from mnemolog.projections.queries import diff, explain, facts, history, pending
+from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from tests.support.builders.commits import (
+    BOB,
+    added,
+    commit,
+    contradicted,
+    corrected,
+    day,
+    expired,
+    fact_id_at,
+    merged,
+    pending_rejected,
+    replaced,
+    retracted,
+    skipped,
+)
+from tests.support.builders.commits import pending as held
+from tests.support.builders.sample_logs import every_decision_log
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+MINE = ScopeFilter(user_id="alice")
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+FAR = datetime(2999, 1, 1, tzinfo=UTC)
+OTHERS = (BOB, Scope(user_id="alice", run_id="r1"), Scope(user_id="alice", agent_id="helper"), Scope(agent_id="alice"))
+
+
+def eventful_log() -> list[Commit]:
+    """Facts in every state; their texts say in which they end up."""
+    first = commit(
+        "1",
+        added("replaced", key="home_city", value="Bern"),
+        added("contradicted"),
+        added("deleted"),
+        added("ended with its term", valid_until=day(4)),
+        added("expired"),
+        added("to be corrected"),
+        added("merged", category="identity"),
+        added("current, challenged"),
+        at=day(1),
+    )
+    ids = [fact_id_at(first, number) for number in range(8)]
+    return [
+        first,
+        commit(
+            "2",
+            replaced("current", ids[0], key="home_city", value="Rome", category="identity"),
+            contradicted("current denial", ids[1]),
+            retracted(ids[2]),
+            expired(ids[4], ended_at=day(1.5)),
+            corrected("current, corrected", ids[5]),
+            merged("current, merged", ids[6], category="identity"),
+            skipped(ids[7]),
+            at=day(2),
+        ),
+        commit(
+            "3",
+            added("upcoming", true_from=FAR, category="identity"),
+            added("current, unresolved", unresolved=True),
+            held("pending", ids[7], needs_human=True),
+            held("rejected", ids[7]),
+            at=day(3),
+        ),
+        commit("4", pending_rejected(fact_id_at(commit("3", *[added("")] * 4), 3), confirmed=ids[7]), at=day(4)),
+        commit("5", at=day(5)),
+    ]
+
+
+@pytest.fixture
+async def known(db: ProjectedDatabase) -> ProjectedDatabase:
+    """The log above, and others' facts beside it."""
+    await db.apply(*eventful_log())
+    for partition, scope in enumerate(OTHERS, 1):
+        await db.apply(commit(f"o{partition}", added(f"of {scope}"), scope=scope), partition=partition)
+    await db.journal_turns("1", "2", "9")
+    return db
+
+
+async def records(db: ProjectedDatabase, query: LiteralString, *parameters: Any) -> list[dict[str, Any]]:
+    cursor = db.conn.cursor(row_factory=psycopg.rows.dict_row)
+    return await (await cursor.execute(query, parameters)).fetchall()
+
+
+def without_state(rows: list[dict[str, Any]]) -> list[Fact]:
+    return [Fact(**{name: value for name, value in row.items() if name != "state"}) for row in rows]
+
+
+async def test_a_plain_select_shows_what_holds_now(known: ProjectedDatabase) -> None:
+    shown = await records(known, "SELECT text, unresolved FROM memory.current_facts WHERE user_id = 'alice'")
+    assert sorted(row["text"] for row in shown) == [
+        "current",
+        "current denial",
+        "current, challenged",
+        "current, corrected",
+        "current, merged",
+        "current, unresolved",
+        f"of {OTHERS[2]}",
+        f"of {OTHERS[1]}",
+    ]
+    assert [row["text"] for row in shown if row["unresolved"]] == ["current, unresolved"]
+
+
+async def test_what_holds_now_is_what_the_client_lists_and_knows_as_of_now(known: ProjectedDatabase) -> None:
+    query: LiteralString = """
+        SELECT * FROM memory.current_facts
+        WHERE user_id = 'alice' AND agent_id IS NULL AND run_id IS NULL ORDER BY recorded_at, fact_id
+    """
+    shown = {fact.fact_id: fact for fact in without_state(await records(known, query))}
+    listed = [fact for fact in await facts.facts(known.conn, MINE, at=NOW) if not fact.begins_later]
+    assert shown == {fact.fact_id: fact for fact in listed}
+    as_of = await facts.facts_as_of(known.conn, MINE, believed_at=NOW, true_at=NOW)
+    assert shown == {fact.fact_id: fact for fact in as_of}
+
+
+async def test_states_in_one_word(known: ProjectedDatabase) -> None:
+    rows = await records(
+        known, "SELECT text, state FROM memory.facts WHERE user_id = 'alice' AND coalesce(run_id, agent_id) IS NULL"
+    )
+    assert {row["text"]: row["state"] for row in rows} == {
+        "replaced": "superseded",
+        "contradicted": "archived",
+        "deleted": "retracted",
+        "ended with its term": "ended",
+        "expired": "expired",
+        "to be corrected": "superseded",
+        "merged": "superseded",
+        "upcoming": "upcoming",
+        "pending": "pending",
+        "rejected": "archived",
+        **{row["text"]: "current" for row in rows if row["text"].startswith("current")},
+    }
+
+
+@pytest.mark.parametrize("believed", [0, 1, 1.9, 2.5, 3.5, 9])
+@pytest.mark.parametrize("true", [1, 1.2, 3, 5])
+async def test_facts_as_of_are_the_clients(known: ProjectedDatabase, believed: float, true: float) -> None:
+    asked = "SELECT * FROM memory.facts_as_of(%s, %s, user_id => 'alice')"
+    answer = without_state(await records(known, asked, day(believed), day(true)))
+    assert answer == await facts.facts_as_of(known.conn, MINE, believed_at=day(believed), true_at=day(true))
+
+
+async def test_facts_as_of_one_time_are_both_believed_and_true_then(known: ProjectedDatabase) -> None:
+    asked = "SELECT * FROM memory.facts_as_of(%s, user_id => 'alice')"
+    answer = await records(known, asked, day(1.5))
+    assert {row["state"] for row in answer} == {"current"}
+    assert without_state(answer) == await facts.facts_as_of(known.conn, MINE, believed_at=day(1.5), true_at=day(1.5))
+
+
+@pytest.mark.parametrize(
+    "ids", [{"user_id": "*"}, {"user_id": "alice", "run_id": "**", "agent_id": "**"}, {"agent_id": "*"}]
+)
+async def test_wildcards_are_the_clients(known: ProjectedDatabase, ids: dict[str, str]) -> None:
+    scope = {"user_id": None, "agent_id": None, "run_id": None, **ids}
+    asked = "SELECT * FROM memory.facts_as_of(user_id => %s, agent_id => %s, run_id => %s)"
+    answer = without_state(await records(known, asked, *scope.values()))
+    listed = await facts.facts(known.conn, ScopeFilter(**ids), at=NOW)
+    assert answer == [fact for fact in listed if not fact.begins_later]
+    assert answer
+
+
+async def test_the_history_of_a_fact_is_the_clients(known: ProjectedDatabase) -> None:
+    (fact_id,) = [fact_id_at(eventful_log()[0])]
+    answer = without_state(await records(known, "SELECT * FROM memory.history(%s)", fact_id))
+    assert answer == (await history.history(known.conn, "default", fact_id)).versions
+    assert [fact.text for fact in answer] == ["replaced", "current"]
+    assert await records(known, "SELECT * FROM memory.history(%s, 'other')", fact_id) == []
+
+
+async def test_changes_are_the_clients(db: ProjectedDatabase) -> None:
+    await db.apply(*eventful_log())
+    await db.apply(*(one.model_copy() for one in every_decision_log(BOB)), partition=1)
+    for user in ("alice", "bob"):
+        told = await diff.diff(db.conn, ScopeFilter(user_id=user), day(0), day(20))
+        rows = await records(db, "SELECT * FROM memory.changes_between(%s, %s, user_id => %s)", day(0), day(20), user)
+        kinds = {(row["at"], row["kind"], row["event"]) for row in rows}
+        assert kinds == {(change.at, kind, change.event) for kind, change in told.in_order}
+        assert len(rows) > 10
+
+
+async def test_changes_name_what_they_ended(known: ProjectedDatabase) -> None:
+    asked = "SELECT kind, text, old FROM memory.changes_between(%s, %s, user_id => 'alice')"
+    rows = await records(known, asked, day(2), day(3))
+    assert [(row["kind"], row["text"], [old["text"] for old in row["old"]]) for row in rows] == [
+        ("replaced", "current", ["replaced"]),
+        ("contradicted", "current denial", ["contradicted"]),
+        ("retracted", "deleted", []),
+        ("expired", "expired", []),
+        ("corrected", "current, corrected", ["to be corrected"]),
+        ("merged", "current, merged", ["merged"]),
+    ]
+
+
+async def test_a_profile_has_the_clients_entries(known: ProjectedDatabase) -> None:
+    profile = await facts.profile(known.conn, MINE, NOW)
+    rows = await records(known, "SELECT * FROM memory.profile(user_id => 'alice')")
+    for section in facts.PROFILE_SECTIONS:
+        entries = [row for row in rows if row["section"] == section]
+        assert [str(row["fact_id"]) for row in entries] == [entry["fact_id"] for entry in getattr(profile, section)]
+        assert [row["place"] for row in entries] == list(range(1, len(entries) + 1))
+    assert {row["section"] for row in rows} == {"identity", "other", "upcoming", "recent_changes"}
+
+
+async def test_an_explanation_has_the_clients_events_and_what_was_said(known: ProjectedDatabase) -> None:
+    fact_id = fact_id_at(eventful_log()[0])
+    told, _ = await explain.explain(known.conn, "default", fact_id)
+    rows = await records(known, "SELECT * FROM memory.explain(%s)", fact_id)
+    assert [row["event_id"] for row in rows[1:]] == [event.event_id for event in told.later]
+    assert [(row["event"], row["text"], row["reason"]) for row in rows] == [
+        ("fact_added", "replaced", "nothing like it is known"),
+        ("fact_replaced", "current", "it has changed"),
+    ]
+    assert [row["messages"] for row in rows] == [[{"role": "user", "name": None, "content": "Hello."}]] * 2
+
+
+async def test_pending_facts_are_the_clients(known: ProjectedDatabase) -> None:
+    (waiting,) = await pending.pending(known.conn, MINE, NOW)
+    (row,) = await records(known, "SELECT * FROM memory.pending WHERE user_id = 'alice'")
+    assert (row["fact_id"], row["action"], row["needs_human"], row["guard"]) == (
+        waiting.fact.fact_id,
+        waiting.action,
+        True,
+        waiting.guard,
+    )
+    assert [one["text"] for one in row["challenged"]] == ["current, challenged"]
+    assert [one.text for one in waiting.challenged] == ["current, challenged"]
+
+
+async def test_every_event_and_turn_is_shown(known: ProjectedDatabase) -> None:
+    await known.apply(*every_decision_log(Scope(user_id="dora")), partition=9)
+    ((events, shown),) = await known.rows(
+        "SELECT (SELECT count(*) FROM memory_events), (SELECT count(*) FROM memory.events)"
+    )
+    assert events == shown > 20
+    turns = await records(known, "SELECT turn_id, status, messages FROM memory.turns WHERE user_id = 'alice'")
+    assert {row["turn_id"]: row["status"] for row in turns} == {"1": "facts", "2": "facts", "9": "pending"}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("facts_as_of()", "neither a user_id nor an agent_id"),
+        ("facts_as_of(user_id => '')", "an id in the scope is empty"),
+        ("facts_as_of(user_id => 'alice', tenant => '*')", "sees one tenant, and this one names '*'"),
+        ("facts_as_of(user_id => 'alice', tenant => NULL)", "sees one tenant, and this one names none"),
+        ("facts_as_of(NULL, user_id => 'alice')", "believed_at is NULL"),
+        ("changes_between('2026-01-02', '2026-01-01', user_id => 'alice')", "is after until"),
+        ("changes_between(NULL, user_id => 'alice')", "since is NULL"),
+        ("changes_between('2026-01-02', app_id => 'a')", "neither a user_id nor an agent_id"),
+        ("profile()", "neither a user_id nor an agent_id"),
+        ("profile(user_id => '*')", "this one has a wildcard"),
+        ("history(NULL)", "fact is NULL"),
+        ("explain(NULL)", "fact is NULL"),
+    ],
+)
+async def test_wrong_parameters_are_told(db: ProjectedDatabase, call: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.DataError, match=message) as caught:
+        await answer_of(db, call)
+    assert caught.value.diag.message_hint
+
+
+async def test_names_are_found_whatever_the_search_path(known: ProjectedDatabase) -> None:
+    await known.conn.execute("SET search_path = pg_catalog")
+    fact_id = fact_id_at(eventful_log()[0])
+    for view in ("facts", "current_facts", "pending", "turns", "events"):
+        assert await answer_of(known, view)
+    for call in ("facts_as_of(user_id => 'alice')", "changes_between('2026-01-01', user_id => 'alice')"):
+        assert await answer_of(known, call)
+    for call in ("profile(user_id => 'alice')", f"history('{fact_id}')", f"explain('{fact_id}')"):
+        assert await answer_of(known, call)
+
+
+async def answer_of(db: ProjectedDatabase, call: str) -> list[Any]:
+    query = f"SELECT * FROM memory.{call}"  # noqa: S608 - no foreign text
+    return await (await db.conn.execute(query.encode())).fetchall()
+
+
+async def test_everything_has_a_comment(db: ProjectedDatabase) -> None:
+    silent = await db.rows(
+        """
+        SELECT c.relname || coalesce('.' || a.attname, '')
+        FROM pg_class AS c
+        LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+        WHERE c.relnamespace = 'memory'::regnamespace AND c.relkind = 'v'
+            AND (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid, 'pg_class') IS NULL)
+        UNION ALL
+        SELECT proname FROM pg_proc
+        WHERE pronamespace = 'memory'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
+        """
+    )
+    assert silent == []
+
+
+async def test_the_functions_have_the_text_of_the_clients_queries(db: ProjectedDatabase) -> None:
+    for name, query in CLIENT_QUERIES.items():
+        ((source,),) = await records_of_source(db, name)
+        assert query.body_in(name).as_string() in source
+
+
+async def records_of_source(db: ProjectedDatabase, name: str) -> list[Any]:
+    query = "SELECT prosrc FROM pg_proc WHERE pronamespace = 'memory'::regnamespace AND proname = %s"
+    return await (await db.conn.execute(query, [name])).fetchall()

@@ -1,0 +1,87 @@
+"""The schema `memory` is brought up to date in its place, or made anew where nothing else depends on it."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from mnemolog.projections.errors import MemorySchemaInUseError
+from mnemolog.projections.migrations.upgrade import migrate
+from tests.support.databases import database_name
+
+pytestmark = pytest.mark.postgres
+OTHER_BODY = "CREATE OR REPLACE VIEW memory.pending AS SELECT * FROM memory.pending_rows() WHERE false"
+OTHER_COLUMNS = """
+DROP FUNCTION memory.changes_between;
+CREATE FUNCTION memory.changes_between(
+    since timestamptz, until timestamptz DEFAULT now(), tenant text DEFAULT 'default', user_id text DEFAULT NULL,
+    agent_id text DEFAULT NULL, app_id text DEFAULT NULL, run_id text DEFAULT NULL
+) RETURNS TABLE (at timestamptz) LANGUAGE sql AS 'SELECT now()'
+"""
+OLD = "COMMENT ON SCHEMA memory IS 'made by an older program'"
+DEFINITIONS = """
+SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'memory'::regnamespace
+UNION ALL
+SELECT viewname, definition FROM pg_views WHERE schemaname = 'memory'
+UNION ALL
+SELECT 'schema', obj_description('memory'::regnamespace, 'pg_namespace')
+ORDER BY 1, 2
+"""
+
+
+def rows(url: str, *statements: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.cursor()
+        for statement in statements:
+            cursor.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+async def test_other_bodies_are_replaced_and_what_depends_on_them_stays(database: str) -> None:
+    made = rows(database, DEFINITIONS)
+    rows(database, OTHER_BODY, OLD, "CREATE VIEW public.mine AS SELECT text FROM memory.pending")
+    assert rows(database, DEFINITIONS) != made
+    await migrate(database)
+    assert rows(database, DEFINITIONS) == made
+    assert rows(database, "SELECT * FROM public.mine") == []
+
+
+async def test_other_columns_are_made_anew_with_their_grants(database: str) -> None:
+    made, role = rows(database, DEFINITIONS), f"reader_of_{database_name(database)}"
+    rows(database, f"CREATE ROLE {role}")
+    try:
+        rows(database, f"GRANT USAGE ON SCHEMA memory TO {role}; GRANT SELECT ON memory.current_facts TO {role}")
+        rows(database, OTHER_COLUMNS, OLD)
+        await migrate(database)
+        assert rows(database, DEFINITIONS) == made
+        asked = f"""
+            SELECT has_schema_privilege('{role}', 'memory', 'USAGE'),
+                has_table_privilege('{role}', 'memory.current_facts', 'SELECT'),
+                has_table_privilege('{role}', 'memory.facts', 'SELECT')
+        """
+        assert rows(database, asked) == [(True, True, False)]
+    finally:
+        rows(database, f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+@pytest.mark.parametrize(
+    ("dependent", "name"),
+    [
+        ("CREATE VIEW public.mine AS SELECT text FROM memory.facts", "mine"),
+        ("CREATE FUNCTION mine() RETURNS SETOF memory.facts LANGUAGE sql AS 'SELECT * FROM memory.facts'", "mine"),
+        ("CREATE TABLE public.mine (one memory.facts)", "mine"),
+    ],
+)
+async def test_nothing_is_taken_away_from_those_who_depend_on_it(database: str, dependent: str, name: str) -> None:
+    rows(database, OTHER_COLUMNS, OLD, dependent)
+    before = rows(database, DEFINITIONS)
+    with pytest.raises(MemorySchemaInUseError, match=f"and {name}.* outside of it depends on it"):
+        await migrate(database)
+    assert rows(database, DEFINITIONS) == before
+
+
+async def test_it_is_not_touched_where_it_is_up_to_date(database: str) -> None:
+    """Its views have no lock to wait for."""
+    with psycopg.connect(database) as reader:
+        reader.execute("SELECT * FROM memory.current_facts")
+        await migrate(database)
