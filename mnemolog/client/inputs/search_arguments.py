@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When
+from mnemolog.client.inputs.search_aids import SearchAids
 from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import Fusion, SearchOptions, Weights
@@ -23,6 +24,8 @@ class SearchArgs(ScopeArgs, total=False):
     `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
     `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf` (with
     `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency fades.
+    With `rerank` a model orders the first 50 candidates; `variants` is how many other wordings of the question a model
+    adds, up to 5. Where the model is away the search goes on without it, and `notice` says so.
     """
 
     top_k: int
@@ -36,9 +39,11 @@ class SearchArgs(ScopeArgs, total=False):
     rrf_k: int
     half_life_days: float
     weights: Weights | Mapping[str, float] | None
+    rerank: bool
+    variants: int
 
 
-_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any"})
+_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields})
 
 
 def search_options(given: SearchArgs) -> SearchOptions:

@@ -8,10 +8,13 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.base import ClientBase, checked
+from mnemolog.client.inputs.search_aids import SearchAids
 from mnemolog.client.inputs.search_arguments import SearchArgs, search_options, search_scopes
 from mnemolog.client.metrics import measured, search_phase
 from mnemolog.client.queries.hit_counts import count_hits
+from mnemolog.client.queries.search_models import RERANKED
 from mnemolog.client.queries.search_result import SearchResult
+from mnemolog.client.queries.wordings import joined_words, mean_vector
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search import search as searches
@@ -37,23 +40,40 @@ class SearchMixin(ClientBase):
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
-        within, asked = search_scopes(arguments), search_options(arguments)
+        within, asked, aids = search_scopes(arguments), search_options(arguments), SearchAids.read(arguments)
         check_unicode(query)
         storable_question(query)
-        with search_phase("embed"):
-            vector, notice = await self._connections.query_embedder.embed(query)
-        asked = self._with_threshold(asked, vector)
+        models = self._connections.search_models
+        wordings, no_wordings = await models.wordings(query, aids.variants)
+        vector, no_vector = await self._embed(query, wordings)
+        asked, top_k = self._with_threshold(asked, vector), asked.top_k
+        if aids.rerank:
+            asked = asked.model_copy(update={"top_k": max(top_k, RERANKED)})
         with search_phase("sql"):
-            found, missed = await self._query(_search, within, query, vector, asked, at=self._now())
-        count_hits(found.hits, asked.threshold or 0.0)
-        notices = [*([notice] if notice else []), *([no_hit_sentence(missed)] if missed else [])]
+            words = joined_words(query, wordings)
+            found, missed = await self._query(_search, within, words, vector, asked, at=self._now())
+        hits, no_order = await models.rerank(query, found.hits) if aids.rerank else (found.hits, None)
+        count_hits(hits[:top_k], asked.threshold or 0.0)
+        notices = (no_wordings, no_vector, no_order, no_hit_sentence(missed) if missed else None)
         return SearchResult(
-            hits=found.hits,
+            hits=hits[:top_k],
             mode="hybrid" if vector else "lexical",
-            notice="; ".join(notices) or None,
+            notice="; ".join(filter(None, notices)) or None,
             threshold=asked.threshold or 0.0,
             below_threshold=found.below_threshold,
         )
+
+    async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
+        """The vector of the question, with its other wordings; or none, with a notice."""
+        with search_phase("embed"):
+            embedder = self._connections.query_embedder
+            vectors = []
+            for text in (query, *wordings):
+                vector, notice = await embedder.embed(text)
+                if vector is None:
+                    return None, notice
+                vectors.append(vector)
+            return mean_vector(vectors), None
 
     def _with_threshold(self, asked: SearchOptions, vector: Vector | None) -> SearchOptions:
         """The threshold of the embedding model, where none is given."""
