@@ -13,10 +13,10 @@ SearchMode = Literal["hybrid", "lexical"]
 class Score:
     """Why a hit has its rank: `total` = (the sum of the parts) times `prior`.
 
-    A rank is the place among the candidates of one signal, None where the signal did not bring the fact. `similarity`
-    is the cosine, -1..1; `text_score` is Postgres' ts_rank of the words in common. A part is its weight / (k + rank)
-    with the fusion `rrf`, and its weight times a number of 0 to 1 with `weighted`. `prior` is what importance and
-    confidence make of it, about 1.
+    A rank is the place by one signal alone; it is there with the fusion `rrf` and with `ranks`. `similarity` is the
+    cosine, -1..1; `text_score`, 0..1, is the share of the question's words that the fact has, where a word weighs the
+    more, the fewer facts have it. A part is its weight / (k + rank) with the fusion `rrf`, and its weight times a
+    number of 0 to 1 with `weighted`. `prior` is what importance and confidence make of the sum, about 1.
     """
 
     mode: SearchMode
@@ -27,9 +27,9 @@ class Score:
     text_rank: int | None
     text_score: float | None
     text_part: float
-    names_rank: int | None = None
     names_part: float = 0.0
     recency_part: float = 0.0
+    times_part: float = 0.0
     prior: float = 1.0
 
 

@@ -27,25 +27,28 @@ Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
 class Weights(Record):
     """How much each signal counts, 0 to 1: 0 switches it off.
 
-    `vector`, `text`, `names` and `recency` are summed. `importance` and `confidence` multiply the sum: with .05 the
-    greatest importance counts 2.5 % more than the middle one, and the least 2.5 % less.
+    `vector`, `text`, `names`, `recency` and `times` are summed. `importance` and `confidence` multiply the sum: with
+    .05 the greatest importance counts 2.5 % more than the middle one, and the least 2.5 % less.
     """
 
     vector: Weight
     text: Weight
     names: Weight
     recency: Weight
+    times: Weight
     importance: Weight = 0.05
     confidence: Weight = 0.05
 
 
 DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
     {
-        "rrf": Weights(vector=1.0, text=1.0, names=0.0, recency=0.0),
-        "weighted": Weights(vector=0.45, text=0.45, names=0.0, recency=0.1),
+        "rrf": Weights(vector=1.0, text=1.0, names=0.2, recency=0.0, times=0.2),
+        "weighted": Weights(vector=0.45, text=0.45, names=0.2, recency=0.1, times=0.1),
     }
 )
-"""Of `weighted` those of vector, text and recency are the seed's."""
+"""Measured on real dialogues (docs/discussions.md, "How signals are joined")."""
+DEFAULT_FUSION: Final[Fusion] = "weighted"
+DEFAULT_HALF_LIFE_DAYS: Final = 365.0
 
 
 def _as_states(value: object) -> object:
@@ -57,8 +60,10 @@ class SearchOptions(Record):
 
     `threshold` is the cosine from which a fact without a word in common is a hit: None for that of the embedding
     model. `filters` are conditions on facts. `state` names the statuses that are found; without it they are active
-    and pending ones. `believed_at` and `true_at` ask for what was known then, and true then. `half_life_days` is the
-    age at which the recency of a fact is a half.
+    and pending ones. `believed_at` and `true_at` ask for what was known then, and true then. `period` is a time that
+    the question names, from its first instant up to, but not at, its last: what happened in it counts more, and with
+    `only_period` nothing else is found. `ranks` asks for the rank of each hit by each signal, which the fusion `rrf`
+    has anyway. `half_life_days` is the age at which the recency of a fact is a half.
     """
 
     top_k: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_TOP_K
@@ -69,11 +74,13 @@ class SearchOptions(Record):
     ] = None
     believed_at: Timestamp | None = None
     true_at: Timestamp | None = None
-    fusion: Fusion = "rrf"
+    period: tuple[Timestamp, Timestamp] | None = None
+    only_period: StrictBool = False
+    fusion: Fusion = DEFAULT_FUSION
+    ranks: StrictBool = False
     rrf_k: Annotated[StrictInt, Field(ge=1, le=1000)] = DEFAULT_RRF_K
-    half_life_days: Annotated[StrictFloat, Field(gt=0, le=36_500)] = 30.0
-    weights: Weights = DEFAULT_WEIGHTS["rrf"]
-    explain: StrictBool = False
+    half_life_days: Annotated[StrictFloat, Field(gt=0, le=36_500)] = DEFAULT_HALF_LIFE_DAYS
+    weights: Weights = DEFAULT_WEIGHTS[DEFAULT_FUSION]
 
     @model_validator(mode="before")
     @classmethod
@@ -81,10 +88,23 @@ class SearchOptions(Record):
         """What is not said of the weights is as the fusion has it."""
         if not isinstance(given, Mapping):
             return given
-        fusion, weights = given.get("fusion", "rrf"), given.get("weights") or {}
+        fusion, weights = given.get("fusion", DEFAULT_FUSION), given.get("weights") or {}
         if fusion not in FUSIONS or not isinstance(weights, Mapping):
             return given
         return {**given, "weights": {**DEFAULT_WEIGHTS[fusion].model_dump(), **weights}}
+
+    @model_validator(mode="after")
+    def _period_is_one(self) -> Self:
+        if self.only_period and self.period is None:
+            raise ValueError("only_period needs a period: from when, and up to when")
+        if self.period and self.period[0] >= self.period[1]:
+            raise ValueError("period must end after it begins")
+        return self
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether facts are ranked by each signal alone."""
+        return self.ranks or self.fusion == "rrf"
 
     @property
     def travels(self) -> bool:
@@ -101,7 +121,7 @@ class SearchOptions(Record):
     @property
     def narrows(self) -> bool:
         """Whether it asks about other facts than those that the indexes of a large scope hold."""
-        return self.travels or self.state is not None or self.filters != EVERYTHING
+        return self.travels or self.only_period or self.state is not None or self.filters != EVERYTHING
 
     def times(self, now: datetime) -> tuple[datetime | None, datetime]:
         """When it was known (None for now) and when it was true. The one that is not given is the other one, or now."""

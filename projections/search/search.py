@@ -7,7 +7,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.db.fetch import fetch_long
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -17,7 +17,8 @@ from mnemolog.projections.search.question import MAX_QUERY_LEXEMES, storable_que
 from mnemolog.projections.search.statement import scope_parameters, search_query
 from mnemolog.schemas.vector import Vector
 
-CANDIDATES_PER_RANKING: Final = 50
+CANDIDATES_PER_SIGNAL: Final = 50
+"""How many facts each signal of an index brings, or top_k where that is more."""
 MAX_SCOPES: Final = 20
 DEFAULT_OPTIONS: Final = SearchOptions()
 
@@ -44,7 +45,7 @@ async def search(
     parameters = {**scope_parameters(scopes), **_parameters(text, vector, options, at)}
     for indexed in _routes(scopes, options):
         query, of_filter = search_query(scopes, options, indexed=bool(indexed))
-        if rows := await fetch_rows(conn, dict, query, {**parameters, **of_filter, "indexed": indexed}):
+        if rows := await fetch_long(conn, query, {**parameters, **of_filter, "indexed": indexed}):
             return _findings(rows, "hybrid" if vector else "lexical")
     return Findings()
 
@@ -79,6 +80,9 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
         "at": at,
         "believed_at": believed_at,
         "states": list(options.states) if options.states else None,
+        "period_from": options.period[0] if options.period else None,
+        "period_to": options.period[1] if options.period else None,
+        "only_period": options.only_period,
         "vector": vector,
         "model": vector.model if vector else None,
         "dimensions": vector.dimensions if vector else None,
@@ -86,7 +90,7 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
         "fusion": options.fusion,
         "rrf_k": options.rrf_k,
         "half_life_days": options.half_life_days,
-        "candidates": max(CANDIDATES_PER_RANKING, options.top_k),
+        "candidates": max(CANDIDATES_PER_SIGNAL, options.top_k),
         "max_lexemes": MAX_QUERY_LEXEMES,
         "top_k": options.top_k,
     }
@@ -107,6 +111,6 @@ def _hit(row: Mapping[str, Any], mode: SearchMode) -> Hit:
 
 _SCORE_COLUMNS: Final = (
     *("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part"),
-    *("names_rank", "names_part", "recency_part", "prior"),
+    *("names_part", "recency_part", "times_part", "prior"),
 )
 _OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold"})

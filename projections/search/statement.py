@@ -26,7 +26,13 @@ def search_query(
     source = "from_indexes" if indexed else _source(options)
     wildcards = () if len(scopes) > 1 else tuple(scopes[0].wildcards.items())
     is_filtered = options.filters != EVERYTHING
-    query = _composed(source=source, wildcards=wildcards, is_several=len(scopes) > 1, is_filtered=is_filtered)
+    query = _composed(
+        source=source,
+        wildcards=wildcards,
+        is_several=len(scopes) > 1,
+        is_filtered=is_filtered,
+        is_ranked=options.is_ranked,
+    )
     if not is_filtered:
         return query, {}
     condition, parameters = filter_condition(options.filters)
@@ -49,7 +55,9 @@ def _source(options: SearchOptions) -> str:
 
 
 @cache
-def _composed(*, source: str, wildcards: tuple[tuple[str, str], ...], is_several: bool, is_filtered: bool) -> SQL:
+def _composed(
+    *, source: str, wildcards: tuple[tuple[str, str], ...], is_several: bool, is_filtered: bool, is_ranked: bool
+) -> SQL:
     """One text for each kind of search, with `{filter}` left open where there is one: composed once."""
     parts = queries("search")
     scope = parts["of_named_scope"] if is_several else scope_condition(dict(wildcards))
@@ -59,6 +67,8 @@ def _composed(*, source: str, wildcards: tuple[tuple[str, str], ...], is_several
     query = parts["hybrid"].format(
         live=parts["of_scopes"].format(live=live) if is_several else live,
         state=parts["hit_state"].format(state_at=state_at) if travels else SQL(""),
+        whole=parts["indexed_facts" if source == "from_indexes" else "all_facts"],
+        ranks=parts["ranks" if is_ranked else "no_ranks"],
         route=parts["any_route" if is_several else "by_indexes_or_not"],
         fact=fact_columns(state="s" if travels else "f", at=_NOW),
     )

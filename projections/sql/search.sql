@@ -116,6 +116,39 @@ WHERE {filter}
 -- Several scopes are always scanned.
 %(indexed)s::boolean IS NULL
 
+-- name: all_facts
+-- How many facts there are, each of which has been scanned.
+SELECT count(*)::float8 AS facts, 1::float8 AS times, 'infinity'::float8 AS most FROM scored
+
+-- name: indexed_facts
+-- The same for an indexed scope. Of a word that has most facts or more not all are found: as many of the scope are taken
+-- to have it as of the facts that were found.
+SELECT of_scope.facts, of_scope.facts / greatest(count(*), 1) AS times, (4 * %(candidates)s)::float8 AS most
+FROM (
+    SELECT coalesce(max(facts), 0)::float8 AS facts
+    FROM scopes
+    WHERE tenant = %(tenant)s
+        AND user_id = %(user_id)s
+        AND agent_id = %(agent_id)s
+        AND app_id = %(app_id)s
+        AND run_id = %(run_id)s
+) AS of_scope
+LEFT JOIN scored ON true
+GROUP BY of_scope.facts
+
+-- name: ranks
+-- The place of each fact by each signal that orders facts.
+CASE WHEN scored.distance IS NOT NULL THEN row_number() OVER (ORDER BY scored.distance, scored.status, scored.fact_id) END
+AS vector_rank,
+CASE
+    WHEN set_scores.score IS NOT NULL
+        THEN row_number() OVER (ORDER BY set_scores.score DESC NULLS LAST, scored.status, scored.fact_id)
+END AS text_rank
+
+-- name: no_ranks
+-- Where nobody asks for ranks, nothing is sorted for them.
+NULL::bigint AS vector_rank, NULL::bigint AS text_rank
+
 -- name: hybrid
 -- The best facts of a scope by vector, by words and by the names in the question, fused in one round trip: those that
 -- are active and those that wait for a confirmation, which of equals come last. What has no word in common needs the
@@ -125,11 +158,13 @@ WHERE {filter}
 WITH asked AS MATERIALIZED (
     SELECT
         search_words(%(text)s, %(max_lexemes)s) AS query,
-        CASE
-            WHEN %(names_weight)s::float8 > 0
-                THEN ' ' || lower(regexp_replace(%(text)s, '(''|’)s\M|[^[:alnum:]''’-]+', ' ', 'g')) || ' '
-        END AS words
+        ' ' || lower(regexp_replace(%(text)s, '(''|’)s\M|[^[:alnum:]''’-]+', ' ', 'g')) || ' ' AS words
     WHERE {route}
+),
+lexemes AS MATERIALIZED (
+    SELECT word.place, word.lexeme::tsquery AS lexeme
+    FROM asked
+    CROSS JOIN LATERAL unnest(string_to_array(asked.query::text, ' | ')) WITH ORDINALITY AS word (lexeme, place)
 ),
 scored AS MATERIALIZED (
     SELECT
@@ -137,120 +172,123 @@ scored AS MATERIALIZED (
         live.status,
         live.importance,
         live.confidence,
-        greatest(live.believed_from, live.last_confirmed_at, live.recorded_at) AS mentioned_at,
+        date_part('epoch', greatest(live.believed_from, live.last_confirmed_at, live.recorded_at)) AS mentioned_at,
+        coalesce(live.event_time, live.true_from) AS happened_at,
         CASE
             WHEN live.embedding_model = %(model)s AND vector_dims(live.embedding) = %(dimensions)s
-                THEN live.embedding <=> %(vector)s::halfvec
+                THEN nullif(live.embedding <=> %(vector)s::halfvec, 'NaN')
         END AS distance,
-        CASE WHEN live.words @@ asked.query THEN ts_rank(live.words, asked.query) END AS score,
         CASE
-            WHEN asked.words IS NOT NULL
-                THEN
-                    strpos(asked.words, ' ' || lower(live.subject) || ' ') > 0
-                    OR strpos(asked.words, ' ' || lower(live.speaker) || ' ') > 0
-        END AS is_named
+            WHEN live.words @@ asked.query
+                THEN ARRAY(SELECT lexemes.place FROM lexemes WHERE live.words @@ lexemes.lexeme)
+        END AS places,
+        strpos(asked.words, ' ' || lower(live.subject) || ' ') > 0
+        OR strpos(asked.words, ' ' || lower(live.speaker) || ' ') > 0 AS is_named
     FROM asked
     CROSS JOIN LATERAL ({live}) AS live
 ),
-by_vector AS (
-    SELECT
-        nearest.fact_id,
-        row_number() OVER (ORDER BY nearest.distance, nearest.status, nearest.fact_id) AS place
-    FROM (
-        SELECT fact_id, status, distance
-        FROM scored
-        WHERE distance IS NOT NULL
-        ORDER BY distance, status, fact_id
-        LIMIT %(candidates)s
-    ) AS nearest
-    WHERE nearest.distance < 'NaN'
+word_sets AS MATERIALIZED (
+    -- Which words of the question, by their places, facts have; there are few such sets.
+    SELECT places, count(*) AS facts FROM scored WHERE places IS NOT NULL GROUP BY places
 ),
-by_words AS (
+word_weights AS MATERIALIZED (
+    -- The fewer facts have a word, the more it says.
     SELECT
-        best.fact_id,
-        row_number() OVER (ORDER BY best.score DESC, best.status, best.fact_id) AS place
-    FROM (
-        SELECT fact_id, status, score
-        FROM scored
-        WHERE score IS NOT NULL
-        ORDER BY score DESC, status, fact_id
-        LIMIT %(candidates)s
-    ) AS best
+        place,
+        ln(1 + (whole.facts - with_word.facts + 0.5) / (with_word.facts + 0.5)) AS weight
+    FROM lexemes
+    CROSS JOIN ({whole}) AS whole
+    LEFT JOIN (
+        SELECT place, sum(word_sets.facts)::float8 AS facts
+        FROM word_sets CROSS JOIN LATERAL unnest(word_sets.places) AS place
+        GROUP BY place
+    ) AS found USING (place)
+    CROSS JOIN LATERAL (
+        SELECT coalesce(found.facts * CASE WHEN found.facts < whole.most THEN 1 ELSE whole.times END, 0) AS facts
+    ) AS with_word
 ),
-by_names AS (
+set_scores AS MATERIALIZED (
     SELECT
-        named.fact_id,
-        row_number() OVER (ORDER BY named.distance, named.score DESC NULLS LAST, named.status, named.fact_id) AS place
-    FROM (
-        SELECT fact_id, status, distance, score
-        FROM scored
-        WHERE is_named
-        ORDER BY distance, score DESC NULLS LAST, status, fact_id
-        LIMIT %(candidates)s
-    ) AS named
+        word_sets.places,
+        (SELECT sum(weight) FROM word_weights WHERE place = ANY(word_sets.places))
+        / (SELECT sum(weight) FROM word_weights) AS score
+    FROM word_sets
 ),
 candidates AS (
     SELECT
-        fact_id,
-        scored.status,
-        scored.importance,
-        scored.confidence,
-        by_vector.place AS vector_rank,
-        by_words.place AS text_rank,
-        by_names.place AS names_rank,
-        1 - nullif(scored.distance, 'NaN') AS similarity,
-        scored.score::float8 AS text_score,
-        0.5 ^ (extract(EPOCH FROM greatest(%(at)s - scored.mentioned_at, '0')) / 86400 / %(half_life_days)s)::float8 AS recency,
-        by_words.place IS NOT NULL
-        OR %(threshold)s::float8 = 0
-        OR %(vector)s::halfvec IS NULL
-        OR 1 - nullif(scored.distance, 'NaN') >= %(threshold)s::float8 AS is_hit
-    FROM by_vector
-    FULL JOIN by_words USING (fact_id)
-    FULL JOIN by_names USING (fact_id)
-    INNER JOIN scored USING (fact_id)
+        scored.*,
+        1 - scored.distance AS similarity,
+        set_scores.score AS text_score,
+        {ranks}
+    FROM scored
+    LEFT JOIN set_scores USING (places)
 ),
 parts AS (
     SELECT
-        *,
-        1
-        + %(importance_weight)s::float8 * (importance - 0.5)
-        + %(confidence_weight)s::float8 * (confidence - 0.5) AS prior,
+        fact_id,
+        status,
+        importance,
+        confidence,
+        vector_rank,
+        text_rank,
+        similarity,
+        text_score,
+        happened_at >= %(period_from)s AND happened_at < %(period_to)s AS is_timely,
+        text_score IS NOT NULL
+        OR similarity >= coalesce(nullif(%(threshold)s::float8, 0), -2)
+        OR (similarity IS NULL AND is_named AND %(names_weight)s::float8 > 0) AS is_hit,
         %(vector_weight)s::float8 * CASE %(fusion)s::text
             WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + vector_rank), 0)
             ELSE greatest(similarity, 0)
         END AS vector_part,
         %(text_weight)s::float8 * CASE %(fusion)s::text
             WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + text_rank), 0)
-            ELSE coalesce(text_score / nullif(max(text_score) OVER (), 0), 0)
+            ELSE coalesce(text_score, 0)
         END AS text_part,
-        %(names_weight)s::float8 * CASE %(fusion)s::text
-            WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + names_rank), 0)
-            ELSE (names_rank IS NOT NULL)::integer
-        END AS names_part,
-        %(recency_weight)s::float8
-        * recency
-        / CASE %(fusion)s::text WHEN 'rrf' THEN %(rrf_k)s::integer + 1 ELSE 1 END AS recency_part
+        CASE WHEN is_named THEN %(names_weight)s::float8 * one.part ELSE 0 END AS names_part,
+        CASE
+            WHEN %(recency_weight)s::float8 > 0 AND status <> 'pending_confirmation'
+                THEN
+                    %(recency_weight)s::float8 * one.part
+                    * exp(-greatest(asked_at - mentioned_at, 0) * one.decay)
+            ELSE 0
+        END AS recency_part,
+        CASE
+            WHEN happened_at >= %(period_from)s AND happened_at < %(period_to)s THEN %(times_weight)s::float8 * one.part
+            ELSE 0
+        END AS times_part,
+        1
+        + %(importance_weight)s::float8 * (importance - 0.5)
+        + %(confidence_weight)s::float8 * (confidence - 0.5) AS prior
     FROM candidates
+    CROSS JOIN (
+        SELECT
+            CASE %(fusion)s::text WHEN 'rrf' THEN 1.0::float8 / (%(rrf_k)s::integer + 1) ELSE 1 END AS part,
+            date_part('epoch', %(at)s::timestamptz) AS asked_at,
+            ln(2::float8) / (86400 * %(half_life_days)s::float8) AS decay
+    ) AS one
 ),
 first AS MATERIALIZED (
-    SELECT parts.*, (vector_part + text_part + names_part + recency_part) * prior AS total
+    SELECT parts.*, (vector_part + text_part + names_part + recency_part + times_part) * prior AS total
     FROM parts
-    WHERE is_hit
+    WHERE is_hit AND (is_timely OR NOT %(only_period)s::boolean)
     ORDER BY total DESC, status, importance DESC, confidence DESC, fact_id
     LIMIT %(top_k)s
 )
 SELECT
-    (SELECT count(*) FROM candidates WHERE NOT is_hit) AS below_threshold,
+    (
+        SELECT count(*) FROM scored
+        WHERE scored.places IS NULL AND 1 - scored.distance < %(threshold)s::float8 AND %(threshold)s::float8 > 0
+    ) AS below_threshold,
     first.vector_rank,
     first.similarity,
     first.vector_part,
     first.text_rank,
     first.text_score,
     first.text_part,
-    first.names_rank,
     first.names_part,
     first.recency_part,
+    first.times_part,
     first.prior,
     first.total,
     {fact}

@@ -1,7 +1,7 @@
 """What a search may ask of models, and of the time that its question names."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, ValidationError
 
@@ -10,11 +10,17 @@ from mnemolog.schemas.base import Record
 from mnemolog.schemas.errors import describe_faults
 
 MAX_VARIANTS: Final = 5
+WhenAsked = Literal["boost", "narrow", "ignore"]
 
 
 class SearchAids(Record):
-    """`rerank` lets a model order the hits, `variants` is how many other wordings of the question it adds."""
+    """`rerank` lets a model order the hits, `variants` is how many other wordings of the question it adds.
 
+    `when` is what becomes of the time that the question names: what happened in it counts more, or alone, or it is
+    ignored.
+    """
+
+    when: WhenAsked = "boost"
     rerank: StrictBool = False
     variants: Annotated[StrictInt, Field(ge=0, le=MAX_VARIANTS)] = 0
 

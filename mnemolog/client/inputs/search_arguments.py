@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When
-from mnemolog.client.inputs.search_aids import SearchAids
+from mnemolog.client.inputs.search_aids import SearchAids, WhenAsked
 from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import Fusion, SearchOptions, Weights
@@ -24,8 +24,11 @@ class SearchArgs(ScopeArgs, total=False):
     `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
     `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf` (with
     `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency fades.
+    `period` is a time that the question names, from and to: what happened in it counts more, and with `only_period`
+    nothing else is found. `ranks` asks for the rank of each hit by each signal.
     With `rerank` a model orders the first 50 candidates; `variants` is how many other wordings of the question a model
-    adds, up to 5. Where the model is away the search goes on without it, and `notice` says so.
+    adds, up to 5. Where the model is away the search goes on without it, and `notice` says so. `when` is what the time
+    does that the question names, unless `period` is given: `boost` (unless given) or `narrow` to it, or `ignore`.
     """
 
     top_k: int
@@ -35,12 +38,16 @@ class SearchArgs(ScopeArgs, total=False):
     believed_at: When | None
     true_at: When | None
     any: Sequence[Mapping[str, str | None]] | None
+    period: Sequence[When] | None
+    only_period: bool
+    ranks: bool
     fusion: Fusion
     rrf_k: int
     half_life_days: float
     weights: Weights | Mapping[str, float] | None
     rerank: bool
     variants: int
+    when: WhenAsked
 
 
 _NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields})

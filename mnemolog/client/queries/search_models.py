@@ -17,7 +17,7 @@ RERANKED: Final = 50
 """Hits that a reranker orders at the most."""
 
 
-M = TypeVar("M", Reranker, QuestionVariants)
+M = TypeVar("M", bound=Reranker | QuestionVariants)
 R = TypeVar("R")
 
 
@@ -87,12 +87,13 @@ class _KeptModel(Generic[M]):
         async with self._lock:
             if self._error is not None:
                 raise self._error
+            if self._model is not None:
+                return self._model
             try:
-                model = self._model or await asyncio.to_thread(self._build)
+                self._model = model = await asyncio.to_thread(self._build)
             except ProviderConfigurationError as error:
                 self._error = error
                 raise
-            self._model = model
             return model
 
     async def close(self) -> None:

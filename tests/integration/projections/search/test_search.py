@@ -48,7 +48,7 @@ async def test_fuses_the_ranks_of_vector_and_words_and_explains_them(db: Project
         commit("2", added("A cat named Violin.", vector=vector_with_similarity(0.5))),
         commit("3", added("Music makes her happy.", vector=vector_with_similarity(0.95))),
     )
-    hits = await search(db.conn, MINE, "Who plays violin?", ASKED, at=NOW)
+    hits = await search(db.conn, MINE, "Who plays violin?", ASKED, SearchOptions.read({"fusion": "rrf"}), at=NOW)
     assert [hit.fact.text for hit in hits] == ["She plays the violin.", "A cat named Violin.", "Music makes her happy."]
     best = hits[0].score
     assert (best.mode, best.vector_rank, best.text_rank) == ("hybrid", 2, 1)

@@ -83,6 +83,9 @@ async def texts(db: ProjectedDatabase, scope: Any = MINE, /, *, text: str = "tea
         ({"weights": {"magic": 1.0}}, "weights.magic is not a known field"),
         ({"weights": 3}, "weights must be an object"),
         ({"filters": {"nope": 1}}, "nope is not a known field"),
+        ({"only_period": True}, "only_period needs a period"),
+        ({"period": [day(2), day(1)]}, "period must end after it begins"),
+        ({"period": [day(2)]}, "period.1 is missing"),
         ({"boost": 1}, "boost is not a known field"),
     ],
 )
@@ -92,8 +95,9 @@ def test_what_is_no_option_is_refused_with_its_place(wrong: dict[str, Any], word
 
 
 def test_weights_that_are_not_given_are_those_of_the_fusion() -> None:
-    assert SearchOptions.read({}).weights == DEFAULT_WEIGHTS["rrf"]
-    read = SearchOptions.read({"fusion": "weighted", "weights": {"recency": 0.3}}).weights
+    assert SearchOptions.read({}).weights == DEFAULT_WEIGHTS["weighted"]
+    assert SearchOptions.read({"fusion": "rrf"}).weights == DEFAULT_WEIGHTS["rrf"]
+    read = SearchOptions.read({"weights": {"recency": 0.3}}).weights
     assert read == DEFAULT_WEIGHTS["weighted"].model_copy(update={"recency": 0.3})
 
 
@@ -170,7 +174,7 @@ async def test_weighted_fusion_sums_the_shares(db: ProjectedDatabase) -> None:
         commit("1", added("green tea", vector=vector_with_similarity(0.2)), at=day(40)),
         commit("2", added("coffee", vector=vector_with_similarity(0.8)), at=day(100)),
     )
-    asked = options(fusion="weighted", half_life_days=30.0)
+    asked = options(half_life_days=30.0)
     near, worded = await search(db.conn, MINE, "tea", ASKED, asked, at=day(100))
     assert (near.fact.text, worded.fact.text) == ("green tea", "coffee")
     assert near.score.text_part == pytest.approx(0.45)  # the best of the words
@@ -179,16 +183,16 @@ async def test_weighted_fusion_sums_the_shares(db: ProjectedDatabase) -> None:
     assert worded.score.recency_part == pytest.approx(0.1, rel=0.01)
     for one in (near.score, worded.score):
         assert one.total == pytest.approx(
-            (one.vector_part + one.text_part + one.names_part + one.recency_part) * one.prior
+            (one.vector_part + one.text_part + one.names_part + one.recency_part + one.times_part) * one.prior
         )
-    fading = options(fusion="weighted", weights={"text": 0.0, "vector": 0.0, "recency": 1.0})
+    fading = options(weights={"text": 0.0, "vector": 0.0, "recency": 1.0})
     assert next(hit.fact.text for hit in await search(db.conn, MINE, "tea", ASKED, fading, at=day(100))) == "coffee"
 
 
 async def test_a_mention_makes_a_fact_recent(db: ProjectedDatabase) -> None:
     known = commit("1", added("tea"), at=day(1))
     await db.apply(known, commit("2", confirmed(fact_id_at(known)), at=day(99)))
-    (hit,) = await search(db.conn, MINE, "tea", None, options(fusion="weighted"), at=day(99))
+    (hit,) = await search(db.conn, MINE, "tea", None, options(half_life_days=30.0), at=day(99))
     assert hit.score.recency_part == pytest.approx(0.1, rel=0.01)
 
 
@@ -208,17 +212,69 @@ async def test_a_name_in_the_question_is_a_signal_of_its_own(db: ProjectedDataba
         commit("2", added("Lives in Rome.", subject="Anna Maria", vector=vector_with_similarity(0.3))),
         commit("3", added("Lives in Oslo.", speaker="Tom", vector=vector_with_similarity(0.4))),
     )
-    named = {"weights": {"names": 1.0}}
 
-    async def first(question: str) -> str:
-        (hit, *_) = await search(db.conn, MINE, question, ASKED, options(**named), at=NOW)
+    async def first(question: str, **more: Any) -> str:
+        (hit, *_) = await search(db.conn, MINE, question, ASKED, options(**more), at=NOW)
         return hit.fact.text
 
-    assert await first("Where is Ann's home?") == "Lives in Bern."
+    for fusion in ("rrf", "weighted"):
+        assert await first("Where is Ann's home?", fusion=fusion, weights={"names": 1.0}) == "Lives in Bern."
     assert await first("ANNA MARIA: home?") == "Lives in Rome."
     assert await first("What does Tom say?") == "Lives in Oslo."
     assert await first("Where is Annabel's home?") == "Lives in Oslo."
-    assert await texts(db, text="Where is Ann's home?", **named) == ["Lives in Bern."]
+    assert await texts(db, text="Where is Ann's home?") == ["Lives in Bern."]
+    assert await texts(db, text="Where is Ann's home?", weights={"names": 0.0}) == []
+
+
+async def test_a_rare_word_says_more_than_two_frequent_ones(db: ProjectedDatabase) -> None:
+    many = [commit(str(number), added(f"green tea {number}")) for number in range(30)]
+    await db.apply(*many, commit("x", added("matcha")))
+    (best, other, *_) = await search(db.conn, MINE, "green tea or matcha", None, options(), at=NOW)
+    assert best.fact.text == "matcha"
+    assert best.score.text_score is not None
+    assert other.score.text_score is not None
+    assert best.score.text_score + other.score.text_score == pytest.approx(1)  # shares of all that was asked for
+
+
+async def test_words_that_no_fact_has_lower_the_share_of_all(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("green tea")))
+    (one,) = await search(db.conn, MINE, "tea", None, at=NOW)
+    (two,) = await search(db.conn, MINE, "tea with quarks", None, at=NOW)
+    assert one.score.text_score == 1
+    assert two.score.text_score is not None
+    assert 0 < two.score.text_score < 0.5
+
+
+async def test_ranks_are_those_of_each_signal_alone(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("1", added("tea", vector=vector_with_similarity(0.5))),
+        commit("2", added("green tea", vector=vector_with_similarity(0.9))),
+        commit("3", added("coffee", vector=vector_with_similarity(0.7))),
+    )
+
+    async def ranks(**more: Any) -> dict[str, tuple[int | None, int | None]]:
+        hits = await search(db.conn, MINE, "green tea", ASKED, options(**more), at=NOW)
+        return {hit.fact.text: (hit.score.vector_rank, hit.score.text_rank) for hit in hits}
+
+    expected = {"green tea": (1, 1), "coffee": (2, None), "tea": (3, 2)}
+    assert await ranks(ranks=True) == await ranks(fusion="rrf") == expected
+    assert set((await ranks()).values()) == {(None, None)}
+
+
+async def test_what_happened_in_the_period_counts_more_or_alone(db: ProjectedDatabase) -> None:
+    await db.apply(
+        commit("1", added("tea then", vector=vector_with_similarity(0.5), event_time=day(10))),
+        commit("2", added("tea now", vector=vector_with_similarity(0.55)), at=day(50)),
+    )
+
+    async def found(**more: Any) -> list[str]:
+        return [hit.fact.text for hit in await search(db.conn, MINE, "tea", ASKED, options(**more), at=NOW)]
+
+    assert await found() == ["tea now", "tea then"]
+    assert await found(period=(day(9), day(11))) == ["tea then", "tea now"]
+    assert await found(period=(day(9), day(10))) == ["tea now", "tea then"]  # up to, but not at, its end
+    assert await found(period=(day(10), day(11)), only_period=True) == ["tea then"]
+    assert await found(period=(day(50), day(51)), only_period=True) == ["tea now"]
 
 
 def sample_commits() -> Iterator[Commit]:
