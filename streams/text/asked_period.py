@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -47,7 +46,6 @@ class PeriodEvent:
         return (EARLIEST, at) if self.relation == "before" else (at, LATEST)
 
 
-@lru_cache(maxsize=256)  # a question is often asked again, and variants of it name the same times
 def asked_period(question: str, at: datetime) -> Period | None:
     """The time that a question names, from the first to the last of several; None where it names none.
 
@@ -68,8 +66,9 @@ def asked_event(question: str) -> PeriodEvent | None:
     """
     text = question[:MAX_CHARACTERS]
     for relation in ("before", "after"):
-        if (match := _PATTERNS[f"{relation}_event"].search(text)) and (words := match["event"].strip()):
-            return PeriodEvent(words=words, relation=relation)
+        match = _PATTERNS[f"{relation}_event"].search(text)
+        if match and any(letter.isalnum() for letter in match["event"]):
+            return PeriodEvent(words=match["event"].strip(), relation=relation)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Unpack
 
 from psycopg import AsyncConnection
@@ -11,6 +12,7 @@ from mnemolog.client.base import ClientBase, checked
 from mnemolog.client.inputs.search_aids import SearchAids
 from mnemolog.client.inputs.search_arguments import SearchArgs, search_options, search_scopes
 from mnemolog.client.metrics import measured, search_phase
+from mnemolog.client.queries.asked_periods import time_of_event, with_asked_period
 from mnemolog.client.queries.hit_counts import count_hits
 from mnemolog.client.queries.search_models import RERANKED
 from mnemolog.client.queries.search_result import SearchResult
@@ -47,6 +49,8 @@ class SearchMixin(ClientBase):
         wordings, no_wordings = await models.wordings(query, aids.variants)
         vector, no_vector = await self._embed(query, wordings)
         asked, top_k = self._with_threshold(asked, vector), asked.top_k
+        event_time = partial(self._event_time, within, asked)
+        asked, no_time = await with_asked_period(query, asked, aids.when, self._now(), event_time)
         if aids.rerank:
             asked = asked.model_copy(update={"top_k": max(top_k, RERANKED)})
         with search_phase("sql"):
@@ -54,7 +58,7 @@ class SearchMixin(ClientBase):
             found, missed = await self._query(_search, within, words, vector, asked, at=self._now())
         hits, no_order = await models.rerank(query, found.hits) if aids.rerank else (found.hits, None)
         count_hits(hits[:top_k], asked.threshold or 0.0)
-        notices = (no_wordings, no_vector, no_order, no_hit_sentence(missed) if missed else None)
+        notices = (no_wordings, no_vector, no_time, no_order, no_hit_sentence(missed) if missed else None)
         return SearchResult(
             hits=hits[:top_k],
             mode="hybrid" if vector else "lexical",
@@ -74,6 +78,12 @@ class SearchMixin(ClientBase):
                     return None, notice
                 vectors.append(vector)
             return mean_vector(vectors), None
+
+    async def _event_time(self, within: Sequence[ScopeFilter], asked: SearchOptions, words: str) -> datetime | None:
+        """When the event was that a question names, by the fact that has most of its words."""
+        options = asked.model_copy(update={"top_k": 1})
+        with search_phase("sql"):
+            return time_of_event(await self._query(searches.search, within, words, None, options, at=self._now()))
 
     def _with_threshold(self, asked: SearchOptions, vector: Vector | None) -> SearchOptions:
         """The threshold of the embedding model, where none is given."""
