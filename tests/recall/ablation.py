@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mnemolog.streams.llm.ports import Embedder
+from mnemolog.streams.text.asked_period import asked_period
 from tests.recall.dialogues import Dialogues, Question
 from tests.recall.measures import Measures, Ranking, measure
 from tests.recall.stored import KINDS, Kind, StoredDialogues, user_of
@@ -32,7 +33,8 @@ async def _measure(kind: Kind, dialogues: Dialogues, stored: StoredDialogues, em
             text=question.text,
             vector=vector,
             user_id=user_of(kind, question.conversation),
-            at=dialogues.asked_at(question.conversation),
+            at=(at := dialogues.asked_at(question.conversation)),
+            period=asked_period(question.text, at),
         )
         for question, vector in zip(questions, vectors, strict=True)
     ]

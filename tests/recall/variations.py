@@ -10,6 +10,9 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.search import search
 from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.minilm_embedder import MODEL_NAME
+from mnemolog.streams.runtime.effective_settings import search_floor
+from mnemolog.streams.text.asked_period import Period
 from tests.recall.measures import DEEPEST
 
 
@@ -26,35 +29,45 @@ class Variation:
         return SearchOptions.read({"top_k": DEEPEST, "threshold": 0.0, **self.options})
 
 
+SIGNALS_OFF: Final = {"names": 0.0, "recency": 0.0, "times": 0.0}
+NO_PRIORS: Final = {"importance": 0.0, "confidence": 0.0}
+
+
 def _weighted(name: str, **weights: float) -> Variation:
     return Variation(name=name, options={"fusion": "weighted", "weights": weights})
 
 
-NO_PRIORS: Final = {"importance": 0.0, "confidence": 0.0}
-BASELINE: Final = Variation(name="lexical", by_vector=False)
-DEFAULT: Final = Variation(name="hybrid as by default")
+def _rrf(name: str, k: int, **weights: float) -> Variation:
+    return Variation(name=name, options={"fusion": "rrf", "rrf_k": k, "weights": weights})
+
+
+BASELINE: Final = Variation(name="lexical", by_vector=False, options={"weights": SIGNALS_OFF})
+DEFAULT: Final = Variation(name="as by default")
 VARIATIONS: Final = (
     BASELINE,
-    Variation(name="vector", options={"weights": {"text": 0.0}}),
+    _weighted("vector", text=0.0, **SIGNALS_OFF),
+    *(_rrf(f"hybrid, RRF, k = {k}", k, **SIGNALS_OFF) for k in (1, 5, 10, 20, 60)),
+    _rrf("hybrid, RRF, k = 10, with names and times", 10),
+    _weighted("hybrid, weighted, text .45, vector .45", **SIGNALS_OFF),
+    _weighted("hybrid, weighted, text .30, vector .60", text=0.3, vector=0.6, **SIGNALS_OFF),
+    _weighted("text .45, vector .45, names .2", **SIGNALS_OFF | {"names": 0.2}),
+    _weighted("text .45, vector .45, names .2, times .1", recency=0.0),
     DEFAULT,
-    *(Variation(name=f"RRF, k = {k}", options={"fusion": "rrf", "rrf_k": k}) for k in (1, 5, 10, 20, 60)),
-    Variation(name="RRF, k = 5, names", options={"fusion": "rrf", "rrf_k": 5, "weights": {"names": 1.0}}),
-    _weighted("weighted, text .45, vector .45", recency=0.0),
-    _weighted("weighted, text .30, vector .60", text=0.3, vector=0.6, recency=0.0),
-    _weighted("weighted, with recency .10", recency=0.1),
-    _weighted("weighted, without priors", recency=0.0, **NO_PRIORS),
-    _weighted("weighted, with names .20", recency=0.0, names=0.2),
+    Variation(name="as by default, half life 30 days", options={"half_life_days": 30.0}),
+    _weighted("as by default, without priors", **NO_PRIORS),
+    Variation(name="as by default, above the threshold", options={"threshold": search_floor(MODEL_NAME)}),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedQuestion:
-    """A question with its vector, whom it is asked about, and when."""
+    """A question with its vector, whom it is asked about, when, and the time that it names."""
 
     text: str
     vector: Vector
     user_id: str
     at: datetime
+    period: Period | None
 
 
 async def sources_found(pool: Pool, questions: Sequence[AskedQuestion], variation: Variation) -> list[list[str]]:
@@ -67,7 +80,7 @@ async def sources_found(pool: Pool, questions: Sequence[AskedQuestion], variatio
                 ScopeFilter(tenant="default", user_id=asked.user_id),
                 asked.text,
                 asked.vector if variation.by_vector else None,
-                options,
+                options.model_copy(update={"period": asked.period}),
                 at=asked.at,
             )
             for asked in questions
