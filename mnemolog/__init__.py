@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         TracedReprompt,
     )
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
-    from mnemolog.projections.search.hits import Hit, Score
+    from mnemolog.projections.search.hits import Hit, LeftOut, Score
     from mnemolog.projections.search.options import Weights
     from mnemolog.schemas.command import Edit
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
@@ -94,6 +94,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
+    "LeftOut",
     "LimitExceededError",
     "LimitHit",
     "Limits",
@@ -188,7 +189,7 @@ _MODULES: Final = {
         "TracedReprompt",
     ),
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
-    "projections.search.hits": ("Hit", "Score"),
+    "projections.search.hits": ("Hit", "LeftOut", "Score"),
     "projections.search.options": ("Weights",),
     "schemas.command": ("Edit",),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),

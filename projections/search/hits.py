@@ -1,12 +1,15 @@
 """What a search found: hits with the reasons for their places."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+from uuid import UUID
 
 from mnemolog.projections.queries.results import Fact
 
 SearchMode = Literal["hybrid", "lexical"]
+LeftOutReason = Literal["below_threshold", "outside_period", "same_matter", "over_top_k", "other_state"]
+"""`other_state` are facts with a word of the question that are in no state that was asked for, or did not hold then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,7 @@ class Score:
     names_part: float = 0.0
     recency_part: float = 0.0
     times_part: float = 0.0
+    neighbours_part: float = 0.0
     prior: float = 1.0
 
 
@@ -46,11 +50,27 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """How many facts were left out for a reason, and the ids of the best five of them."""
+
+    facts: int
+    first: tuple[UUID, ...]
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        return cls(facts=found["facts"], first=tuple(map(UUID, found["first"])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """Hits, best first. `below_threshold` counts the candidates that only their low similarity kept out."""
+    """Hits, best first. `below_threshold` counts the facts that only their low similarity kept out.
+
+    `left_out` has, where it was asked for, by reason what else is no hit.
+    """
 
     hits: tuple[Hit, ...] = ()
     below_threshold: int = 0
+    left_out: Mapping[LeftOutReason, LeftOut] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

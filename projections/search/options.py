@@ -19,6 +19,7 @@ DEFAULT_TOP_K: Final = 20
 MAX_TOP_K: Final = 100
 DEFAULT_RRF_K: Final = 10
 """The constant of reciprocal rank fusion. On real dialogues 5 to 10 finds more than the customary 60."""
+DEFAULT_PER_MATTER: Final = 3
 MAX_STATES: Final = 7
 
 Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
@@ -27,8 +28,8 @@ Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
 class Weights(Record):
     """How much each signal counts, 0 to 1: 0 switches it off.
 
-    `vector`, `text`, `names`, `recency` and `times` are summed. `importance` and `confidence` multiply the sum: with
-    .05 the greatest importance counts 2.5 % more than the middle one, and the least 2.5 % less.
+    `vector`, `text`, `names`, `recency`, `times` and `neighbours` are summed. `importance` and `confidence` multiply
+    the sum: with .05 the greatest importance counts 2.5 % more than the middle one, and the least 2.5 % less.
     """
 
     vector: Weight
@@ -36,6 +37,7 @@ class Weights(Record):
     names: Weight
     recency: Weight
     times: Weight
+    neighbours: Weight = 0.0
     importance: Weight = 0.05
     confidence: Weight = 0.05
 
@@ -63,7 +65,8 @@ class SearchOptions(Record):
     and pending ones. `believed_at` and `true_at` ask for what was known then, and true then. `period` is a time that
     the question names, from its first instant up to, but not at, its last: what happened in it counts more, and with
     `only_period` nothing else is found. `ranks` asks for the rank of each hit by each signal, which the fusion `rrf`
-    has anyway. `half_life_days` is the age at which the recency of a fact is a half.
+    has anyway, and `explain` for them and for what was left out and why. Of facts with one subject and key those beyond
+    the best `per_matter` come after all others. `half_life_days` is the age at which the recency of a fact is a half.
     """
 
     top_k: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_TOP_K
@@ -77,6 +80,8 @@ class SearchOptions(Record):
     period: tuple[Timestamp, Timestamp] | None = None
     only_period: StrictBool = False
     fusion: Fusion = DEFAULT_FUSION
+    per_matter: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_PER_MATTER
+    explain: StrictBool = False
     ranks: StrictBool = False
     rrf_k: Annotated[StrictInt, Field(ge=1, le=1000)] = DEFAULT_RRF_K
     half_life_days: Annotated[StrictFloat, Field(gt=0, le=36_500)] = DEFAULT_HALF_LIFE_DAYS
@@ -104,7 +109,7 @@ class SearchOptions(Record):
     @property
     def is_ranked(self) -> bool:
         """Whether facts are ranked by each signal alone."""
-        return self.ranks or self.fusion == "rrf"
+        return self.ranks or self.explain or self.fusion == "rrf"
 
     @property
     def travels(self) -> bool:
@@ -120,8 +125,9 @@ class SearchOptions(Record):
 
     @property
     def narrows(self) -> bool:
-        """Whether it asks about other facts than those that the indexes of a large scope hold."""
-        return self.travels or self.only_period or self.state is not None or self.filters != EVERYTHING
+        """Whether it asks about more than the best facts that the indexes of a large scope hold."""
+        wide = self.travels or self.only_period or self.explain or self.weights.neighbours > 0
+        return wide or self.state is not None or self.filters != EVERYTHING
 
     def times(self, now: datetime) -> tuple[datetime | None, datetime]:
         """When it was known (None for now) and when it was true. The one that is not given is the other one, or now."""

@@ -11,7 +11,7 @@ from mnemolog.projections.db.fetch import fetch_long
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.hits import Findings, Hit, Score, SearchMode
+from mnemolog.projections.search.hits import Findings, Hit, LeftOut, Score, SearchMode
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import MAX_QUERY_LEXEMES, storable_question
 from mnemolog.projections.search.statement import scope_parameters, search_query
@@ -93,6 +93,8 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
         "candidates": max(CANDIDATES_PER_SIGNAL, options.top_k),
         "max_lexemes": MAX_QUERY_LEXEMES,
         "top_k": options.top_k,
+        "ranked": 2 * options.top_k,
+        "per_matter": options.per_matter,
     }
 
 
@@ -101,6 +103,7 @@ def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
     return Findings(
         hits=tuple(_hit(row, mode) for row in rows if row["fact_id"] is not None),
         below_threshold=rows[0]["below_threshold"],
+        left_out={reason: LeftOut.from_json(one) for reason, one in (rows[0]["left_out"] or {}).items()},
     )
 
 
@@ -111,6 +114,6 @@ def _hit(row: Mapping[str, Any], mode: SearchMode) -> Hit:
 
 _SCORE_COLUMNS: Final = (
     *("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part"),
-    *("names_part", "recency_part", "times_part", "prior"),
+    *("names_part", "recency_part", "times_part", "neighbours_part", "prior"),
 )
-_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold"})
+_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out"})

@@ -32,6 +32,8 @@ def search_query(
         is_several=len(scopes) > 1,
         is_filtered=is_filtered,
         is_ranked=options.is_ranked,
+        has_neighbours=options.weights.neighbours > 0,
+        is_explained=options.explain,
     )
     if not is_filtered:
         return query, {}
@@ -56,18 +58,32 @@ def _source(options: SearchOptions) -> str:
 
 @cache
 def _composed(
-    *, source: str, wildcards: tuple[tuple[str, str], ...], is_several: bool, is_filtered: bool, is_ranked: bool
+    *,
+    source: str,
+    wildcards: tuple[tuple[str, str], ...],
+    is_several: bool,
+    is_filtered: bool,
+    is_ranked: bool,
+    has_neighbours: bool,
+    is_explained: bool,
 ) -> SQL:
     """One text for each kind of search, with `{filter}` left open where there is one: composed once."""
     parts = queries("search")
     scope = parts["of_named_scope"] if is_several else scope_condition(dict(wildcards))
+    of_any = parts["of_any_scope"] if is_several else scope
     state_at = parts["state_at"]
-    live = parts[source].format(scope=scope, filter=SQL("{filter}" if is_filtered else "true"), state_at=state_at)
+    condition = SQL("{filter}" if is_filtered else "true")
+    live = parts[source].format(scope=scope, filter=condition, state_at=state_at)
     travels = source == "as_of"
     query = parts["hybrid"].format(
         live=parts["of_scopes"].format(live=live) if is_several else live,
         state=parts["hit_state"].format(state_at=state_at) if travels else SQL(""),
         whole=parts["indexed_facts" if source == "from_indexes" else "all_facts"],
+        conversation=parts["conversation"] if has_neighbours else SQL(""),
+        neighbours=parts["neighbours" if has_neighbours else "no_neighbours"],
+        left_out=parts["left_out"].format(scope=of_any, filter=condition)
+        if is_explained
+        else parts["nothing_left_out"],
         ranks=parts["ranks" if is_ranked else "no_ranks"],
         route=parts["any_route" if is_several else "by_indexes_or_not"],
         fact=fact_columns(state="s" if travels else "f", at=_NOW),

@@ -39,7 +39,7 @@ SELECT f.*
 FROM (
     SELECT
         f.fact_id, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, f.text, f.key, f.value, f.category, f.importance,
-        f.subject, f.speaker, f.event_time, f.valid_until, f.recorded_at, f.source_id, f.metadata, f.words,
+        f.subject, f.speaker, f.event_time, f.valid_until, f.said_at, f.recorded_at, f.ordinal, f.source_id, f.metadata, f.words,
         f.embedding_model, f.embedding, s.*
     FROM facts AS f
     CROSS JOIN LATERAL ({state_at}) AS s
@@ -86,6 +86,12 @@ CROSS JOIN LATERAL ({live} OFFSET 0) AS mine
 -- The facts of one of several scopes.
 f.tenant = (SELECT %(tenant)s::text) AND f.user_id = named.user_id AND f.agent_id = named.agent_id
 AND f.app_id = named.app_id AND f.run_id = named.run_id
+
+-- name: of_any_scope
+-- The same, of all of them.
+f.tenant = (SELECT %(tenant)s::text) AND (f.user_id, f.agent_id, f.app_id, f.run_id) IN (
+    SELECT * FROM unnest(%(user_ids)s::text [], %(agent_ids)s::text [], %(app_ids)s::text [], %(run_ids)s::text [])
+)
 
 -- name: from_indexes
 -- The facts of an indexed scope that may be among the best by vector or by words.
@@ -136,6 +142,73 @@ FROM (
 LEFT JOIN scored ON true
 GROUP BY of_scope.facts
 
+-- name: neighbours
+-- What was said just before and after, within an hour, in the same scope: a fact beside a good one counts more, the
+-- one after it more than the one before it, and is a hit where its neighbour is one.
+%(neighbours_weight)s::float8 * (
+    CASE WHEN said_at - lag(said_at) OVER said <= '1 hour' THEN lag(vector_part + text_part + names_part) OVER said ELSE 0 END
+    + CASE
+        WHEN lead(said_at) OVER said - said_at <= '1 hour' THEN lead(vector_part + text_part + names_part) OVER said ELSE 0
+    END * 2 / 3
+) AS neighbours_part,
+is_hit
+OR coalesce(said_at - lag(said_at) OVER said <= '1 hour' AND lag(is_hit) OVER said, false)
+OR coalesce(lead(said_at) OVER said - said_at <= '1 hour' AND lead(is_hit) OVER said, false) AS is_found
+FROM parts
+WINDOW said AS (PARTITION BY user_id, agent_id, app_id, run_id ORDER BY said_at, ordinal, fact_id)
+
+-- name: conversation
+-- What tells who said what after what.
+live.said_at, live.ordinal, live.user_id, live.agent_id, live.app_id, live.run_id,
+
+-- name: no_neighbours
+-- Each fact for itself.
+0::float8 AS neighbours_part, is_hit AS is_found FROM parts
+
+-- name: left_out
+-- Why facts are no hits: how many for each reason, and the best of them; and how many with a word of the question are in
+-- other states, or have ended.
+(
+    SELECT jsonb_object_agg(found.reason, jsonb_build_object('facts', found.facts, 'first', found.best))
+    FROM (
+        SELECT
+            others.reason,
+            count(*) AS facts,
+            (array_agg(others.fact_id ORDER BY others.total DESC NULLS LAST, others.fact_id))[1:5] AS best
+        FROM (
+            SELECT
+                ranked.fact_id,
+                ranked.total,
+                CASE WHEN ranked.place_in_matter > %(per_matter)s::integer THEN 'same_matter' ELSE 'over_top_k' END AS reason
+            FROM ranked
+            UNION ALL
+            SELECT
+                summed.fact_id,
+                summed.total,
+                CASE
+                    WHEN NOT summed.is_found THEN 'below_threshold'
+                    WHEN summed.is_timely OR NOT %(only_period)s::boolean THEN 'over_top_k'
+                    ELSE 'outside_period'
+                END
+            FROM summed
+            WHERE NOT EXISTS (SELECT FROM ranked WHERE ranked.fact_id = summed.fact_id)
+            UNION ALL
+            SELECT f.fact_id, NULL, 'other_state'
+            FROM asked
+            INNER JOIN facts AS f ON f.words @@ asked.query
+            WHERE {scope}
+                AND NOT EXISTS (SELECT FROM scored WHERE scored.fact_id = f.fact_id)
+                AND {filter}
+        ) AS others
+        WHERE NOT EXISTS (SELECT FROM first WHERE first.fact_id = others.fact_id)
+        GROUP BY others.reason
+    ) AS found
+) AS left_out
+
+-- name: nothing_left_out
+-- Where nobody asks for it.
+NULL::jsonb AS left_out
+
 -- name: ranks
 -- The place of each fact by each signal that orders facts.
 CASE WHEN scored.distance IS NOT NULL THEN row_number() OVER (ORDER BY scored.distance, scored.status, scored.fact_id) END
@@ -174,6 +247,9 @@ scored AS MATERIALIZED (
         live.confidence,
         date_part('epoch', greatest(live.believed_from, live.last_confirmed_at, live.recorded_at)) AS mentioned_at,
         coalesce(live.event_time, live.true_from) AS happened_at,
+        live.subject,
+        live.key,
+        {conversation}
         CASE
             WHEN live.embedding_model = %(model)s AND vector_dims(live.embedding) = %(dimensions)s
                 THEN nullif(live.embedding <=> %(vector)s::halfvec, 'NaN')
@@ -225,14 +301,7 @@ candidates AS (
 ),
 parts AS (
     SELECT
-        fact_id,
-        status,
-        importance,
-        confidence,
-        vector_rank,
-        text_rank,
-        similarity,
-        text_score,
+        candidates.*,
         happened_at >= %(period_from)s AND happened_at < %(period_to)s AS is_timely,
         text_score IS NOT NULL
         OR similarity >= coalesce(nullif(%(threshold)s::float8, 0), -2)
@@ -268,11 +337,41 @@ parts AS (
             ln(2::float8) / (86400 * %(half_life_days)s::float8) AS decay
     ) AS one
 ),
-first AS MATERIALIZED (
-    SELECT parts.*, (vector_part + text_part + names_part + recency_part + times_part) * prior AS total
-    FROM parts
-    WHERE is_hit AND (is_timely OR NOT %(only_period)s::boolean)
+linked AS (
+    SELECT
+        parts.*,
+        {neighbours}
+),
+summed AS (
+    SELECT
+        *,
+        (vector_part + text_part + names_part + recency_part + times_part + neighbours_part) * prior AS total
+    FROM linked
+),
+best AS MATERIALIZED (
+    SELECT *
+    FROM summed
+    WHERE is_found AND (is_timely OR NOT %(only_period)s::boolean)
     ORDER BY total DESC, status, importance DESC, confidence DESC, fact_id
+    LIMIT %(ranked)s
+),
+ranked AS (
+    -- One matter is what a key says of a subject: what says more of it than is wanted comes last.
+    SELECT
+        *,
+        CASE
+            WHEN key IS NULL THEN 0
+            ELSE row_number() OVER (
+                PARTITION BY key COLLATE "C", coalesce(lower(subject), '') COLLATE "C"
+                ORDER BY total DESC, status, importance DESC, confidence DESC, fact_id
+            )
+        END AS place_in_matter
+    FROM best
+),
+first AS MATERIALIZED (
+    SELECT *
+    FROM ranked
+    ORDER BY place_in_matter > %(per_matter)s, total DESC, status, importance DESC, confidence DESC, fact_id
     LIMIT %(top_k)s
 )
 SELECT
@@ -280,6 +379,7 @@ SELECT
         SELECT count(*) FROM scored
         WHERE scored.places IS NULL AND 1 - scored.distance < %(threshold)s::float8 AND %(threshold)s::float8 > 0
     ) AS below_threshold,
+    {left_out},
     first.vector_rank,
     first.similarity,
     first.vector_part,
@@ -289,6 +389,7 @@ SELECT
     first.names_part,
     first.recency_part,
     first.times_part,
+    first.neighbours_part,
     first.prior,
     first.total,
     {fact}
@@ -298,7 +399,13 @@ LEFT JOIN (
     CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = first.fact_id LIMIT 1) AS f
     {state}
 ) ON true
-ORDER BY first.total DESC, first.status, first.importance DESC, first.confidence DESC, first.fact_id;
+ORDER BY
+    first.place_in_matter > %(per_matter)s,
+    first.total DESC,
+    first.status,
+    first.importance DESC,
+    first.confidence DESC,
+    first.fact_id;
 
 -- name: count_by_ids
 -- How many facts a scope holds, active or waiting for a confirmation, by the ids that they name.

@@ -29,7 +29,7 @@ class Variation:
         return SearchOptions.read({"top_k": DEEPEST, "threshold": 0.0, **self.options})
 
 
-SIGNALS_OFF: Final = {"names": 0.0, "recency": 0.0, "times": 0.0}
+SIGNALS_OFF: Final = {"names": 0.0, "recency": 0.0, "times": 0.0, "neighbours": 0.0}
 NO_PRIORS: Final = {"importance": 0.0, "confidence": 0.0}
 
 
@@ -52,7 +52,11 @@ VARIATIONS: Final = (
     _weighted("hybrid, weighted, text .30, vector .60", text=0.3, vector=0.6, **SIGNALS_OFF),
     _weighted("text .45, vector .45, names .2", **SIGNALS_OFF | {"names": 0.2}),
     _weighted("text .45, vector .45, names .2, times .1", recency=0.0),
+    _weighted("the same with neighbours .2", recency=0.0, neighbours=0.2),
+    _weighted("the same with neighbours .3", recency=0.0, neighbours=0.3),
     DEFAULT,
+    _weighted("as by default, with neighbours .3", neighbours=0.3),
+    Variation(name="as by default, without a limit per matter", options={"per_matter": 100}),
     Variation(name="as by default, half life 30 days", options={"half_life_days": 30.0}),
     _weighted("as by default, without priors", **NO_PRIORS),
     Variation(name="as by default, above the threshold", options={"threshold": search_floor(MODEL_NAME)}),

@@ -25,7 +25,8 @@ class SearchArgs(ScopeArgs, total=False):
     `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf` (with
     `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency fades.
     `period` is a time that the question names, from and to: what happened in it counts more, and with `only_period`
-    nothing else is found. `ranks` asks for the rank of each hit by each signal.
+    nothing else is found. `ranks` asks for the rank of each hit by each signal, `explain` also for what was left out
+    and why. Of facts with one subject and key those beyond the best `per_matter` (3) come after all others.
     With `rerank` a model orders the first 50 candidates; `variants` is how many other wordings of the question a model
     adds, up to 5. Where the model is away the search goes on without it, and `notice` says so. `when` is what the time
     does that the question names, unless `period` is given: `boost` (unless given) or `narrow` to it, or `ignore`.
@@ -40,6 +41,8 @@ class SearchArgs(ScopeArgs, total=False):
     any: Sequence[Mapping[str, str | None]] | None
     period: Sequence[When] | None
     only_period: bool
+    per_matter: int
+    explain: bool
     ranks: bool
     fusion: Fusion
     rrf_k: int

@@ -65,6 +65,7 @@ class SearchMixin(ClientBase):
             notice="; ".join(filter(None, notices)) or None,
             threshold=asked.threshold or 0.0,
             below_threshold=found.below_threshold,
+            left_out=found.left_out,
         )
 
     async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:

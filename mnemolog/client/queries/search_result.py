@@ -1,10 +1,10 @@
 """What a search found."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from mnemolog.projections.queries.results import counted
-from mnemolog.projections.search.hits import Hit, SearchMode
+from mnemolog.projections.search.hits import Hit, LeftOut, LeftOutReason, SearchMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,8 +12,8 @@ class SearchResult:
     """Hits, best first; it can be used as a sequence of them. `mode` is lexical where the query could not be embedded.
 
     `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
-    `threshold` is the cosine that a fact without a word in common needed, `below_threshold` how many candidates it
-    kept out.
+    `threshold` is the cosine that a fact without a word in common needed, `below_threshold` how many facts it
+    kept out. With `explain`, `left_out` says by reason what else is no hit.
     """
 
     hits: tuple[Hit, ...]
@@ -21,6 +21,7 @@ class SearchResult:
     notice: str | None = None
     threshold: float = 0.0
     below_threshold: int = 0
+    left_out: Mapping[LeftOutReason, LeftOut] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

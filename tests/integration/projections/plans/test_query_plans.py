@@ -101,6 +101,8 @@ PARAMETERS: Final[dict[str, Any]] = {
     "period_from": None,
     "period_to": None,
     "only_period": False,
+    "ranked": 100,
+    "per_matter": 3,
     "fusion": "rrf",
     "rrf_k": 10,
     "half_life_days": 30.0,

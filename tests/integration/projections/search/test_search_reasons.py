@@ -1,0 +1,110 @@
+"""Why a search found what it found: repetitions of one matter, neighbours, and what was left out."""
+
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.hits import Findings, LeftOut
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
+from mnemolog.schemas.scope import Scope
+from tests.support.builders.commits import ALICE, added, commit, day, fact_id_at, replaced, vector_with_similarity
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+MINE: Final = ScopeFilter.of_scope(ALICE)
+RUN: Final = Scope(user_id="alice", run_id="r1")
+NOW: Final = day(100)
+ASKED: Final = vector_with_similarity(1)
+MINUTE: Final = 1 / 24 / 60
+
+
+async def found(db: ProjectedDatabase, scope: Any = MINE, /, *, text: str = "tea", **asked: Any) -> Findings:
+    return await search(db.conn, scope, text, ASKED, SearchOptions.read(asked), at=NOW)
+
+
+def texts(findings: Findings) -> list[str]:
+    return [hit.fact.text for hit in findings]
+
+
+async def test_more_of_one_matter_comes_after_all_others(db: ProjectedDatabase) -> None:
+    near = [
+        added(f"tea {number}", key="drink", subject=subject, vector=vector_with_similarity(0.9 - number / 100))
+        for number, subject in enumerate(["Ann", "ann", "Ann", "Ann", "Tom"])
+    ]
+    far = [added(f"far tea {number}", vector=vector_with_similarity(0.1)) for number in range(3)]
+    await db.apply(commit("1", *near), commit("2", *far))
+    assert texts(await found(db, per_matter=2))[:3] == ["tea 0", "tea 1", "tea 4"]
+    assert texts(await found(db, per_matter=2))[-2:] == ["tea 2", "tea 3"]
+    assert texts(await found(db))[-1] == "tea 3"  # the fourth
+    assert texts(await found(db, per_matter=5))[:5] == ["tea 0", "tea 1", "tea 2", "tea 3", "tea 4"]
+    assert len(await found(db, per_matter=1)) == 8  # nothing is lost where there is room
+    assert len(await found(db, per_matter=1, top_k=5)) == 5
+
+
+async def test_what_is_said_beside_a_good_fact_counts_more(db: ProjectedDatabase) -> None:
+    said = [("Before.", 0), ("The green tea.", 1), ("After.", 2), ("Much later.", 200), ("Far.", -300)]
+    await db.apply(
+        *(
+            commit(text, added(text, vector=vector_with_similarity(0.1)), at=day(10 + minute * MINUTE))
+            for text, minute in said
+        ),
+        commit("x", added("Elsewhere.", vector=vector_with_similarity(0.1)), scope=RUN, at=day(10 + 1.5 * MINUTE)),
+    )
+    plain = await found(db, threshold=0.5)
+    assert texts(plain) == ["The green tea."]
+    drawn = await found(db, threshold=0.5, weights={"neighbours": 0.3})
+    assert texts(drawn) == ["The green tea.", "After.", "Before."]
+    best, after, before = (hit.score for hit in drawn)
+    assert after.neighbours_part == pytest.approx(0.3 * (best.vector_part + best.text_part + best.names_part))
+    assert before.neighbours_part == pytest.approx(after.neighbours_part * 2 / 3)
+    several = [MINE, ScopeFilter.of_scope(RUN)]
+    assert texts(await found(db, several, threshold=0.5, weights={"neighbours": 0.3})) == texts(drawn)
+
+
+async def test_what_was_left_out_is_told_with_its_reason(db: ProjectedDatabase) -> None:
+    home = commit("old", added("old tea"), at=day(1))
+    drafts = [
+        added("tea 0", vector=vector_with_similarity(0.9), key="drink", event_time=day(5)),
+        added("tea 1", vector=vector_with_similarity(0.8), key="drink", event_time=day(5)),
+        added("tea 2", vector=vector_with_similarity(0.7), event_time=day(5)),
+        added("tea 3", vector=vector_with_similarity(0.6), event_time=day(50)),
+        added("coffee", vector=vector_with_similarity(0.1), event_time=day(5)),
+    ]
+    facts = commit("facts", *drafts, at=day(2))
+    news = commit(
+        "new", replaced("coke", fact_id_at(home), ended_at=day(3), vector=vector_with_similarity(0.0)), at=day(4)
+    )
+    beside = commit("beside", added("ended tea", valid_until=day(9)), added("bob's"), scope=RUN, at=day(2))
+    await db.apply(home, facts, news, beside)
+
+    def ids(*places: int) -> tuple[UUID, ...]:
+        return tuple(fact_id_at(facts, place) for place in places)
+
+    asked: dict[str, Any] = {
+        "threshold": 0.5,
+        "per_matter": 1,
+        "period": (day(4), day(6)),
+        "only_period": True,
+        "explain": True,
+    }
+    all_but_one = await found(db, top_k=2, **asked)
+    assert texts(all_but_one) == ["tea 0", "tea 2"]
+    left_out = dict(all_but_one.left_out)
+    assert left_out.pop("below_threshold") == LeftOut(facts=2, first=(*ids(4), fact_id_at(news)))
+    assert left_out == {
+        "same_matter": LeftOut(facts=1, first=ids(1)),
+        "outside_period": LeftOut(facts=1, first=ids(3)),
+        "other_state": LeftOut(facts=1, first=(fact_id_at(home),)),
+    }
+    assert (await found(db, top_k=1, **asked)).left_out["over_top_k"] == LeftOut(facts=1, first=ids(2))
+    several = await found(db, [MINE, ScopeFilter.of_scope(RUN)], **asked)
+    assert several.left_out["other_state"].facts == 2
+    assert (await found(db, filters={"key": "drink"}, explain=True)).left_out == {}
+    assert (await found(db, text="quarks", top_k=1)).left_out == {}
+    assert all_but_one[0].score.vector_rank == 1
+    assert all_but_one[0].fact.source_id == "facts"
+    assert all_but_one[0].fact.excerpt
