@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mnemolog.streams.llm.ports import Embedder
-from mnemolog.streams.text.asked_period import asked_period
+from tests.recall.asking import AskedQuestion, Asker
 from tests.recall.dialogues import Dialogues, Question
 from tests.recall.measures import Measures, Ranking, measure
 from tests.recall.stored import KINDS, Kind, StoredDialogues, user_of
-from tests.recall.variations import VARIATIONS, AskedQuestion, sources_found
+from tests.recall.variations import VARIATIONS, Variation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,27 +19,28 @@ class Figures:
     measures: Mapping[str, Sequence[Measures]]
 
 
-async def measure_all(dialogues: Dialogues, stored: StoredDialogues, embedder: Embedder) -> list[Figures]:
+async def measure_all(
+    dialogues: Dialogues, stored: StoredDialogues, asker: Asker, variations: Sequence[Variation] = VARIATIONS
+) -> list[Figures]:
     """The figures of facts, and those of raw messages."""
-    return [await _measure(kind, dialogues, stored, embedder) for kind in KINDS]
+    return [await _measure(kind, dialogues, stored, asker, variations) for kind in KINDS]
 
 
-async def _measure(kind: Kind, dialogues: Dialogues, stored: StoredDialogues, embedder: Embedder) -> Figures:
+async def _measure(
+    kind: Kind, dialogues: Dialogues, stored: StoredDialogues, asker: Asker, variations: Sequence[Variation]
+) -> Figures:
     questions = list(answerable(dialogues, kind))
-    vectors = (await embedder.embed([question.text for question in questions])).vectors
     asked = [
         AskedQuestion(
             text=question.text,
-            vector=vector,
             user_id=user_of(kind, question.conversation),
-            at=(at := dialogues.asked_at(question.conversation)),
-            period=asked_period(question.text, at),
+            at=dialogues.asked_at(question.conversation),
         )
-        for question, vector in zip(questions, vectors, strict=True)
+        for question in questions
     ]
     measures = {}
-    for variation in VARIATIONS:
-        found = await sources_found(stored.pool, asked, variation)
+    for variation in variations:
+        found = await asker.sources_found(asked, variation)
         measures[variation.name] = [
             measure(Ranking(hits=[stored.evidence[source] for source in sources], evidence=question.evidence))
             for question, sources in zip(questions, found, strict=True)

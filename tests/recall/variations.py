@@ -1,27 +1,26 @@
-"""The searches that are compared, and what each finds for the questions of the dialogues."""
+"""The searches that are compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
-from mnemolog.projections.db.pools import Pool
-from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
-from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME
 from mnemolog.streams.runtime.effective_settings import search_floor
-from mnemolog.streams.text.asked_period import Period
 from tests.recall.measures import DEEPEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variation:
-    """One way to search, by its name in the table: with these options, and without the vector by words alone."""
+    """One way to search, by its name in the table: with these options, and without the vector by words alone.
+
+    A model may order the hits, or add other wordings of the question.
+    """
 
     name: str
     by_vector: bool = True
+    rerank: bool = False
+    variants: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def parsed(self) -> SearchOptions:
@@ -61,32 +60,5 @@ VARIATIONS: Final = (
     _weighted("as by default, without priors", **NO_PRIORS),
     Variation(name="as by default, above the threshold", options={"threshold": search_floor(MODEL_NAME)}),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedQuestion:
-    """A question with its vector, whom it is asked about, when, and the time that it names."""
-
-    text: str
-    vector: Vector
-    user_id: str
-    at: datetime
-    period: Period | None
-
-
-async def sources_found(pool: Pool, questions: Sequence[AskedQuestion], variation: Variation) -> list[list[str]]:
-    """The turns that brought the hits of each question, best first."""
-    options = variation.parsed()
-    async with pool.connection() as connection:
-        found = [
-            await search(
-                connection,
-                ScopeFilter(tenant="default", user_id=asked.user_id),
-                asked.text,
-                asked.vector if variation.by_vector else None,
-                options.model_copy(update={"period": asked.period}),
-                at=asked.at,
-            )
-            for asked in questions
-        ]
-    return [[hit.fact.source_id for hit in findings] for findings in found]
+RERANKED: Final = Variation(name="as by default, ordered by a model", rerank=True)
+WITH_WORDINGS: Final = Variation(name="as by default, with 3 other wordings", variants=3)
