@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.base import ClientOptions
+    from mnemolog.client.fact_files import ImportReport
     from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
     from mnemolog.client.inputs.messages import MessageModel
-    from mnemolog.client.inputs.search_arguments import SearchArgs
+    from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
     from mnemolog.client.queries.search_result import SearchResult
     from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.client.sync_client import MemoryClient
@@ -40,8 +41,11 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
+    from mnemolog.projections.context.result import Context, ContextFact, LeftOut
+    from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
+    from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
@@ -55,7 +59,7 @@ if TYPE_CHECKING:
         TracedReprompt,
     )
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
-    from mnemolog.projections.search.hits import Hit, LeftOut, Score
+    from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
     from mnemolog.projections.search.options import Weights
     from mnemolog.schemas.command import Edit
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
@@ -76,6 +80,9 @@ __all__ = [
     "CommandArgs",
     "CommandReceipt",
     "ConflictingFact",
+    "Context",
+    "ContextArgs",
+    "ContextFact",
     "DecisionQuality",
     "Diff",
     "Edit",
@@ -88,13 +95,17 @@ __all__ = [
     "FactSnapshot",
     "FactSource",
     "FailedTurn",
+    "FeedbackFigures",
     "HeldOverwrites",
     "History",
     "Hit",
+    "IdCount",
+    "ImportReport",
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
     "LeftOut",
+    "LeftOutHits",
     "LimitExceededError",
     "LimitHit",
     "Limits",
@@ -116,6 +127,7 @@ __all__ = [
     "ProviderError",
     "PublishError",
     "QueryError",
+    "RankUse",
     "RetrievedCandidate",
     "Scope",
     "ScopeArgs",
@@ -147,9 +159,10 @@ __all__ = [
 _MODULES: Final = {
     "client.async_client": ("AsyncMemoryClient",),
     "client.base": ("ClientOptions",),
+    "client.fact_files": ("ImportReport",),
     "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
     "client.inputs.messages": ("MessageModel",),
-    "client.inputs.search_arguments": ("SearchArgs",),
+    "client.inputs.search_arguments": ("ContextArgs", "SearchArgs"),
     "client.queries.search_result": ("SearchResult",),
     "client.receipts": ("CommandReceipt", "TurnReceipt"),
     "client.sync_client": ("MemoryClient",),
@@ -174,7 +187,10 @@ _MODULES: Final = {
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
+    "projections.lists.counts": ("IdCount",),
+    "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
+    "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
@@ -189,7 +205,7 @@ _MODULES: Final = {
         "TracedReprompt",
     ),
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
-    "projections.search.hits": ("Hit", "LeftOut", "Score"),
+    "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
     "projections.search.options": ("Weights",),
     "schemas.command": ("Edit",),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),

@@ -26,6 +26,16 @@ class MemorySchemaInUseError(ProjectionError):
         )
 
 
+class MemorySchemaRefusedError(ProjectionError):
+    """The database has a schema `memory` of another application."""
+
+    def __init__(self, content: Sequence[str]) -> None:
+        super().__init__(
+            f"the database has a schema memory of another application, with {', '.join(content)}: "
+            "rename that schema, or use another database"
+        )
+
+
 class PartitionError(ProjectionError):
     """One partition of the log cannot be folded on; others can."""
 

@@ -51,6 +51,12 @@ PENDING_MEDIAN: Final = CATALOGUE.gauge(
 UNRESOLVED: Final = CATALOGUE.gauge(
     "mnemolog_unresolved_facts", "active facts kept beside others because there was no valid decision, from the tables"
 )
+FEEDBACK: Final = CATALOGUE.gauge(
+    "mnemolog_recent_feedback_facts",
+    "facts that feedback of the last 30 days names, from the tables, by the rank at which a search or a context showed "
+    "them (1, 2-5, 6-10, 11-20, 21+, or missed), and by result: used or unused",
+    labels=("rank", "result"),
+)
 STALE: Final = CATALOGUE.counter("mnemolog_stale_decisions", "events whose target was no longer as the decision saw it")
 REJECTIONS: Final = CATALOGUE.counter(
     "mnemolog_rejections",

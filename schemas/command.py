@@ -6,9 +6,16 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from mnemolog.schemas.base import FieldPath, Identifier, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.events import ConflictAction
-from mnemolog.schemas.facts import Slot
+from mnemolog.schemas.facts import (
+    CONFIDENCE_OF_CERTAINTY,
+    DEFAULT_IMPORTANCE,
+    ActionHint,
+    Authority,
+    Certainty,
+    Slot,
+)
 from mnemolog.schemas.filters.model import GivenFilter
 from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
@@ -138,6 +145,27 @@ class SetPolicy(Record):
     policy: Policy
 
 
+class Feedback(Record):
+    """Which of the facts that a search or a context showed were used: for figures, no fact is changed by it.
+
+    `shown` are in the order in which they were shown, the first the best; `used` may have others, which were missed.
+    Version 4 added it.
+    """
+
+    kind: Literal["feedback"] = "feedback"
+    shown: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
+    used: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
+    query: CommandText | None = None
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if not self.shown and not self.used:
+            raise ValueError("feedback names the facts that were shown, those that were used, or both")
+        if any(len(set(ids)) < len(ids) for ids in (self.shown, self.used)):
+            raise ValueError("feedback names each fact once among those shown, and once among those used")
+        return self
+
+
 class Expire(Record):
     """Sent by the timer: the end of these facts may have come. Those whose end has not are left as they are."""
 
@@ -145,8 +173,35 @@ class Expire(Record):
     fact_ids: FactIds
 
 
+class ImportedFact(Record):
+    """A fact as another program or an export has it; `true_from` is the time of the command unless given."""
+
+    text: CommandText
+    key: Slot | None = None
+    value: Text | None = None
+    category: Slot = "other"
+    importance: Fraction = DEFAULT_IMPORTANCE
+    certainty: Certainty = "explicit"
+    confidence: Fraction = CONFIDENCE_OF_CERTAINTY["explicit"]
+    authority: Authority = "extracted"
+    subject: Text | None = None
+    speaker: Text | None = None
+    action_hint: ActionHint = "new"
+    true_from: Timestamp | None = None
+    event_time: Timestamp | None = None
+    valid_until: Timestamp | None = None
+
+
+class Import(Record):
+    """Store a fact as it is, without a model, unless it is known. `metadata` is that of the fact. Since version 4."""
+
+    kind: Literal["import"] = "import"
+    fact: ImportedFact
+    metadata: Metadata = Field(default_factory=dict)
+
+
 CommandPayload = Annotated[
-    Update | Delete | DeleteAll | Confirm | Reject | Correct | Resolve | Undo | SetPolicy | Expire,
+    Update | Delete | DeleteAll | Confirm | Reject | Correct | Resolve | Undo | SetPolicy | Feedback | Expire | Import,
     Field(discriminator="kind"),
 ]
 TENANT_POLICY_AGENT = "mnemolog-policy"
@@ -184,7 +239,7 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
             return (fact_id, *targets)
         case Delete() | Confirm() | Reject() | Expire():
             return payload.fact_ids
-        case DeleteAll() | Undo() | SetPolicy():
+        case DeleteAll() | Undo() | SetPolicy() | Feedback() | Import():
             return ()
 
 
@@ -197,6 +252,8 @@ def embedded_texts(payload: CommandPayload) -> tuple[str, ...]:
             return (edit.text,)
         case Resolve(text=str(text)):
             return (text,)
+        case Import(fact=fact):
+            return (fact.text,)
         case _:
             return ()
 

@@ -15,14 +15,26 @@ SOURCES: Final = (
     "async_client",
     "results",
     "queries/search",
+    "queries/context",
     "queries/facts",
+    "queries/counts",
     "queries/decisions",
     "fact_commands",
     "commands",
+    "imports",
 )
 CLASSES: Final = (
-    *("AsyncMemoryClient", "ResultMixin", "SearchMixin", "FactQueryMixin", "DecisionQueryMixin", "FactCommandMixin"),
-    "ScopeCommandMixin",
+    *(
+        "AsyncMemoryClient",
+        "ResultMixin",
+        "SearchMixin",
+        "ContextMixin",
+        "FactQueryMixin",
+        "CountQueryMixin",
+        "DecisionQueryMixin",
+        "FactCommandMixin",
+    ),
+    *("ScopeCommandMixin", "ImportMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

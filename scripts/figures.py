@@ -34,6 +34,22 @@ WRONG_OVERWRITE_RATE: Final = ratio(or_zero(recent(WRONG)), recent(SETTLED))
 WRONG_OVERWRITE_RATE_BY_MODEL: Final = ratio(recent(WRONG, *PROPOSER), recent(SETTLED, *PROPOSER))
 
 
+def held(labels: str = "") -> str:
+    """Overwrites that were held back; each process shows all of them."""
+    return f"sum(max by (settlement) (mnemolog_recent_held{{{labels}}}))"
+
+
+FEEDBACK: Final = "max by (rank, result) (mnemolog_recent_feedback_facts)"
+"""Each process shows all of it, so the largest of the processes counts."""
+USED_FACTS: Final = 'max by (rank) (mnemolog_recent_feedback_facts{result="used"})'
+
+
+def recall_by_feedback(ranks: str) -> str:
+    """The share of all used facts that was shown at these ranks."""
+    shown = f'max by (rank) (mnemolog_recent_feedback_facts{{result="used", rank=~"{ranks}"}})'
+    return ratio(f"sum({shown})", f"sum({USED_FACTS})")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A figure with its definition in one sentence, and its PromQL over the time that a dashboard shows."""
@@ -60,6 +76,23 @@ FIGURES: Final = (
         name="wrong-overwrite rate of a model",
         definition="the same for each model and prompt version that proposed overwrites",
         expr=WRONG_OVERWRITE_RATE_BY_MODEL,
+    ),
+    Figure(
+        name="pending-confirmation resolution rate",
+        definition="of the overwrites held back in the last 30 days, those that a confirmation or a rejection settled",
+        expr=ratio(held('settlement=~"confirmed|rejected"'), held()),
+    ),
+    Figure(
+        name="tokens of a context",
+        definition="the tokens that 95 of 100 contexts for prompts did not exceed, of applications that export their "
+        "registry",
+        expr=quantile(0.95, "mnemolog_client_context_tokens"),
+    ),
+    Figure(
+        name="top-k recall by feedback",
+        definition="of the facts that feedback of the last 30 days names as used, the share that the search or context "
+        "had shown within the first ten; those that were not shown count as missed",
+        expr=recall_by_feedback("1|2-5|6-10"),
     ),
     Figure(
         name="turn to fact",

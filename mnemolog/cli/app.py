@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mnemolog.cli import admin, commands, failed, policies, publish, read, servers, status
+from mnemolog.cli import admin, commands, failed, lists, policies, publish, read, servers, status
 from mnemolog.cli.errors import INTERRUPTED, print_error
 from mnemolog.cli.options import CliCommand
 from mnemolog.cli.output import prepare_streams, print_line
@@ -21,10 +21,11 @@ _SHORT_IDS: Final = "Ids may be shortened to their first characters where these 
 
 
 class CommandEntry(NamedTuple):
-    """A command, with an example for its help."""
+    """A command, with an example for its help, and its name where Python does not allow it as that of a function."""
 
     run: Callable[..., None]
     example: str
+    name: str | None = None
 
 
 PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
@@ -36,15 +37,23 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     "Write": (
         CommandEntry(publish.add, 'mnemolog add "I moved to Bern." --user alice --wait'),
         CommandEntry(publish.publish, "mnemolog publish turns.jsonl --wait"),
+        CommandEntry(lists.import_facts, "mnemolog import facts.jsonl --wait", name="import"),
         CommandEntry(read.dry_run, 'mnemolog dry-run "I moved to Ulm." --user alice'),
         CommandEntry(commands.update, 'mnemolog update 3f2a1b4c "Alice lives in Bonn." --user alice'),
         CommandEntry(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
         CommandEntry(commands.delete, "mnemolog delete 3f2a1b4c --user alice"),
         CommandEntry(commands.delete_all, "mnemolog delete-all --user alice --yes"),
+        CommandEntry(commands.reset, "mnemolog reset --confirm default"),
     ),
     "Read": (
         CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
         CommandEntry(read.facts, "mnemolog facts --user alice"),
+        CommandEntry(lists.count, "mnemolog count --user alice"),
+        CommandEntry(lists.export, "mnemolog export facts.jsonl --user alice"),
+        CommandEntry(lists.users, "mnemolog users --limit 100"),
+        CommandEntry(lists.agents, "mnemolog agents --user alice"),
+        CommandEntry(lists.runs, "mnemolog runs --user alice"),
+        CommandEntry(read.context, 'mnemolog context "Where could we eat?" --user alice --budget 800'),
         CommandEntry(read.profile, "mnemolog profile --user alice"),
         CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
         CommandEntry(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),
@@ -54,6 +63,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(read.history, "mnemolog history 3f2a1b4c"),
         CommandEntry(read.why_not, "mnemolog why-not t1"),
         CommandEntry(commands.correct, 'mnemolog correct 3f2a1b4c "Alice lives in Bonn." --user alice'),
+        CommandEntry(commands.feedback, "mnemolog feedback 3f2a1b4c 9c0d77e2 --used 9c0d77e2 --user alice"),
         CommandEntry(commands.undo, "mnemolog undo --turn t1 --user alice"),
     ),
     "Pending and failed": (
@@ -88,8 +98,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for panel, listed in PANELS.items():
-    for run_command, example in listed:
-        app.command(cls=CliCommand, rich_help_panel=panel, epilog=f"Example: {example}")(run_command)
+    for run_command, example, name in listed:
+        app.command(name, cls=CliCommand, rich_help_panel=panel, epilog=f"Example: {example}")(run_command)
 app.add_typer(policies.policy, name="policy", rich_help_panel="Operate")
 
 

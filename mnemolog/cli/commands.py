@@ -12,11 +12,13 @@ import typer
 
 from mnemolog.cli.options import (
     ANY_SCOPE,
+    WHOLE_TENANT,
     Change,
     FactArgument,
     FactsArgument,
     change_command,
     id_option,
+    parse_id,
     parse_object,
     time_option,
     whole_turn_id,
@@ -35,6 +37,7 @@ Key = Annotated[str | None, typer.Option("--key", help="key of the fact, such as
 Value = Annotated[
     str | None, typer.Option("--value", help="value of the key; read from the new text unless given; '' clears it")
 ]
+FactsShown = Annotated[list[str], typer.Argument(parser=parse_id, metavar="ID", help="ids of facts, the best first")]
 Action = Literal["keep_both", "keep_old", "replace", "contradict", "merge"]
 
 
@@ -105,6 +108,14 @@ def delete_all(
     return lambda client: client.delete_all(key=key, category=category, filters=filters)
 
 
+@change_command(WHOLE_TENANT)
+def reset(
+    *, confirm: Annotated[str, typer.Option("--confirm", metavar="TENANT", help="repeat the tenant, to confirm")]
+) -> Change:
+    """Delete all that is known of the tenant, or of the scopes that ids name; the history keeps it."""
+    return lambda client: client.reset(confirm=confirm)
+
+
 @change_command()
 def confirm(*, fact_ids: FactsArgument) -> Change:
     """Confirm pending facts and apply the changes they were held back from (`mnemolog pending` lists them)."""
@@ -127,6 +138,24 @@ def resolve(
 ) -> Change:
     """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
     return lambda client: client.resolve(fact_id, action, targets=target or (), text=text)
+
+
+@change_command()
+def feedback(
+    *,
+    shown: FactsShown,
+    used: Annotated[list[str] | None, id_option("a fact that was used, shown or not; several times")] = None,
+    query: Annotated[str | None, typer.Option(help="what was asked")] = None,
+) -> Change:
+    """Say which facts that were shown were used, so that `mnemolog quality` tells hit rates. No fact is changed."""
+
+    async def change(client: "AsyncMemoryClient") -> "CommandReceipt":
+        whole = {given: (await client.get(given)).fact_id for given in {*shown, *(used or ())}}
+        return await client.feedback(
+            [whole[given] for given in shown], used=[whole[given] for given in used or ()], query=query
+        )
+
+    return change
 
 
 @change_command(ANY_SCOPE)

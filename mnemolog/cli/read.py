@@ -67,6 +67,22 @@ def search(
     return lambda client: client.search(query, **asked)
 
 
+@query_command(results.show_context, scope=EXACT_SCOPE)
+def context(
+    *,
+    query: Annotated[
+        str | None, typer.Argument(help="what the next prompt is about; nothing is searched without")
+    ] = None,
+    budget: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="tokens at the most, as estimated")] = 800,
+    form: Annotated[
+        Literal["markdown", "xml", "json"], typer.Option("--format", help="how it is written")
+    ] = "markdown",
+    certain: Annotated[bool, typer.Option("--certain", help="leave out what is pending, unsure or old")] = False,
+) -> Query:
+    """Write what is known of one scope and matters to a query, as a text for a prompt."""
+    return lambda client: client.context(query, budget_tokens=budget, format=form, doubtful=not certain)
+
+
 @query_command(results.show_facts)
 def facts(
     *,

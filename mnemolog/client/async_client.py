@@ -9,14 +9,16 @@ from typing import Literal, Unpack, overload
 from mnemolog.client.base import checked
 from mnemolog.client.commands import ScopeCommandMixin
 from mnemolog.client.fact_commands import FactCommandMixin
+from mnemolog.client.imports import ImportMixin
 from mnemolog.client.inputs.arguments import TurnArgs
 from mnemolog.client.inputs.checks import Wait, kind_of
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.inputs.record_builder import validated_turn
 from mnemolog.client.producer import OutgoingRecord
+from mnemolog.client.queries.context import ContextMixin
+from mnemolog.client.queries.counts import CountQueryMixin
 from mnemolog.client.queries.decisions import DecisionQueryMixin
 from mnemolog.client.queries.facts import FactQueryMixin
-from mnemolog.client.queries.search import SearchMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
@@ -26,7 +28,9 @@ from mnemolog.schemas.turn import Turn
 
 
 @checked(InvalidTurnError)
-class AsyncMemoryClient(SearchMixin, FactQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin):
+class AsyncMemoryClient(
+    ContextMixin, FactQueryMixin, CountQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin, ImportMixin
+):
     """Memory for an application.
 
     `kafka` (host:port) is needed to publish, `postgres` (URL) to query; each is connected to at its first use. What is

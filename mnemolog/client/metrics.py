@@ -22,6 +22,18 @@ QUERY_SECONDS: Final = CATALOGUE.histogram(
     "connection and Postgres included; outcome is ok or error",
     labels=("operation", "outcome"),
 )
+CONTEXT_TOKENS: Final = CATALOGUE.histogram(
+    "mnemolog_client_context_tokens",
+    "tokens of a context for a prompt, counted by the model's tokenizer or estimated; 0 for an empty one",
+    unit="tokens",
+    buckets=(0, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12800),
+)
+CONTEXT_LEFT_OUT: Final = CATALOGUE.counter(
+    "mnemolog_client_context_left_out",
+    "facts that a context has left out: budget for want of room, doubtful where no doubtful ones were wanted",
+    unit="facts",
+    labels=("reason",),
+)
 
 SearchPhase = Literal["embed", "variants", "sql", "rerank"]
 SEARCH_SECONDS: Final = CATALOGUE.histogram(

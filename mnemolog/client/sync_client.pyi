@@ -2,19 +2,25 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection, Iterable, Mapping
+from os import PathLike
 from types import EllipsisType
-from typing import Any, Literal, Self, Unpack, overload
+from typing import IO, Any, Literal, Self, Unpack, overload
 from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientOptions
+from mnemolog.client.fact_files import ImportReport
 from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
-from mnemolog.client.inputs.checks import When
+from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
+from mnemolog.client.inputs.feedback import Shown
 from mnemolog.client.inputs.messages import Messages
-from mnemolog.client.inputs.search_arguments import SearchArgs
+from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
+from mnemolog.projections.context.formats import ContextFormat
+from mnemolog.projections.context.result import Context
+from mnemolog.projections.lists.counts import IdCount
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
@@ -155,6 +161,27 @@ class MemoryClient:
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
 
+    def context(
+        self,
+        query: str | None,
+        *,
+        budget_tokens: int = ...,
+        format: ContextFormat = ...,
+        count_tokens: Callable[[str], int] | None = ...,
+        min_confidence: float = ...,
+        doubtful: bool = ...,
+        **arguments: Unpack[ContextArgs],
+    ) -> Context:
+        """What is known of one scope, or of those in `any`, and matters to `query`: a text of at most `budget_tokens`.
+
+        First what must be respected (hard preferences and health), then the current task, what the search finds, and
+        soft preferences. Where the budget is tight, facts that are pending, unresolved, old, or below `min_confidence`
+        are left out first; with `doubtful=False` in any case. Without a query (None) nothing is searched.
+        `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
+        are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
+        the turn that comes of it.
+        """
+
     def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:
         """One fact, whatever its status. `fact_id` may be the beginning of the id, if only one fact has it.
 
@@ -186,6 +213,38 @@ class MemoryClient:
 
     def profile(self, **scope: Unpack[ScopeArgs]) -> Profile:
         """What is known of exactly one scope, by section; empty where nothing is."""
+
+    def count(
+        self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
+    ) -> int:
+        """How many facts `facts` of the same arguments lists."""
+
+    def export(
+        self,
+        file: str | PathLike[str] | IO[bytes],
+        *,
+        all_versions: bool = ...,
+        filters: Mapping[str, Any] | None = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> int:
+        """Write what `facts` of the same arguments lists into a file: a line of JSON for each, as `to_dict` has it.
+
+        Returns how many there are. They are read in batches, all as of one moment. A file that is named is there once
+        it is whole; until then its name ends in `.part`. Raises `QueryError` where it cannot be written.
+        """
+
+    def users(self, *, limit: int | None = ..., after: str | None = ..., **scope: Unpack[ScopeArgs]) -> list[IdCount]:
+        """The users of the tenant of whom something is known, each with the number of active and pending facts.
+
+        In order of their ids: all, or `limit` of them, from the first or from the one that follows the id `after`. An
+        id that is not given is "**" here: with `agent_id="bot"` they are the users of this agent.
+        """
+
+    def agents(self, *, limit: int | None = ..., after: str | None = ..., **scope: Unpack[ScopeArgs]) -> list[IdCount]:
+        """The agents, as `users` lists users."""
+
+    def runs(self, *, limit: int | None = ..., after: str | None = ..., **scope: Unpack[ScopeArgs]) -> list[IdCount]:
+        """The runs, as `users` lists users: with `user_id="alice"` those of Alice."""
 
     def history(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> History:
         """A fact's versions, and every event that made or touched them. Takes ids and raises as `get` does."""
@@ -390,6 +449,19 @@ class MemoryClient:
         **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
     @overload
+    def reset(
+        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> list[CommandReceipt]:
+        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
+
+        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
+        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
+        was deleted, and `undo` of a command restores it.
+        """
+
+    @overload
+    def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...
+    @overload
     def undo(
         self, *, event_id: FactId, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt:
@@ -449,5 +521,42 @@ class MemoryClient:
     def set_policy(
         self, policy: Policy | Mapping[str, Any], *, wait: float, **arguments: Unpack[CommandArgs]
     ) -> WriteResult: ...
+    @overload
+    def feedback(
+        self,
+        shown: Shown,
+        *,
+        used: Shown,
+        query: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
+
+        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
+        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
+        not be named where `shown` has hits or facts.
+        """
+
+    @overload
+    def feedback(
+        self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
     def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
+
+    def import_facts(
+        self,
+        file: str | PathLike[str] | IO[bytes],
+        *,
+        skip_damaged: bool = ...,
+        wait: Wait = ...,
+        **arguments: Unpack[BoundArgs],
+    ) -> ImportReport:
+        """Store the facts of a file, each a line of JSON as `export` writes it, without a model.
+
+        A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
+        the id `import/ID`, so a second import of the file does nothing. A fact that the scope has already is left as it
+        is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged lines
+        before anything is sent, or with `skip_damaged` sends the others.
+        """

@@ -6,7 +6,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Literal
 
-from mnemolog.projections.errors import MemorySchemaInUseError
+from mnemolog.projections.errors import MemorySchemaInUseError, MemorySchemaRefusedError
 from mnemolog.projections.memory.definitions import MEMORY_SCHEMA, digest, statements
 from mnemolog.projections.sql import queries
 
@@ -20,11 +20,14 @@ def ensure_memory_schema(connection: Connection[Any]) -> None:
 
     Runs in the caller's transaction. What others have made over them stays: definitions are replaced in their places.
     Where one gets other columns, all are made anew, with the grants on them; raises `MemorySchemaInUseError` where
-    objects outside of the schema depend on them.
+    objects outside of the schema depend on them, and `MemorySchemaRefusedError` where it is another application's.
     """
     comment = f"{_ABOUT} {digest()}."
-    if connection.execute(_SQL["schema_comment"]).fetchone() == (comment,):
+    found = connection.execute(_SQL["schema_comment"]).fetchone()
+    if found == (comment,):
         return
+    if not (found and found[0].startswith(_ABOUT)):
+        _refuse_content(connection)
     connection.execute(_SQL["create_schema"])
     try:
         with connection.transaction():
@@ -32,6 +35,12 @@ def ensure_memory_schema(connection: Connection[Any]) -> None:
     except _OTHER_COLUMNS:
         _make_anew(connection)
     connection.execute(_SQL["set_comment"].format(comment=Literal(comment)))
+
+
+def _refuse_content(connection: Connection[Any]) -> None:
+    """An empty schema may be there: for grants on it before it is filled."""
+    if content := [name for (name,) in connection.execute(_SQL["content"]).fetchall()]:
+        raise MemorySchemaRefusedError(content)
 
 
 def _make_anew(connection: Connection[Any]) -> None:

@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.db.fetch import fetch_rows, fetch_value
 from mnemolog.projections.queries.errors import check_interval
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, read_query
+from mnemolog.projections.queries.feedback import FeedbackFigures, feedback_figures
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
@@ -76,7 +77,7 @@ class HeldOverwrites:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionQuality:
-    """The figures of an interval; `unresolved` is as of now.
+    """The figures of an interval; `unresolved` is as of now, `feedback` is about searches and contexts.
 
     `overwrite_rate`: the overwrites that models proposed and that were carried out, divided by `decisions`, which are
     all decisions on statements (events of commands and of the timer are none). `wrong_overwrite_rate`: of the
@@ -91,6 +92,7 @@ class DecisionQuality:
     held: HeldOverwrites
     unresolved: int
     stale: int
+    feedback: FeedbackFigures = field(default_factory=FeedbackFigures)
     overwrite_rate: float | None = field(init=False)
     wrong_overwrite_rate: float | None = field(init=False)
 
@@ -121,6 +123,7 @@ async def decision_quality(
         held=held,
         unresolved=unresolved,
         stale=await fetch_value(conn, read_query("quality", "stale", scope=ids, row="e"), parameters),
+        feedback=await feedback_figures(conn, ids, parameters),
     )
 
 
@@ -131,12 +134,15 @@ class QualityCounts:
     overwrites: tuple[OverwriteCounts, ...]
     held: HeldOverwrites
     unresolved: int
+    feedback: FeedbackFigures
 
 
 async def quality_counts(conn: AsyncConnection[TupleRow], since: datetime, until: datetime) -> QualityCounts:
     """The figures of all tenants for what was decided from `since` on and before `until`."""
-    overwrites, held, unresolved = await _counts(conn, ALL_TENANTS, {**ALL_TENANTS, "since": since, "until": until})
-    return QualityCounts(overwrites=overwrites, held=held, unresolved=unresolved)
+    parameters = {**ALL_TENANTS, "since": since, "until": until}
+    overwrites, held, unresolved = await _counts(conn, ALL_TENANTS, parameters)
+    feedback = await feedback_figures(conn, ALL_TENANTS, parameters)
+    return QualityCounts(overwrites=overwrites, held=held, unresolved=unresolved, feedback=feedback)
 
 
 async def _counts(

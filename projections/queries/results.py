@@ -139,6 +139,10 @@ class Fact:
         return Scope(**{name: getattr(self, name) for name in SCOPE_FIELDS})
 
 
+MEMORY_NAMES: Final = frozenset({*(one.name for one in fields(Fact)), *_OTHER_NAMES})
+"""The names in `Fact.to_dict`, but for the score."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What is known of one scope, by section; `updated_at` is None where nothing is.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Self
 
 from psycopg import AsyncConnection
@@ -143,3 +144,21 @@ async def matching_scopes(
         query, values = with_filter(deleted, payload.filters or EVERYTHING)
         parameters |= values
     return [Scope.from_columns(row) for row in await (await conn.execute(query, parameters)).fetchall()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionShare:
+    """The facts of a scope that one command can delete: those that were stored from `since` to `until`."""
+
+    scope: Scope
+    since: datetime
+    until: datetime
+
+
+async def deletion_shares(conn: AsyncConnection[TupleRow], within: ScopeFilter, *, most: int) -> list[DeletionShare]:
+    """All that the scopes of `within` hold, in shares of `most` facts, scope by scope in the order of time."""
+    query = read_query("scopes", "deletion_shares", scope=within.parameters)
+    rows = await (await conn.execute(query, {**within.parameters, "most": most})).fetchall()
+    return [
+        DeletionShare(scope=Scope.from_columns(columns), since=since, until=until) for *columns, since, until in rows
+    ]

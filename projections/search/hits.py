@@ -18,8 +18,9 @@ class Score:
 
     A rank is the place by one signal alone; it is there with the fusion `rrf` and with `ranks`. `similarity` is the
     cosine, -1..1; `text_score`, 0..1, is the share of the question's words that the fact has, where a word weighs the
-    more, the fewer facts have it. A part is its weight / (k + rank) with the fusion `rrf`, and its weight times a
-    number of 0 to 1 with `weighted`. `prior` is what importance and confidence make of the sum, about 1.
+    more, the fewer facts have it. A part is its weight / (k + rank) with the fusion `rrf`, and its share of all
+    weights times a number of 0 to 1 with `weighted`. `prior` is what importance and
+    confidence make of the sum, about 1.
     """
 
     mode: SearchMode
@@ -50,7 +51,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOutHits:
     """How many facts were left out for a reason, and the ids of the best five of them."""
 
     facts: int
@@ -70,7 +71,7 @@ class Findings:
 
     hits: tuple[Hit, ...] = ()
     below_threshold: int = 0
-    left_out: Mapping[LeftOutReason, LeftOut] = field(default_factory=dict)
+    left_out: Mapping[LeftOutReason, LeftOutHits] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

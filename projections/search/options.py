@@ -28,7 +28,8 @@ Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
 class Weights(Record):
     """How much each signal counts, 0 to 1: 0 switches it off.
 
-    `vector`, `text`, `names`, `recency`, `times` and `neighbours` are summed. `importance` and `confidence` multiply
+    `vector`, `text`, `names`, `recency`, `times` and `neighbours` are summed; the fusion `weighted` divides the first
+    five by their sum, so that a score is a number of 0 to about 1. `importance` and `confidence` multiply
     the sum: with .05 the greatest importance counts 2.5 % more than the middle one, and the least 2.5 % less.
     """
 
@@ -49,6 +50,7 @@ DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
     }
 )
 """Measured on real dialogues (docs/discussions.md, "How signals are joined")."""
+_ADDED: Final = ("vector", "text", "names", "recency", "times")
 DEFAULT_FUSION: Final[Fusion] = "weighted"
 DEFAULT_HALF_LIFE_DAYS: Final = 365.0
 
@@ -122,6 +124,13 @@ class SearchOptions(Record):
         if self.state is not None:
             return self.state
         return None if self.travels or self.filters.asks_about_state else tuple(sorted(OPEN_STATUSES))
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The weights as the statement takes them: those that `weighted` adds up as parts of 1."""
+        weights = self.weights.model_dump()
+        whole = sum(weights[name] for name in _ADDED) if self.fusion == "weighted" else 1.0
+        return {name: weight / (whole or 1.0) if name in _ADDED else weight for name, weight in weights.items()}
 
     @property
     def narrows(self) -> bool:

@@ -11,7 +11,7 @@ from mnemolog.projections.db.fetch import fetch_long
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.hits import Findings, Hit, LeftOut, Score, SearchMode
+from mnemolog.projections.search.hits import Findings, Hit, LeftOutHits, Score, SearchMode
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import MAX_QUERY_LEXEMES, storable_question
 from mnemolog.projections.search.statement import scope_parameters, search_query
@@ -75,7 +75,7 @@ def _routes(scopes: Sequence[ScopeFilter], options: SearchOptions) -> tuple[bool
 def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: datetime) -> dict[str, Any]:
     believed_at, at = options.times(now)
     return {
-        **{f"{name}_weight": weight for name, weight in options.weights.model_dump().items()},
+        **{f"{name}_weight": weight for name, weight in options.shares.items()},
         "text": storable_question(text),
         "at": at,
         "believed_at": believed_at,
@@ -103,7 +103,7 @@ def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
     return Findings(
         hits=tuple(_hit(row, mode) for row in rows if row["fact_id"] is not None),
         below_threshold=rows[0]["below_threshold"],
-        left_out={reason: LeftOut.from_json(one) for reason, one in (rows[0]["left_out"] or {}).items()},
+        left_out={reason: LeftOutHits.from_json(one) for reason, one in (rows[0]["left_out"] or {}).items()},
     )
 
 

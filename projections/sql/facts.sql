@@ -53,6 +53,14 @@ WHERE {scope}
 ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(limit)s;
 
+-- name: counted_facts
+-- How many facts of a scope in some states a filter lets through.
+SELECT count(*) AS facts
+FROM facts AS f
+WHERE {scope}
+    AND {states}
+    AND {filter};
+
 -- name: from_the_first
 -- A list from its beginning.
 true

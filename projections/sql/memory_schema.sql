@@ -5,6 +5,17 @@ FROM pg_namespace AS n
 INNER JOIN pg_description AS d ON d.objoid = n.oid AND d.classoid = 'pg_namespace'::regclass
 WHERE n.nspname = 'memory';
 
+-- name: content
+-- Some of the tables, views and functions that the schema has.
+SELECT found.name
+FROM (
+    SELECT c.relname::text AS name FROM pg_class AS c WHERE c.relnamespace = to_regnamespace('memory')
+    UNION ALL
+    SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace('memory')
+) AS found
+ORDER BY found.name
+LIMIT 3;
+
 -- name: create_schema
 -- Make it where there is none.
 CREATE SCHEMA IF NOT EXISTS memory;

@@ -33,3 +33,62 @@ WHERE
     {scope}
     AND {decided}
 ORDER BY happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id;
+
+-- name: named_ids
+-- The values of one id in scopes that hold active or pending facts, each with how many those are: all, or some of those
+-- that follow another value.
+SELECT
+    {name} AS id,
+    sum(known.facts)::bigint AS facts,
+    count(*) AS scopes
+FROM scopes AS known
+WHERE
+    {scope}
+    AND known.facts > 0
+    AND {name} <> ''
+    AND (%(after)s::text IS NULL OR {name} > %(after)s)
+GROUP BY {name}
+ORDER BY {name}
+LIMIT %(limit)s;
+
+-- name: user_id
+-- The users.
+known.user_id
+
+-- name: agent_id
+-- The agents.
+known.agent_id
+
+-- name: run_id
+-- The runs.
+known.run_id
+
+-- name: deletion_shares
+-- What one command each can delete of the scopes within a wider one: the times between which so many facts were stored.
+SELECT
+    share.tenant,
+    share.user_id,
+    share.agent_id,
+    share.app_id,
+    share.run_id,
+    min(share.recorded_at) AS since,
+    max(share.recorded_at) AS until
+FROM (
+    SELECT
+        f.tenant,
+        f.user_id,
+        f.agent_id,
+        f.app_id,
+        f.run_id,
+        f.recorded_at,
+        (
+            row_number() OVER (
+                PARTITION BY f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+                ORDER BY f.recorded_at, f.ordinal, f.fact_id
+            ) - 1
+        ) / %(most)s AS place
+    FROM facts AS f
+    WHERE f.status IN ('active', 'pending_confirmation') AND {scope}
+) AS share
+GROUP BY share.tenant, share.user_id, share.agent_id, share.app_id, share.run_id, share.place
+ORDER BY share.tenant, share.user_id, share.agent_id, share.app_id, share.run_id, share.place;

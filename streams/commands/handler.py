@@ -1,7 +1,7 @@
 """Looks up what a command names and calls the pure function of its kind; `resolve` commits the result."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
@@ -14,6 +14,8 @@ from mnemolog.schemas.command import (
     Delete,
     DeleteAll,
     Expire,
+    Feedback,
+    Import,
     Reject,
     Resolve,
     SetPolicy,
@@ -28,6 +30,7 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import LoggedEvent
 from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
+from mnemolog.streams.commands.imports import facts_to_compare, import_fact
 from mnemolog.streams.commands.ports import EventReader, FactReader
 from mnemolog.streams.commands.refusals import CommandRefusedError
 from mnemolog.streams.ends.end_rules import EndRules, Value
@@ -82,26 +85,32 @@ class CommandHandler:
                 now=self._clock(),
                 actor=envelope.actor,
             )
-            made = await self._command_events(context, envelope.order, envelope)
             end_rules = EndRules(
                 at=context.now,
                 policy=rules or EffectivePolicy(),
                 user_names=tuple(await self._facts.user_names(context.scope, USER_WORDS)),
-                stays_ended=await self._selected_facts(envelope.order, made),
             )
+            made = await self._command_events(context, envelope.order, envelope, end_rules)
+            end_rules = replace(end_rules, stays_ended=await self._selected_facts(envelope.order, made))
             events = await mark_unresolved(await move_ends(made, self._facts, end_rules), self._facts, end_rules)
             self._check_size(envelope, events)
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
         return CommandResult(outcome="done", events=events)
 
-    async def _command_events(self, context: CommandContext, payload: CommandPayload, envelope: MatchedFacts) -> Events:
+    async def _command_events(
+        self, context: CommandContext, payload: CommandPayload, envelope: MatchedFacts, rules: EndRules
+    ) -> Events:
         named = named_facts(payload)
         match payload:
             case Undo():
                 events = await self._undo(context, payload)
             case DeleteAll():
                 events = await self._delete_all(context, payload)
+            case Import():
+                events = await self._import(context, payload, envelope.facts[0], rules)
+            case Feedback():
+                events = ()  # its commit says it all
             case SetPolicy():
                 events = status_changes.set_policy(context, payload)
             case Resolve():
@@ -129,6 +138,13 @@ class CommandHandler:
             raise CommandRefusedError("invalid_command", f"{detail}: give a key, a category or a filter")
         facts = await self._facts.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
         return status_changes.delete_all(context, found.fact_ids, facts)
+
+    async def _import(
+        self, context: CommandContext, payload: Import, embedded: EmbeddedFact, rules: EndRules
+    ) -> Events:
+        wanted = facts_to_compare(payload)
+        found = await self._facts.scope_facts(context.scope, key=None, category=None, wanted=wanted, limit=MAX_ITEMS)
+        return import_fact(context, payload, embedded, await self._facts.facts(found.fact_ids), rules)
 
     async def _undo(self, context: CommandContext, payload: Undo) -> Events:
         selected = await self._events.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)

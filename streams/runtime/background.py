@@ -11,11 +11,12 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as abov
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.logs import get_logger
+from mnemolog.projections.queries.feedback import FeedbackFigures
 from mnemolog.projections.queries.quality import OverwriteCounts, quality_counts
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
-from mnemolog.schemas.command import Command
+from mnemolog.schemas.command import MAX_ITEMS, Command
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
@@ -126,6 +127,8 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     table_metrics.PENDING_OLDEST.set(held.oldest_seconds)
     table_metrics.PENDING_MEDIAN.set(held.median_seconds)
     table_metrics.UNRESOLVED.set(quality.unresolved)
+    for (rank, result), number in _feedback_by_rank(quality.feedback).items():
+        table_metrics.FEEDBACK.labels(rank=rank, result=result).set(number)
     _mark_success("quality")
 
 
@@ -136,6 +139,18 @@ def _overwrites_of_models(rows: Iterable[OverwriteCounts]) -> Counter[tuple[str,
         if row.by == "model":
             for result, number in row.results.items():
                 numbers[row.model or "", row.prompt_version or "", result] += number
+    return numbers
+
+
+def _feedback_by_rank(figures: FeedbackFigures) -> Counter[tuple[str, str]]:
+    """How many facts were used or not, by groups of ranks; a group without any is 0."""
+    groups = {"1": 1, "2-5": 5, "6-10": 10, "11-20": 20, "21+": MAX_ITEMS}
+    numbers = Counter({("missed", "used"): figures.missed})
+    numbers.update({(group, result): 0 for group in groups for result in ("used", "unused")})
+    for one in figures.ranks:
+        group = next(name for name, last in groups.items() if one.rank <= last)
+        numbers[group, "used"] += one.used
+        numbers[group, "unused"] += one.shown - one.used
     return numbers
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from mnemolog.schemas.admission import Refusal
-from mnemolog.schemas.command import Command
+from mnemolog.schemas.command import Command, Import
 from mnemolog.schemas.envelopes import End, Envelope, ExtractedFacts
 from mnemolog.schemas.errors import InvalidRecordError
 from mnemolog.schemas.policy import LIMIT_ADVICE, LimitHit
@@ -66,6 +66,7 @@ def new_envelope(record: KafkaRecord, parsed: Turn | Command | Refusal) -> Extra
             fields = {"source_id": parsed.turn_id, **{name: getattr(parsed, name) for name in names}}
         case Command(order=payload, actor=actor):
             fields = {"source_id": parsed.command_id, "occurred_at": parsed.issued_at, "order": payload, "actor": actor}
+            fields |= {"metadata": payload.metadata} if isinstance(payload, Import) else {}
         case Refusal():
             fields = {"source_id": parsed.source_id, "occurred_at": published_at}
     return ExtractedFacts(

@@ -1,8 +1,9 @@
-"""The examples of docs/client.md run as they stand, and print what the page says."""
+"""The examples of docs/client.md and docs/context.md run as they stand, and print what the pages say."""
 
 import re
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -11,16 +12,23 @@ from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 PAGE = (ROOT / "docs/client.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE, re.DOTALL)
+PAGES = {"client": 11, "context": 2}
+"""Pages with examples, and how many they have at the least."""
 
 
-def test_the_examples_of_the_page_print_what_it_says(shell: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_of_a_page_print_what_it_says(
+    shell: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for name, value in shell.settings.items():
         monkeypatch.setenv(f"MNEMOLOG_{name}", value)
-    monkeypatch.setenv("MNEMOLOG_TENANT", "page")
+    monkeypatch.setenv("MNEMOLOG_TENANT", f"page-{page}")
     names: dict[str, object] = {}
-    assert len(EXAMPLES) > 10
-    for code, expected in EXAMPLES:
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL)
+    assert len(examples) >= PAGES[page]
+    for code, expected in examples:
         printed = StringIO()
         with redirect_stdout(printed):
             exec(code, names)  # noqa: S102 - the page's own code

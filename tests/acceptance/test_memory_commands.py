@@ -240,3 +240,15 @@ def test_an_invalid_command_is_refused_before_it_is_sent(
     done = shell.run(*order)
     assert done.code == 2, done
     assert words in stderr_text(done)
+
+
+def test_a_context_is_written_alone_so_that_it_can_be_piped(shell: CommandLine) -> None:
+    publish_turns(shell, "ivo", "I live in Graz.", "I'm allergic to peanuts.")
+    done = shell.run("context", "Where in Graz could we eat?", "--user", "ivo", "--format", "xml")
+    assert done.stdout.startswith("<memory note=")
+    assert done.stdout.index("allergic to peanuts") < done.stdout.index("lives in Graz")
+    assert "2 facts" in done.stderr
+    found = shell.json("context", "Where in Graz could we eat?", "--user", "ivo", "--budget", "70")
+    assert found["tokens"] <= found["budget_tokens"] == 70
+    assert len(found["facts"]) + len(found["left_out"]) == 2
+    assert found["left_out_counts"]["budget"] == len(found["left_out"])

@@ -9,6 +9,7 @@ from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import age, cell, counted, moment
 
 if TYPE_CHECKING:
+    from mnemolog.projections.queries.feedback import FeedbackFigures
     from mnemolog.projections.queries.quality import DecisionQuality, OverwriteCounts
 
 
@@ -42,6 +43,14 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
         f"{counted(figures.unresolved, 'unresolved fact')}; "
         f"{counted(figures.stale, 'decision')} on what had changed meanwhile (stale)"
     )
+    if figures.feedback.shown or figures.feedback.used:
+        print_text(_feedback(figures.feedback))
+
+
+def _feedback(figures: "FeedbackFigures") -> str:
+    recall = ", ".join(f"{cell(share)} in the first {k}" for k, share in figures.recall_at.items() if share is not None)
+    words = f"feedback: {counted(figures.shown, 'fact')} shown, {figures.used} used, {figures.missed} of them not shown"
+    return f"{words}; recall {recall}" if recall else words
 
 
 def _rate(share: float | None) -> str:

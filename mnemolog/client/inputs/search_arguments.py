@@ -53,6 +53,14 @@ class SearchArgs(ScopeArgs, total=False):
     when: WhenAsked
 
 
+class ContextArgs(ScopeArgs, total=False):
+    """What the search of a context may be told: `top_k`, `threshold` and `any` as `SearchArgs` has them."""
+
+    top_k: int
+    threshold: float | None
+    any: Sequence[Mapping[str, str | None]] | None
+
+
 _NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields})
 
 
@@ -62,7 +70,7 @@ def search_options(given: SearchArgs) -> SearchOptions:
     return SearchOptions.read({**asked, "filters": parse_filter(asked.get("filters", EVERYTHING))})
 
 
-def search_scopes(given: SearchArgs) -> tuple[ScopeFilter, ...]:
+def search_scopes(given: SearchArgs | ContextArgs) -> tuple[ScopeFilter, ...]:
     """The scopes to search in. Raises `QueryError` for such as cannot be searched together."""
     several: object = given.get("any")
     if several is None:
@@ -72,7 +80,7 @@ def search_scopes(given: SearchArgs) -> tuple[ScopeFilter, ...]:
     return checked_scopes([_completed(given, one, place) for place, one in enumerate(several)])
 
 
-def _completed(given: SearchArgs, one: object, place: int) -> ScopeFilter:
+def _completed(given: SearchArgs | ContextArgs, one: object, place: int) -> ScopeFilter:
     """A scope of `any`: the ids of the call hold where it names none."""
     if not isinstance(one, Mapping) or not all(isinstance(value, str | None) for value in one.values()):
         raise QueryError(f"any[{place}] must be an object of ids, such as {{'run_id': 'r1'}}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mnemolog.projections.queries.results import counted
-from mnemolog.projections.search.hits import Hit, LeftOut, LeftOutReason, SearchMode
+from mnemolog.projections.search.hits import Hit, LeftOutHits, LeftOutReason, SearchMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class SearchResult:
     notice: str | None = None
     threshold: float = 0.0
     below_threshold: int = 0
-    left_out: Mapping[LeftOutReason, LeftOut] = field(default_factory=dict)
+    left_out: Mapping[LeftOutReason, LeftOutHits] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -313,6 +314,56 @@ async def test_the_client_deletes_what_a_filter_lets_through_in_each_scope(tenan
         (one,) = await memory.delete_all(filters={"user_id": "mira"}, wait=True)
         assert one.facts_deleted == 1
         assert [fact.user_id for fact in await memory.facts(user_id="*")] == ["jonas"]
+
+
+async def test_a_reset_deletes_all_of_the_tenant_and_nothing_else(
+    tenant: TenantHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scope of more facts than one command is for gets several."""
+    monkeypatch.setattr("mnemolog.client.commands.RESET_SHARE", 2)
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        name = tenant.scope().tenant
+        elsewhere = f"{name}-else"
+        for text in ("I live in Berlin.", "I own a dog.", "I like tea."):
+            await memory.add(text, user_id="mira", speaker="Mira", wait=True)
+        await memory.add("I live in Rome.", user_id="jonas", run_id="r1", speaker="Jonas", wait=True)
+        await memory.add("I live in Rome.", user_id="mira", tenant=elsewhere, speaker="Mira", wait=True)
+        assert [(one.id, one.facts) for one in await memory.users()] == [("jonas", 1), ("mira", 3)]
+        deleted = await memory.reset(confirm=name, wait=True)
+        assert sorted(one.facts_deleted for one in deleted) == [1, 1, 2]
+        assert len({one.turn_id for one in deleted}) == 3
+        assert await memory.users() == []
+        assert await memory.count(user_id="**", agent_id="**", run_id="**") == 0
+        assert await memory.count(user_id="mira", tenant=elsewhere) == 1
+        assert await memory.reset(confirm=name, wait=True) == []
+        await memory.undo(turn_id=deleted[0].turn_id, wait=True)
+        assert await memory.count(user_id="**", run_id="**") == deleted[0].facts_deleted
+
+
+async def test_an_export_is_imported_once_into_another_tenant(tenant: TenantHarness, tmp_path: Path) -> None:
+    file = tmp_path / "facts.jsonl"
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        elsewhere = f"{tenant.scope().tenant}-copy"
+        for text in ("I live in Berlin.", "I own a dog."):
+            await memory.add(text, user_id="mira", speaker="Mira", metadata={"source": "chat"}, wait=True)
+        assert await memory.export(file, user_id="mira") == 2
+        for _ in range(2):
+            report = await memory.import_facts(file, tenant=elsewhere, wait=True)
+            assert (report.sent, report.damaged, report.rejected) == (2, {}, {})
+        mine, copied = await memory.facts(user_id="mira"), await memory.facts(user_id="mira", tenant=elsewhere)
+        kept = ("text", "key", "value", "category", "importance", "confidence", "subject", "speaker", "metadata")
+        assert [[getattr(one, name) for name in kept] for one in copied] == [
+            [getattr(one, name) for name in kept] for one in mine
+        ]
+        assert [one.source_id for one in copied] == [f"import/{one.fact_id}" for one in mine]
+        (found, *_) = await memory.search("Where does Mira live?", user_id="mira", tenant=elsewhere)
+        assert "Berlin" in found.fact.text
+        moved = [
+            await memory.add("I moved to Bern.", user_id="mira", speaker="Mira", tenant=name, wait=True)
+            for name in (None, elsewhere)
+        ]
+        told, told_elsewhere = ([(one.event, one.text, one.action) for one in result.memories] for result in moved)
+        assert told == told_elsewhere
 
 
 async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: StreamsSettings) -> None:

@@ -53,6 +53,14 @@ WITH_PARAMETERS: Final = (
             "text=alice",
         )
     ),
+    FIELD.join(
+        (
+            "SELECT text, similarity FROM memory.search($1, $2::halfvec, user_id => $3, threshold => 0)",
+            "text=coffee",
+            "halfvec=[0.6,0.8,0]",
+            "text=alice",
+        )
+    ),
     FIELD.join(("SELECT text FROM memory.current_facts WHERE user_id = $1", "text=alice")),
 )
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
-from mnemolog.schemas.command import Command, CommandPayload, embedded_texts
+from mnemolog.schemas.command import Command, CommandPayload, Import, embedded_texts
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
@@ -41,6 +41,7 @@ def command_envelope(command: Command) -> MatchedFacts:
         published_at=command.issued_at + timedelta(seconds=1),
         order=command.order,
         actor=command.actor,
+        metadata=command.order.metadata if isinstance(command.order, Import) else {},
         facts=facts,
     )
 

@@ -25,12 +25,15 @@ INNER = {
     "ClientBase",
     "ResultMixin",
     "SearchMixin",
+    "ContextMixin",
     "FactQueryMixin",
+    "CountQueryMixin",
     "DecisionQueryMixin",
     "OwnerLookup",
     "CommandBase",
     "FactCommandMixin",
     "ScopeCommandMixin",
+    "ImportMixin",
 }
 
 

@@ -39,6 +39,7 @@ KNOWN_LABELS = {
     "reason",
     "result",
     "settlement",
+    "rank",
     "stage",
     "topic",
 }

@@ -17,7 +17,7 @@ GENERAL = frozenset(
     """
     account address admin ambiguous answer app arg argument ask async background bar base batch batcher body builder
     byte cached call change changed chat check child choice cli closed compared comparison completion configuration
-    column connected connection consumer context cost count crash created db dead default definition dependent differs
+    column connected connection consumer cost count crash created db dead default definition dependent differs
     downgrade dumper effect embedding ended endpoint enqueue entry env error exceeded exit extraction factory
     failed faust feature fetch file filter folder gap handler hit id in index input invalid item kafka large last
     launch list lock log logger metadata metric migration mismatch missing mixin mnemolog model no normalise

@@ -20,6 +20,9 @@ from mnemolog.schemas.command import (
     DeleteAll,
     Edit,
     Expire,
+    Feedback,
+    Import,
+    ImportedFact,
     Reject,
     Resolve,
     SetPolicy,
@@ -188,14 +191,18 @@ def _events() -> st.SearchStrategy[MemoryEvent]:
 
 def _command_payloads() -> st.SearchStrategy[CommandPayload]:
     fact_ids = st.lists(st.uuids(), min_size=1, max_size=3).map(tuple)
+    unique_ids = st.lists(st.uuids(), min_size=1, max_size=3, unique=True).map(tuple)
     edits = st.builds(Edit, fact_id=st.uuids(), text=EMBEDDED_TEXTS, value=st.none() | TEXTS)
+    imported = st.builds(ImportedFact, text=EMBEDDED_TEXTS, true_from=st.none() | TIMES, speaker=st.none() | TEXTS)
     return st.one_of(
         st.builds(Update, edits=st.lists(edits, min_size=1, max_size=2).map(tuple)),
         *(st.builds(kind, fact_ids=fact_ids) for kind in (Delete, Confirm, Reject, Expire)),
         st.builds(Correct, edit=edits, ended_at=st.none() | TIMES),
         st.builds(Resolve, fact_id=st.uuids(), action=st.just("merge"), text=EMBEDDED_TEXTS),
         st.builds(Undo, event_id=st.uuids(), cascade=st.booleans()),
+        st.builds(Feedback, shown=unique_ids, used=unique_ids, query=st.none() | EMBEDDED_TEXTS),
         st.builds(SetPolicy, level=LEVELS, policy=POLICIES),
+        st.builds(Import, fact=imported, metadata=METADATA),
         st.builds(DeleteAll, key=st.none() | st.just("pet"), filters=st.none() | FILTERS.map(parse_filter)),
     )
 

@@ -6,7 +6,7 @@ from typing import Any, LiteralString
 import psycopg
 import pytest
 
-from mnemolog.projections.memory.definitions import CLIENT_QUERIES
+from mnemolog.projections.memory.client_queries import CLIENT_QUERIES
 from mnemolog.projections.queries import diff, explain, facts, history, pending
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -304,9 +304,10 @@ async def test_everything_has_a_comment(db: ProjectedDatabase) -> None:
 
 
 async def test_the_functions_have_the_text_of_the_clients_queries(db: ProjectedDatabase) -> None:
-    for name, query in CLIENT_QUERIES.items():
+    for name, found in CLIENT_QUERIES.items():
         ((source,),) = await records_of_source(db, name)
-        assert query.body_in(name).as_string() in source
+        for query in found.values():
+            assert query.body_in(name).as_string() in source
 
 
 async def records_of_source(db: ProjectedDatabase, name: str) -> list[Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mnemolog.projections.errors import MemorySchemaInUseError
+from mnemolog.projections.errors import MemorySchemaInUseError, MemorySchemaRefusedError
 from mnemolog.projections.migrations.upgrade import migrate
 from tests.support.databases import database_name
 
@@ -18,7 +18,14 @@ CREATE FUNCTION memory.changes_between(
     agent_id text DEFAULT NULL, app_id text DEFAULT NULL, run_id text DEFAULT NULL
 ) RETURNS TABLE (at timestamptz) LANGUAGE sql AS 'SELECT now()'
 """
-OLD = "COMMENT ON SCHEMA memory IS 'made by an older program'"
+OLD = """
+DO $$ BEGIN
+    EXECUTE format(
+        'COMMENT ON SCHEMA memory IS %L',
+        replace(obj_description('memory'::regnamespace, 'pg_namespace'), 'by ', 'by 0')
+    );
+END $$
+"""
 DEFINITIONS = """
 SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'memory'::regnamespace
 UNION ALL
@@ -85,3 +92,16 @@ async def test_it_is_not_touched_where_it_is_up_to_date(database: str) -> None:
     with psycopg.connect(database) as reader:
         reader.execute("SELECT * FROM memory.current_facts")
         await migrate(database)
+
+
+async def test_a_schema_of_another_application_is_refused_as_it_is(empty_database: str) -> None:
+    rows(empty_database, "CREATE SCHEMA memory; CREATE TABLE memory.pages (one integer)")
+    with pytest.raises(MemorySchemaRefusedError, match="of another application, with pages: rename"):
+        await migrate(empty_database)
+    assert rows(empty_database, "SELECT count(*) FROM memory.pages") == [(0,)]
+
+
+async def test_an_empty_schema_with_grants_is_filled(empty_database: str) -> None:
+    rows(empty_database, "CREATE SCHEMA memory; GRANT USAGE ON SCHEMA memory TO PUBLIC")
+    await migrate(empty_database)
+    assert rows(empty_database, "SELECT * FROM memory.current_facts") == []

@@ -7,6 +7,7 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from mnemolog.projections.lists.counts import named_ids
 from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.facts import facts, facts_as_of, listing_query
@@ -55,6 +56,17 @@ async def test_the_history_of_a_fact_reads_its_own_chain_and_not_its_scope(
     assert 0 < rows_read(plan, "memory_events") < 20
     told = await history(connection, "default", superseded[300].fact_id)
     assert [version.fact_id for version in told.versions] == events["fact_ids"]
+
+
+async def test_users_are_counted_without_reading_a_fact(connection: AsyncConnection[TupleRow]) -> None:
+    everybody = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
+    query = read_query("scopes", "named_ids", scope=everybody.parameters, row="known", parts={"name": "user_id"})
+    given = {**everybody.parameters, "limit": 10, "after": None}
+    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {query.as_string()}", given)
+    assert facts_read(plan) == 0
+    listed = await named_ids(connection, "user_id", everybody)
+    assert len(listed) == len(SIZES)
+    assert {one.id: one.scopes for one in listed} == dict.fromkeys(SIZES, 1)
 
 
 async def test_lists_have_no_bound(connection: AsyncConnection[TupleRow]) -> None:

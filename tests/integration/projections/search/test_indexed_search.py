@@ -142,6 +142,31 @@ async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[Tu
         assert word_scores(by_indexes)[:5] == pytest.approx(word_scores(by_scan)[:5], abs=0.05)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"filters": {"key": "key_7"}},
+        {"state": "superseded"},
+        {"believed_at": AT},
+        {"explain": True},
+        {"weights": {"neighbours": 0.3}},
+        {"period": (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC)), "only_period": True},
+    ],
+)
+async def test_options_that_narrow_find_what_a_scan_finds(
+    conn: AsyncConnection[TupleRow], asked: dict[str, Any]
+) -> None:
+    """The nearest facts by the indexes could all be such that a filter leaves out."""
+    (text, vector), *_ = await questions(conn, "twin")
+    options = SearchOptions.read({"top_k": 20, **asked})
+    hits = await search(conn, LARGE, text, vector, options, at=AT)
+    assert len(hits) >= 10
+    assert [*hits] == [*await scanned(conn, LARGE, text, vector, options, at=AT)]
+    several = [LARGE, ScopeFilter(user_id="other")]
+    found = await search(conn, several, text, vector, options, at=AT)
+    assert [*found] == [*await scanned(conn, several, text, vector, options, at=AT)]
+
+
 async def test_there_are_as_many_hits_as_are_asked_for(conn: AsyncConnection[TupleRow]) -> None:
     """Also where nearly all facts of the scope have ended, so that what the index finds first is of no use."""
     (_, vector), *_ = await questions(conn, "twin")

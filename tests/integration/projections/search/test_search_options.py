@@ -131,10 +131,11 @@ async def test_both_times_are_those_of_facts_as_of(db: ProjectedDatabase) -> Non
         commit("2", replaced("tea in Rome", fact_id_at(home), ended_at=day(5), vector=ASKED), at=day(10)),
         commit("3", added("tea until", valid_until=day(20)), at=day(3)),
     )
-    for believed_at in range(0, 30, 3):
+    (changed_at,), *_ = await db.rows("SELECT state_since FROM facts WHERE text = 'tea in Bern'")
+    for believed_at in (*map(day, range(0, 30, 3)), changed_at):
         for true_at in range(0, 30, 3):
-            found = await texts(db, believed_at=day(believed_at), true_at=day(true_at))
-            wanted = await facts_as_of(db.conn, MINE, believed_at=day(believed_at), true_at=day(true_at))
+            found = await texts(db, believed_at=believed_at, true_at=day(true_at))
+            wanted = await facts_as_of(db.conn, MINE, believed_at=believed_at, true_at=day(true_at))
             assert sorted(found) == sorted(one.text for one in wanted)
     assert sorted(await texts(db, true_at=day(4))) == ["tea in Bern", "tea until"]
     assert sorted(await texts(db, believed_at=day(6))) == ["tea in Bern", "tea until"]
@@ -169,18 +170,30 @@ async def test_several_scopes_are_searched_together_each_exactly(db: ProjectedDa
             await texts(db, wrong)
 
 
+def test_the_weighted_parts_are_shares_of_one() -> None:
+    shares = SearchOptions.read({"weights": {"text": 0.9, "neighbours": 0.3}}).shares
+    assert sum(shares[name] for name in ("vector", "text", "names", "recency", "times")) == pytest.approx(1)
+    assert shares["text"] == pytest.approx(2 * shares["vector"])
+    assert (shares["neighbours"], shares["importance"]) == (0.3, 0.05)
+    nothing = dict.fromkeys(("vector", "text", "names", "recency", "times"), 0.0)
+    assert SearchOptions.read({"weights": nothing}).shares["text"] == 0
+    assert SearchOptions.read({"fusion": "rrf"}).shares["text"] == 1
+
+
 async def test_weighted_fusion_sums_the_shares(db: ProjectedDatabase) -> None:
     await db.apply(
         commit("1", added("green tea", vector=vector_with_similarity(0.2)), at=day(40)),
         commit("2", added("coffee", vector=vector_with_similarity(0.8)), at=day(100)),
     )
-    asked = options(half_life_days=30.0)
+    asked = options(
+        half_life_days=30.0, weights={"vector": 0.4, "text": 0.4, "names": 0.0, "recency": 0.2, "times": 0.0}
+    )
     near, worded = await search(db.conn, MINE, "tea", ASKED, asked, at=day(100))
     assert (near.fact.text, worded.fact.text) == ("green tea", "coffee")
-    assert near.score.text_part == pytest.approx(0.45)  # the best of the words
-    assert near.score.vector_part == pytest.approx(0.45 * 0.2, abs=0.001)
-    assert near.score.recency_part == pytest.approx(0.1 / 4, rel=0.01)  # two half-lives
-    assert worded.score.recency_part == pytest.approx(0.1, rel=0.01)
+    assert near.score.text_part == pytest.approx(0.4)  # the best of the words
+    assert near.score.vector_part == pytest.approx(0.4 * 0.2, abs=0.001)
+    assert near.score.recency_part == pytest.approx(0.2 / 4, rel=0.01)  # two half-lives
+    assert worded.score.recency_part == pytest.approx(0.2, rel=0.01)
     for one in (near.score, worded.score):
         assert one.total == pytest.approx(
             (one.vector_part + one.text_part + one.names_part + one.recency_part + one.times_part) * one.prior
@@ -192,8 +205,15 @@ async def test_weighted_fusion_sums_the_shares(db: ProjectedDatabase) -> None:
 async def test_a_mention_makes_a_fact_recent(db: ProjectedDatabase) -> None:
     known = commit("1", added("tea"), at=day(1))
     await db.apply(known, commit("2", confirmed(fact_id_at(known)), at=day(99)))
-    (hit,) = await search(db.conn, MINE, "tea", None, options(half_life_days=30.0), at=day(99))
-    assert hit.score.recency_part == pytest.approx(0.1, rel=0.01)
+    (hit,) = await search(
+        db.conn,
+        MINE,
+        "tea",
+        None,
+        options(half_life_days=30.0, weights={"vector": 0.5, "names": 0.0, "times": 0.0, "recency": 0.05}),
+        at=day(99),
+    )
+    assert hit.score.recency_part == pytest.approx(0.05, rel=0.01)
 
 
 async def test_the_prior_decides_between_near_equals_alone(db: ProjectedDatabase) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.hits import Findings, LeftOut
+from mnemolog.projections.search.hits import Findings, LeftOutHits
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.search import search
 from mnemolog.schemas.scope import Scope
@@ -94,13 +94,13 @@ async def test_what_was_left_out_is_told_with_its_reason(db: ProjectedDatabase) 
     all_but_one = await found(db, top_k=2, **asked)
     assert texts(all_but_one) == ["tea 0", "tea 2"]
     left_out = dict(all_but_one.left_out)
-    assert left_out.pop("below_threshold") == LeftOut(facts=2, first=(*ids(4), fact_id_at(news)))
+    assert left_out.pop("below_threshold") == LeftOutHits(facts=2, first=(*ids(4), fact_id_at(news)))
     assert left_out == {
-        "same_matter": LeftOut(facts=1, first=ids(1)),
-        "outside_period": LeftOut(facts=1, first=ids(3)),
-        "other_state": LeftOut(facts=1, first=(fact_id_at(home),)),
+        "same_matter": LeftOutHits(facts=1, first=ids(1)),
+        "outside_period": LeftOutHits(facts=1, first=ids(3)),
+        "other_state": LeftOutHits(facts=1, first=(fact_id_at(home),)),
     }
-    assert (await found(db, top_k=1, **asked)).left_out["over_top_k"] == LeftOut(facts=1, first=ids(2))
+    assert (await found(db, top_k=1, **asked)).left_out["over_top_k"] == LeftOutHits(facts=1, first=ids(2))
     several = await found(db, [MINE, ScopeFilter.of_scope(RUN)], **asked)
     assert several.left_out["other_state"].facts == 2
     assert (await found(db, filters={"key": "drink"}, explain=True)).left_out == {}

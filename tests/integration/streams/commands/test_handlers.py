@@ -14,12 +14,14 @@ from mnemolog.schemas.command import (
     DeleteAll,
     Edit,
     Expire,
+    Feedback,
     Reject,
     Resolve,
     SetPolicy,
     Update,
     tenant_scope,
 )
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
@@ -220,6 +222,17 @@ async def test_a_policy_holds_for_its_scope_or_for_its_tenant(harness: CommandHa
     assert (await harness.execute("c3", SetPolicy(level="scope", policy=Policy()), at=day(1))).outcome == "done"
     rows = await harness.stored.rows("SELECT tenant, user_id, policy -> 'add_only' FROM policies ORDER BY user_id")
     assert rows == [("default", "", True), ("default", "alice", None)]
+
+
+async def test_feedback_is_kept_in_the_log_and_changes_no_fact(harness: CommandHarness) -> None:
+    query = "SELECT count(*), max(state_since), sum(confidence), sum(mention_count) FROM facts"
+    before = await harness.stored.rows(query)
+    given = Feedback(shown=(BERN, uuid4()), used=(BERN,), query="Where does Alice live?")
+    assert (await harness.execute("c1", given, at=day(1))).outcome == "done"
+    assert await harness.stored.rows(query) == before
+    rows = await harness.stored.rows("SELECT order_kind, record FROM commits WHERE source_id = 'c1'")
+    assert [(kind, Commit.from_bytes(record).order) for kind, record in rows] == [("feedback", given)]
+    assert await harness.stored.rows("SELECT count(*) FROM memory_events WHERE source_id = 'c1'") == [(0,)]
 
 
 async def test_facts_expire_once_their_end_has_come(harness: CommandHarness) -> None:

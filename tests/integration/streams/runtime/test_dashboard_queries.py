@@ -7,12 +7,15 @@ import json
 import subprocess
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from mnemolog.schemas.command import Command, Feedback
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
+    MONDAY,
     publish_records,
     running_worker,
     user_turn,
@@ -41,6 +44,7 @@ NEEDS_TROUBLE = {
     "mnemolog_client_query_vectors_total",
     "mnemolog_client_search_hits_total",
     "mnemolog_client_search_seconds",
+    "mnemolog_client_context_",
     "mnemolog_repeats_dropped_total",
     "mnemolog_reprompts_total",
     "mnemolog_send_retries_total",
@@ -72,12 +76,18 @@ async def test_every_question_of_the_dashboard_is_answered(
     async with running_worker(settings) as worker, running_prometheus(worker.metrics_url, tmp_path) as prometheus:
         await _a_first_look(settings, database, prometheus)
         moved = user_turn("t3", "I moved from Munich to Hamburg.")
-        await publish_records(settings, moved, user_turn("t4", "I love green tea."))
-        await wait_for_outcomes(database, 5)
+        await publish_records(settings, moved, user_turn("t4", "I love green tea."), feedback())
+        await wait_for_outcomes(database, 6)
 
         for question in _questions():
             asked = partial(prometheus.query, question)
             await (asked() if _needs_trouble(question) else wait_until(asked))
+
+
+def feedback() -> Command:
+    """A command of the user of all turns here."""
+    given = Feedback(shown=(UUID(int=1), UUID(int=2)), used=(UUID(int=2),))
+    return Command(command_id="c1", scope=user_turn("t0", "Hi.").scope, issued_at=MONDAY, order=given)
 
 
 async def _a_first_look(settings: StreamsSettings, database: str, prometheus: Prometheus) -> None:

@@ -1,18 +1,16 @@
 """Methods that change memory: each publishes the command it says, or is refused with the field and the remedy."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.base import Connections
 from mnemolog.client.inputs.arguments import ScopeArgs
 from mnemolog.client.inputs.record_builder import CommandDraft, build_command
-from mnemolog.client.producer import DeliveryReport, OutgoingRecord
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.client.sync_client import MemoryClient
 from mnemolog.errors import InvalidCommandError
@@ -26,6 +24,7 @@ from mnemolog.schemas.command import (
     Delete,
     DeleteAll,
     Edit,
+    Feedback,
     Reject,
     Resolve,
     SetPolicy,
@@ -34,50 +33,10 @@ from mnemolog.schemas.command import (
 )
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.scope import Scope
-from mnemolog.settings import Settings
+from tests.support.harnesses.offline_client import AT, OfflineClient
 
-AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 F1, F2 = UUID(int=1), UUID(int=2)
 EDIT = Edit(fact_id=F1, text="Mira lives in Bern.")
-
-
-class RecordingProducer:
-    """Takes records as a broker would."""
-
-    def __init__(self) -> None:
-        self.records: list[OutgoingRecord] = []
-
-    async def publish(self, letter: OutgoingRecord) -> DeliveryReport:
-        self.records.append(letter)
-        return DeliveryReport(name=letter.name, position=f"conversation_turns/0/{len(self.records) - 1}")
-
-    async def publish_batch(self, records: Iterable[OutgoingRecord]) -> list[DeliveryReport]:
-        return [await self.publish(letter) for letter in records]
-
-
-class OfflineConnections(Connections):
-    """Connections to nothing but a recording producer."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings, publish_timeout=1, now=lambda: AT)
-        self.recorder = RecordingProducer()
-
-    async def producer(self) -> Any:
-        return self.recorder
-
-
-class OfflineClient(AsyncMemoryClient):
-    """The client with a producer that records; nothing here queries the tables."""
-
-    def __init__(self) -> None:
-        super().__init__(settings=Settings(), now=lambda: AT, new_id=lambda: "c1")
-        connections = OfflineConnections(self._settings)
-        self._connections = connections
-        self.producer = connections.recorder
-
-    @property
-    def commands(self) -> list[Command]:
-        return [Command.from_bytes(letter.value) for letter in self.producer.records]
 
 
 Call = Callable[[OfflineClient], Awaitable[Any]]
@@ -105,6 +64,10 @@ CALLS: dict[str, tuple[Call, CommandPayload]] = {
     "undo a model": (
         lambda c: c.undo(model="m", since=AT, until=AT + timedelta(days=1), user_id="mira"),
         Undo(model="m", since=AT, until=AT + timedelta(days=1)),
+    ),
+    "feedback": (
+        lambda c: c.feedback([F1, str(F2)], used=F2, query="Where?", user_id="mira"),
+        Feedback(shown=(F1, F2), used=(F2,), query="Where?"),
     ),
     "set_policy": (
         lambda c: c.set_policy(Policy(add_only=True), user_id="mira"),
@@ -211,6 +174,14 @@ async def test_an_invalid_command_is_refused_before_anything_is_sent(name: str) 
     client, (call, words) = OfflineClient(), BAD[name]
     with pytest.raises(InvalidCommandError, match=words):
         await call(client)
+    assert client.producer.records == []
+
+
+@pytest.mark.parametrize("confirm", ["", "yes", "Default", "other"])
+async def test_a_reset_is_confirmed_by_the_tenant(confirm: str) -> None:
+    client = OfflineClient()
+    with pytest.raises(InvalidCommandError, match="repeat the tenant, 'default'"):
+        await client.reset(confirm=confirm)
     assert client.producer.records == []
 
 

@@ -18,7 +18,8 @@ from mnemolog.projections.stores.policies import fetch_policies
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
-from tests.unit.mnemolog.client.test_commands import AT, F1, OfflineClient
+from tests.support.harnesses.offline_client import AT, OfflineClient
+from tests.unit.mnemolog.client.test_commands import F1
 
 OWN_SCOPE = {"user_id": "alice", "agent_id": "bot", "app_id": "chat", "run_id": "r1"}
 

@@ -1,6 +1,7 @@
 """Whatever is wrong in a call, and whichever server is away: our own sentence, of one family of errors."""
 
 import inspect
+import io
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -26,6 +27,7 @@ from mnemolog import (
     WriteResult,
 )
 from mnemolog.client.inputs.checks import checks_of
+from tests.support.paths import ROOT
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 ID = "0b5f2a44-9a4c-5d27-8c1e-6f1f3a1b7c55"
@@ -44,6 +46,7 @@ VALID: dict[str, dict[str, Any]] = {
     "explain": {"fact_id": ID},
     "why_not": {"turn_id": "t1"},
     "search": {"query": "x"},
+    "context": {"query": "x"},
     "facts": {},
     "facts_as_of": {"believed_at": "2026-01-31"},
     "profile": {},
@@ -60,11 +63,19 @@ VALID: dict[str, dict[str, Any]] = {
     "delete": {"fact_id": ID},
     "batch_delete": {"fact_ids": [ID]},
     "delete_all": {},
+    "count": {},
+    "users": {},
+    "agents": {},
+    "runs": {},
+    "export": {"file": io.BytesIO()},
+    "import_facts": {"file": ROOT / "tests/data/one_fact.jsonl"},
+    "reset": {"confirm": "default"},
     "confirm": {"fact_ids": ID},
     "reject": {"fact_ids": ID},
     "correct": {"fact_id": ID, "text": "x"},
     "resolve": {"fact_id": ID, "action": "keep_old"},
     "undo": {"turn_id": "t1"},
+    "feedback": {"shown": [ID], "used": [ID]},
     "set_policy": {"policy": {"add_only": True}},
 }
 METHODS = {

@@ -1,0 +1,103 @@
+"""Lines of an export, or of another program, as commands that import them."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import IO, Any, Final
+
+import orjson
+
+from mnemolog.client.inputs.record_builder import CommandDraft, build_command
+from mnemolog.errors import InvalidCommandError
+from mnemolog.projections.queries.results import MEMORY_NAMES
+from mnemolog.schemas.command import Command, ImportedFact
+from mnemolog.schemas.scope import SCOPE_FIELDS
+
+MAX_LINE_BYTES: Final = 1 << 20
+_DIGEST_CHARACTERS: Final = 32
+_OWN_NAMES: Final = frozenset(ImportedFact.model_fields)
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportReport:
+    """What became of the lines: those that were sent, and why others were not, by line number.
+
+    Where the ends were waited for, `added` counts the facts that this import, or an earlier one of the same line, has
+    added, `known` those that the scope had already, and `rejected` says by the ids of commands why they did nothing.
+    """
+
+    read: int = 0
+    sent: int = 0
+    added: int = 0
+    known: int = 0
+    damaged: dict[int, str] = field(default_factory=dict)
+    rejected: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineReader:
+    """Makes commands of lines; `ids` go before those that a line names, and `tenant` is never that of a line."""
+
+    ids: Mapping[str, str | None]
+    issued_at: datetime
+    actor: str | None
+
+    def commands(self, stream: IO[bytes]) -> Iterator[tuple[int, Command | str]]:
+        """The number of each line that is not empty, with its command, or with what is wrong with it."""
+        for number, line in enumerate(_lines(stream), start=1):
+            if line.strip():
+                try:
+                    yield number, self._command(line)
+                except InvalidCommandError as error:
+                    yield number, str(error).removesuffix(": nothing was published")
+
+    def _command(self, line: bytes) -> Command:
+        fact = _parsed(line)
+        named = {name: fact.get(name) for name in SCOPE_FIELDS} | {
+            name: value for name, value in self.ids.items() if value is not None or name == "tenant"
+        }
+        given = {name: fact[name] for name in _OWN_NAMES if name in fact}
+        same = {"text": fact.get("memory"), "true_from": fact.get("created_at"), "category": _category(fact)}
+        stated = {name: value for name, value in same.items() if value is not None} | given
+        digest = hashlib.sha256(line.strip()).hexdigest()[:_DIGEST_CHARACTERS]
+        draft = CommandDraft(
+            command_id=f"import/{fact.get('id') or fact.get('fact_id') or digest}",
+            scope_ids=named,
+            issued_at=self.issued_at,
+            payload={"kind": "import", "fact": stated, "metadata": fact.get("metadata") or {}},
+            actor=self.actor,
+        )
+        return build_command(draft)
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    if len(line) > MAX_LINE_BYTES:
+        raise InvalidCommandError(f"it has more than {MAX_LINE_BYTES} bytes")
+    try:
+        fact = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise InvalidCommandError(f"it is not valid JSON ({error})") from error
+    if not isinstance(fact, dict):
+        raise InvalidCommandError("it is not a JSON object")
+    if unknown := fact.keys() - MEMORY_NAMES - _OWN_NAMES - {"score"}:
+        raise InvalidCommandError(f"{min(unknown)} is not a known field")
+    if (status := fact.get("status", "active")) != "active":
+        raise InvalidCommandError(f"the fact is {status}: active ones are imported")
+    return fact
+
+
+def _category(fact: Mapping[str, Any]) -> object:
+    match fact.get("categories"):
+        case [category, *_]:
+            return category
+        case _:
+            return None
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines, of one that is too long the beginning."""
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        yield line
+        while not line.endswith(b"\n") and len(line) > MAX_LINE_BYTES:
+            line = stream.readline(MAX_LINE_BYTES + 1)

@@ -1,0 +1,103 @@
+"""The method of the client that imports facts."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import IO, Final, Unpack
+
+from mnemolog.client.base import checked
+from mnemolog.client.commands import CommandBase
+from mnemolog.client.fact_files import ImportReport, LineReader
+from mnemolog.client.inputs.arguments import BoundArgs, scope_ids
+from mnemolog.client.inputs.checks import Wait
+from mnemolog.errors import InvalidCommandError
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.command import Command
+
+IMPORT_BATCH: Final = 500
+"""How many commands are on their way at a time."""
+_MAX_SHOWN: Final = 5
+
+
+@checked(InvalidCommandError)
+class ImportMixin(CommandBase):
+    """Facts of an export, or of another program."""
+
+    async def import_facts(
+        self,
+        file: str | PathLike[str] | IO[bytes],
+        *,
+        skip_damaged: bool = False,
+        wait: Wait = False,
+        **arguments: Unpack[BoundArgs],
+    ) -> ImportReport:
+        """Store the facts of a file, each a line of JSON as `export` writes it, without a model.
+
+        A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
+        the id `import/ID`, so a second import of the file does nothing. A fact that the scope has already is left as it
+        is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged lines
+        before anything is sent, or with `skip_damaged` sends the others.
+        """
+        reader = LineReader(ids=scope_ids(arguments), issued_at=self._now(), actor=arguments.get("actor"))
+        with _rewindable(file) as stream:
+            start = stream.tell()
+            report = await asyncio.to_thread(_checked_lines, reader, stream)
+            if report.damaged and not skip_damaged:
+                raise InvalidCommandError(f"{_in_words(report.damaged)}: nothing was imported")
+            stream.seek(start)
+            commands = (found for _, found in reader.commands(stream) if isinstance(found, Command))
+            while batch := await asyncio.to_thread(_next_batch, commands):
+                _count(report, await self._publish(batch, wait))
+                report.sent += len(batch)
+        return report
+
+
+@contextmanager
+def _rewindable(file: str | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
+    """The file, or a copy of a stream that cannot be read twice."""
+    if not isinstance(file, str | PathLike):
+        if file.seekable():
+            yield file
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            yield copy
+        return
+    if not Path(file).is_file():
+        raise InvalidCommandError(f"{file} is not a file that can be read: check its name")
+    with Path(file).open("rb") as stream:
+        yield stream
+
+
+def _checked_lines(reader: LineReader, stream: IO[bytes]) -> ImportReport:
+    report = ImportReport()
+    for number, found in reader.commands(stream):
+        report.read += 1
+        if isinstance(found, str):
+            report.damaged[number] = found
+    return report
+
+
+def _next_batch(commands: Iterator[Command]) -> list[Command]:
+    return list(islice(commands, IMPORT_BATCH))
+
+
+def _count(report: ImportReport, ends: object) -> None:
+    for end in ends if isinstance(ends, list) else ():
+        if isinstance(end, WriteResult) and end.success:
+            report.added += end.facts_added
+            report.known += not end.facts_added
+        elif isinstance(end, WriteResult):
+            report.rejected[end.turn_id] = end.error or end.status
+
+
+def _in_words(damaged: dict[int, str]) -> str:
+    shown = [f"line {number}: {what}" for number, what in islice(damaged.items(), _MAX_SHOWN)]
+    more = [f"and {len(damaged) - _MAX_SHOWN} more lines"] if len(damaged) > _MAX_SHOWN else []
+    return "; ".join([*shown, *more])

@@ -1,0 +1,18 @@
+-- name: lasting_facts
+-- The facts of one scope that a context holds whatever the question is, as far as its profile has them: at most the
+-- fifty surest of a section. They hold at an instant, or begin later.
+SELECT {fact}
+FROM profiles AS p
+CROSS JOIN LATERAL jsonb_array_elements(
+    p.hard_preferences || p.sensitive_topics || p.current_tasks || p.soft_preferences
+) AS entry
+INNER JOIN facts AS f ON f.fact_id = (entry ->> 'fact_id')::uuid
+WHERE p.tenant = %(tenant)s
+    AND p.user_id = %(user_id)s
+    AND p.agent_id = %(agent_id)s
+    AND p.app_id = %(app_id)s
+    AND p.run_id = %(run_id)s
+    AND f.status = 'active'
+    AND f.category = any(%(categories)s)
+    AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+    AND (f.true_to IS NULL OR f.true_to > %(at)s);

@@ -1,0 +1,97 @@
+"""What an import of a fact adds to real tables, and what it leaves."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mnemolog.projections.queries.facts import facts
+from mnemolog.projections.queries.pending import unresolved
+from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.command import Import, ImportedFact
+from tests.support.builders.commits import BOB, added, commit, day
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+ALICE = ScopeFilter(user_id="alice")
+HOME: dict[str, Any] = {"key": "home_city", "value": "Bern", "category": "identity", "subject": "Alice"}
+KNOWN = commit("t1", added("Alice lives in Bern.", single_valued=True, **HOME))
+BOBS = commit("b1", added("Alice lives in Rome."), scope=BOB)
+
+
+@pytest.fixture
+async def harness(db: ProjectedDatabase) -> CommandHarness:
+    await db.apply(KNOWN, BOBS)
+    return CommandHarness(db)
+
+
+async def imported(db: ProjectedDatabase, harness: CommandHarness, text: str, **fields: Any) -> list[Fact]:
+    """The facts of Alice once one has been imported."""
+    done = await harness.execute("import/1", Import(fact=ImportedFact(text=text, **fields)), at=day(5))
+    assert done.outcome == "done"
+    return [fact for fact in await facts(db.conn, ALICE, at=day(9)) if fact.source_id == "import/1"]
+
+
+async def test_a_fact_is_stored_as_it_is_said(db: ProjectedDatabase, harness: CommandHarness) -> None:
+    given = {
+        "key": "pet",
+        "value": "cat",
+        "category": "other",
+        "importance": 0.7,
+        "confidence": 0.6,
+        "certainty": "weak",
+        "authority": "human",
+        "subject": "Alice",
+        "speaker": "Tom",
+        "true_from": day(1),
+        "valid_until": day(90),
+        "event_time": day(1),
+    }
+    (fact,) = await imported(db, harness, "Alice has a cat.", **given)
+    assert {name: getattr(fact, name) for name in given} == given
+    assert (fact.text, fact.excerpt, fact.status, fact.unresolved) == ("Alice has a cat.", fact.text, "active", False)
+    assert fact.embedding_model
+
+
+async def test_without_a_beginning_it_is_true_since_the_command(db: ProjectedDatabase, harness: CommandHarness) -> None:
+    (fact,) = await imported(db, harness, "Alice has a cat.")
+    assert day(5) <= fact.true_from < day(5) + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("Alice lives in Bern.", {}),
+        ("Alice lives in Bern.", {"key": "residence"}),
+        ("Alice has her home in Bern.", HOME),
+    ],
+)
+async def test_what_is_known_is_left_as_it_is(
+    db: ProjectedDatabase, harness: CommandHarness, text: str, fields: dict[str, Any]
+) -> None:
+    assert await imported(db, harness, text, **fields) == []
+
+
+async def test_beside_another_value_of_its_key_it_is_unresolved(db: ProjectedDatabase, harness: CommandHarness) -> None:
+    (fact,) = await imported(db, harness, "Alice lives in Rome.", **HOME | {"value": "Rome"})
+    assert fact.unresolved
+    (listed,) = await unresolved(db.conn, ALICE, day(9))
+    assert (listed.fact.text, [one.text for one in listed.beside]) == ("Alice lives in Rome.", ["Alice lives in Bern."])
+
+
+@pytest.mark.parametrize("fields", [{"subject": "Tom"}, {"key": "birthplace"}])
+async def test_a_value_of_another_person_or_key_is_beside_nothing(
+    db: ProjectedDatabase, harness: CommandHarness, fields: dict[str, str]
+) -> None:
+    (fact,) = await imported(db, harness, "Alice lives in Rome.", **HOME | {"value": "Rome"} | fields)
+    assert not fact.unresolved
+
+
+async def test_its_metadata_is_that_of_the_command(db: ProjectedDatabase, harness: CommandHarness) -> None:
+    order = Import(fact=ImportedFact(text="Alice has a cat."), metadata={"source": {"name": "export"}})
+    await harness.execute("import/2", order, at=day(5))
+    (fact,) = [one for one in await facts(db.conn, ALICE, at=day(9)) if one.source_id == "import/2"]
+    assert fact.metadata == {"source": {"name": "export"}}

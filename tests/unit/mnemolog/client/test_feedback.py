@@ -1,0 +1,50 @@
+"""What feedback takes: results, facts and whole ids; the scope of what was shown."""
+
+from typing import Any
+
+import pytest
+
+from mnemolog import InvalidCommandError
+from mnemolog.client.inputs.feedback import scope_of_shown, shown_ids
+from mnemolog.client.queries.search_result import SearchResult
+from mnemolog.projections.context.composer import ContextRules, compose
+from mnemolog.projections.search.hits import Hit, Score
+from tests.support.builders.known_facts import known_fact
+from tests.support.builders.values import day
+
+FIRST, SECOND = known_fact("Alice likes tea.", run_id="r1"), known_fact("Alice lives in Bern.")
+SCORE = Score(
+    mode="lexical", total=1, vector_rank=None, similarity=None, vector_part=0, text_rank=1, text_score=1, text_part=1
+)
+HITS = tuple(Hit(fact=fact, score=SCORE) for fact in (FIRST, SECOND))
+RESULT = SearchResult(hits=HITS, mode="lexical", notice=None, threshold=0, below_threshold=0)
+CONTEXT = compose([], [FIRST, SECOND], ContextRules(), at=day(1))
+BOTH = [FIRST.fact_id, SECOND.fact_id]
+
+
+@pytest.mark.parametrize(
+    "given", [RESULT, CONTEXT, HITS, [FIRST, SECOND], BOTH, list(map(str, BOTH)), [*BOTH, BOTH[0]]]
+)
+def test_ids_are_found_in_their_order_and_each_once(given: Any) -> None:
+    assert shown_ids("shown", given) == BOTH
+    assert shown_ids("used", FIRST) == BOTH[:1]
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ([str(BOTH[0])[:8]], r"shown\.0 must be a fact or its whole id"),
+        ([3], r"shown\.0 must be a fact or its whole id, not int"),
+        ({}, "shown must be a result, facts or whole ids, not a dict"),
+        (None, "shown must be a result"),
+    ],
+)
+def test_what_is_none_is_named(given: Any, fault: str) -> None:
+    with pytest.raises(InvalidCommandError, match=fault):
+        shown_ids("shown", given)
+
+
+def test_the_scope_is_that_of_what_was_shown_unless_somebody_is_named() -> None:
+    known = {"tenant": "default", "user_id": "alice", "agent_id": None, "app_id": None, "run_id": "r1"}
+    assert scope_of_shown(RESULT, {}) == scope_of_shown([FIRST], {}) == known
+    assert scope_of_shown(RESULT, {"user_id": "bob"}) == scope_of_shown(BOTH, {}) == scope_of_shown(CONTEXT, {}) == {}

@@ -1,0 +1,119 @@
+"""Which commands come of the lines of a file, and what is said of the others."""
+
+import io
+import json
+from pathlib import Path
+from typing import IO, Any, cast
+from uuid import UUID
+
+import pytest
+
+from mnemolog import InvalidCommandError
+from mnemolog.client import fact_files, imports
+from mnemolog.schemas.command import Command, Import
+from tests.support.harnesses.offline_client import OfflineClient
+
+ID = str(UUID(int=7))
+
+
+def file_of(*lines: object) -> IO[bytes]:
+    return io.BytesIO(b"".join((one if isinstance(one, bytes) else json.dumps(one).encode()) + b"\n" for one in lines))
+
+
+def sent(client: OfflineClient) -> list[Command]:
+    return [Command.from_bytes(record.value) for record in client.producer.records]
+
+
+async def test_a_line_of_an_export_becomes_a_command_in_its_scope() -> None:
+    client = OfflineClient()
+    line = {"id": ID, "memory": "Ann has a cat.", "user_id": "ann", "run_id": "r1", "agent_id": None, "tenant": "old",
+            "categories": ["identity"], "metadata": {"a": 1}, "created_at": "2026-01-02T00:00:00Z", "confidence": 0.5,
+            "status": "active", "supersedes": [], "structured_attributes": {"year": 2026}, "score": 0.5}  # fmt: skip
+    report = await client.import_facts(file_of(line))
+    (command,) = sent(client)
+    assert (report.read, report.sent, report.damaged) == (1, 1, {})
+    assert (command.command_id, command.scope.tenant) == (f"import/{ID}", "default")
+    assert (command.scope.user_id, command.scope.run_id, command.scope.agent_id) == ("ann", "r1", None)
+    assert isinstance(command.order, Import)
+    fact = command.order.fact
+    assert (fact.text, fact.category, fact.confidence, command.order.metadata) == (
+        "Ann has a cat.", "identity", 0.5, {"a": 1},
+    )  # fmt: skip
+    assert fact.true_from is not None
+    assert fact.true_from.isoformat() == "2026-01-02T00:00:00+00:00"
+
+
+async def test_ids_of_the_call_go_before_those_of_the_line() -> None:
+    client = OfflineClient()
+    await client.import_facts(file_of({"text": "A.", "user_id": "ann", "run_id": "r1"}), user_id="bob", tenant="new")
+    (command,) = sent(client)
+    assert (command.scope.tenant, command.scope.user_id, command.scope.run_id) == ("new", "bob", "r1")
+
+
+async def test_the_same_line_has_the_same_id_and_another_one_another() -> None:
+    client = OfflineClient()
+    lines = [{"text": "A.", "user_id": "ann"}, {"text": "B.", "user_id": "ann"}]
+    for _ in range(2):
+        await client.import_facts(file_of(*lines, b"   "))
+    first, second, again, once_more = (command.command_id for command in sent(client))
+    assert (first, second) == (again, once_more)
+    assert first != second
+
+
+DAMAGED: dict[str, tuple[object, str]] = {
+    "no JSON": (b"{", "not valid JSON"),
+    "no object": ([], "not a JSON object"),
+    "no text": ({"user_id": "ann"}, "fact.text"),
+    "nobody": ({"text": "A."}, "give a user_id or an agent_id"),
+    "unknown field": ({"text": "A.", "user_id": "ann", "txt": 1}, "txt is not a known field"),
+    "ended": ({"text": "A.", "user_id": "ann", "status": "superseded"}, "the fact is superseded"),
+    "wrong number": ({"text": "A.", "user_id": "ann", "confidence": 7}, "fact.confidence"),
+    "no zone": ({"text": "A.", "user_id": "ann", "true_from": "2026-01-02T00:00:00"}, "zone"),
+    "too long": (b'{"text": "' + b"a" * 2_000_000 + b'"}', "more than 1048576 bytes"),
+    "not UTF-8": (b'{"text": "\xff", "user_id": "ann"}', "not valid JSON"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+async def test_a_damaged_line_is_named_and_nothing_is_sent(name: str) -> None:
+    line, reason = DAMAGED[name]
+    client = OfflineClient()
+    good = {"text": "A.", "user_id": "ann"}
+    with pytest.raises(InvalidCommandError, match=f"line 2: .*{reason}.*: nothing was imported"):
+        await client.import_facts(file_of(good, line, good))
+    assert client.producer.records == []
+    report = await client.import_facts(file_of(good, line, good), skip_damaged=True)
+    assert (report.read, report.sent, list(report.damaged)) == (3, 2, [2])
+
+
+class Pipe(io.RawIOBase):
+    """Can be read once."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = io.BytesIO(content)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._content.readinto(buffer)
+
+
+async def test_a_pipe_and_a_file_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "IMPORT_BATCH", 2)
+    content = file_of(*({"text": f"{number}.", "user_id": "ann"} for number in range(5))).read()
+    (tmp_path / "facts.jsonl").write_bytes(content)
+    client = OfflineClient()
+    for file in (tmp_path / "facts.jsonl", str(tmp_path / "facts.jsonl"), Pipe(content)):
+        report = await client.import_facts(cast("IO[bytes]", file))
+        assert (report.read, report.sent) == (5, 5)
+    orders = [command.order for command in sent(client)]
+    texts = [order.fact.text for order in orders if isinstance(order, Import)]
+    assert texts == [f"{number}." for number in range(5)] * 3
+    with pytest.raises(InvalidCommandError, match="is not a file"):
+        await client.import_facts(tmp_path / "none")
+
+
+def test_a_line_that_is_too_long_is_not_held_in_memory() -> None:
+    lines = list(fact_files._lines(io.BytesIO(b"a" * 5_000_000 + b"\nnext\n")))
+    assert [len(line) for line in lines] == [fact_files.MAX_LINE_BYTES + 1, 5]
