@@ -212,7 +212,10 @@ class MemoryClient:
         """What was known at `believed_at` to be true at `true_at` (the same unless given), each fact as it was then."""
 
     def profile(self, **scope: Unpack[ScopeArgs]) -> Profile:
-        """What is known of exactly one scope, by section; empty where nothing is."""
+        """What is known of exactly one scope, by section; empty where nothing is.
+
+        It is the present one, or, where a policy says so, the one that was published last (`published_at`).
+        """
 
     def count(
         self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
@@ -542,6 +545,16 @@ class MemoryClient:
     def feedback(
         self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
     ) -> WriteResult: ...
+    @overload
+    def end_session(self, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]) -> CommandReceipt:
+        """Say that a session of this scope has ended: what its turns until now have changed is published.
+
+        It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
+        known when it was last published.
+        """
+
+    @overload
+    def end_session(self, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
     def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
 

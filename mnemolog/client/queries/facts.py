@@ -11,6 +11,7 @@ from mnemolog.client.metrics import measured
 from mnemolog.client.queries.arguments import FactIdReader, checked_time, scope_and_filter, scope_filter
 from mnemolog.projections.queries import facts
 from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.profiles import published_profile
 from mnemolog.projections.queries.results import Fact, Profile
 
 
@@ -63,5 +64,8 @@ class FactQueryMixin(FactIdReader):
         )
 
     async def profile(self, **scope: Unpack[ScopeArgs]) -> Profile:
-        """What is known of exactly one scope, by section; empty where nothing is."""
-        return await self._query(facts.profile, scope_filter(scope), self._now())
+        """What is known of exactly one scope, by section; empty where nothing is.
+
+        It is the present one, or, where a policy says so, the one that was published last (`published_at`).
+        """
+        return await self._query(published_profile, scope_filter(scope), self._now())

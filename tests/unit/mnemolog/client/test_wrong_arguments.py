@@ -75,6 +75,7 @@ VALID: dict[str, dict[str, Any]] = {
     "correct": {"fact_id": ID, "text": "x"},
     "resolve": {"fact_id": ID, "action": "keep_old"},
     "undo": {"turn_id": "t1"},
+    "end_session": {},
     "feedback": {"shown": [ID], "used": [ID]},
     "set_policy": {"policy": {"add_only": True}},
 }
