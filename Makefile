@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality natural screens lint format generate lock clean hostile
+.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality natural recall screens lint format generate lock clean hostile
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ screens: $(STAMP) ## write docs/screens.md: what commands print at 80 columns
 
 natural: $(STAMP) ## how much of natural sentences the offline provider keeps, and how truly
 	@$(BIN)/python -m tests.quality.natural_sentences
+
+recall: $(STAMP) ## how much of the evidence a search finds, over recorded dialogues; ARGS=--write-docs
+	@$(BIN)/python -m tests.recall $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files
 	@$(BIN)/ruff check .

@@ -7,6 +7,7 @@ from scripts.decision_row import DECISIONS
 from scripts.figures import OVERWRITE_RATE_SHOWN, STAGES_DOWN, WRONG_OVERWRITE_RATE
 from scripts.panel_model import Panel, Row
 from scripts.promql import mean, or_zero, quantile, rate, total
+from scripts.search_phases_row import SEARCH_PHASES
 from scripts.search_row import SEARCH
 
 CALL: Final = ("purpose", "model")
@@ -284,4 +285,7 @@ OUTAGES: Final = Row(
     ),
 )
 
-ROWS: Final = (OVERVIEW, LATENCY, BACKLOG, WINDOWS, DECISIONS, SEARCH, MODELS, PROJECTION, OUTAGES, TROUBLE)
+ROWS: Final = (
+    *(OVERVIEW, LATENCY, BACKLOG, SEARCH_PHASES, WINDOWS, DECISIONS, SEARCH, MODELS),
+    *(PROJECTION, OUTAGES, TROUBLE),
+)

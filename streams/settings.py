@@ -1,5 +1,6 @@
 """Settings of Kafka, the stages and the models; each is an environment variable, too."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -114,6 +115,17 @@ class StreamsSettings(PostgresSettings):
         default=None,
         description="cosine similarity from which a search shows a fact that has no word in common with the question, "
         "0 for all; by embedding model if unset",
+    )
+    search_model: str | None = Field(
+        default=None,
+        description="chat model that searches ask to order hits and for other wordings; `chat_model` unless set",
+    )
+    search_model_timeout: Seconds = Field(
+        default=5.0, description="seconds a search waits for such a model, then it goes on without it"
+    )
+    rerank_path: Path | None = Field(
+        default=None,
+        description="folder of a cross-encoder (`model.onnx`, `tokenizer.json`) that orders hits in its place",
     )
     candidates: int = Field(default=10, ge=1, le=100, description="known facts compared with a new one at the most")
 

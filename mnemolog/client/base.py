@@ -26,6 +26,7 @@ from mnemolog.client.inputs.record_builder import build_turn
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.producer import RecordProducer
 from mnemolog.client.queries.embedder import QueryEmbedder
+from mnemolog.client.queries.search_models import SearchModels
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import InvalidArgumentError, MnemologError, QueryError, UnknownArgumentError
 from mnemolog.projections.queries.fact_rows import WILDCARDS
@@ -60,6 +61,7 @@ class Connections:
     def __init__(self, settings: Settings, *, publish_timeout: float, now: Callable[[], datetime]) -> None:
         self.limit_precheck = LimitPrecheck()
         self.query_embedder = QueryEmbedder(settings)
+        self.search_models = SearchModels(settings)
         self._settings = settings
         self._publish_timeout = publish_timeout
         self._now = now
@@ -115,7 +117,7 @@ class Connections:
 
     async def close(self) -> None:
         self._closed = True
-        for opened in (self._producer, self._read_pool, self._dry_run, self.query_embedder):
+        for opened in (self._producer, self._read_pool, self._dry_run, self.query_embedder, self.search_models):
             if opened is not None:
                 await opened.close()
         self._producer = self._read_pool = self._dry_run = None

@@ -5,12 +5,13 @@ starts no server.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
-from mnemolog.projections.metric_catalogue import MetricCatalogue
+from mnemolog.projections.metric_catalogue import SECONDS_BUCKETS, MetricCatalogue
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -33,6 +34,33 @@ CONTEXT_LEFT_OUT: Final = CATALOGUE.counter(
     unit="facts",
     labels=("reason",),
 )
+
+SearchPhase = Literal["embed", "variants", "sql", "rerank"]
+SEARCH_SECONDS: Final = CATALOGUE.histogram(
+    "mnemolog_client_search_seconds",
+    "time of a part of a search: embed is the vector of the question, variants its other wordings from a model, sql "
+    "the statement with the wait for a connection, rerank the order that a model gives",
+    labels=("phase",),
+    buckets=(0.001, 0.0025, *SECONDS_BUCKETS),
+)
+QUERY_VECTORS: Final = CATALOGUE.counter(
+    "mnemolog_client_query_vectors",
+    "vectors of questions that a search needed; outcome is hit where the same question was asked before, or miss",
+    labels=("outcome",),
+)
+SEARCH_HITS: Final = CATALOGUE.counter(
+    "mnemolog_client_search_hits",
+    "hits of searches by what found them: words in common, a vector at the threshold or nearer, both, or other (names "
+    "alone); the share of words and both is the lexical hit rate, that of vector and both the vector hit rate",
+    labels=("found_by",),
+)
+
+
+@contextmanager
+def search_phase(phase: SearchPhase) -> Iterator[None]:
+    """Measure a part of a search, also where it fails."""
+    with SEARCH_SECONDS.labels(phase=phase).time():
+        yield
 
 
 def measured(cls: type[T]) -> type[T]:

@@ -29,6 +29,13 @@ class ProviderConfigurationError(ProviderError):
     """The provider cannot work as configured (missing package, unknown model name): refused at start."""
 
 
+class UnusableReplyError(ProviderError):
+    """The reply to a search is not valid: the search goes on without it."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"the reply of the model is not valid: {detail}")
+
+
 class ReplyInvalidError(StreamsError):
     """Every reply, re-prompts included, was invalid.
 

@@ -13,7 +13,7 @@ from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
-Purpose = Literal["extract", "resolve"]
+Purpose = Literal["extract", "resolve", "rerank", "variants"]
 OnFailure = Callable[[str], None]
 """Is told of a failed attempt to call a model, in words."""
 

@@ -150,13 +150,15 @@ def _stages(results: Results) -> str:
 
 
 def _asked(results: Results) -> str:
-    head = ("facts", "p50", "p95", "with the embedding: p50", "p95", "projected facts/s")
+    client = ("with the embedding: p50", "p95", "of it embedding", "of it Postgres", "first search")
+    head = ("facts", "p50", "p95", *client, "projected facts/s")
     return table(
         head,
         [
             (
                 *(str(one.facts), f"{one.in_tables.p50:.1f}", f"{one.in_tables.p95:.1f}"),
-                *(f"{one.through_client.p50:.1f}", f"{one.through_client.p95:.1f}", f"{one.projected_per_second:.0f}"),
+                *(f"{one.through_client.p50:.1f}", f"{one.through_client.p95:.1f}"),
+                *(f"{one.embed:.1f}", f"{one.sql:.1f}", f"{one.first:.0f}", f"{one.projected_per_second:.0f}"),
             )
             for one in results.queries
         ],

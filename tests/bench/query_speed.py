@@ -5,11 +5,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypedDict
 
+from prometheus_client import REGISTRY
 from psycopg import AsyncConnection
 
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.client.metrics import SearchPhase
 from mnemolog.projections.db.pools import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import SearchOptions
@@ -31,13 +33,17 @@ class QueryFigures:
     """Figures of one size of tables; times in milliseconds.
 
     `in_tables` is `projections.search` with a vector at hand, `through_client` is `AsyncMemoryClient.search` with the
-    embedding of the question.
+    embedding of the question. `first` is the first search of a new client, which connects and loads what it needs;
+    `embed` and `sql` are the means of these parts of a search.
     """
 
     facts: int
     projected_per_second: float
     in_tables: Percentiles
     through_client: Percentiles
+    first: float
+    embed: float
+    sql: float
     rebuild_speed: RebuildSpeed
 
 
@@ -51,7 +57,7 @@ async def measure_queries(arena: Environment, facts: int, *, questions: int) -> 
         facts=facts,
         projected_per_second=facts / seconds,
         in_tables=await _search_tables(arena, users),
-        through_client=await _search_through_client(arena, users),
+        **await _search_through_client(arena, users),
         rebuild_speed=await measure_rebuilds(arena, facts),
     )
 
@@ -84,16 +90,48 @@ async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentile
     return Percentiles.of(waits)
 
 
-async def _search_through_client(arena: Environment, users: Sequence[int]) -> Percentiles:
+class ClientFigures(TypedDict):
+    """What is measured through a client, as `QueryFigures` has it."""
+
+    through_client: Percentiles
+    first: float
+    embed: float
+    sql: float
+
+
+async def _search_through_client(arena: Environment, users: Sequence[int]) -> ClientFigures:
     waits = []
     async with AsyncMemoryClient.from_settings(arena.settings) as client:
+        started = time.perf_counter()
         await client.search(question_of(0), user_id="user0")
+        first = (time.perf_counter() - started) * 1000
+        embedding, reading = PhaseTime("embed"), PhaseTime("sql")
         for user in users:
             started = time.perf_counter()
             result = await client.search(question_of(user), user_id=f"user{user}", top_k=LIMIT)
             waits.append((time.perf_counter() - started) * 1000)
             assert result.mode == "hybrid", result.notice
-    return Percentiles.of(waits)
+    return ClientFigures(through_client=Percentiles.of(waits), first=first, embed=embedding.mean(), sql=reading.mean())
+
+
+class PhaseTime:
+    """The time of a part of searches in this process since this was made."""
+
+    def __init__(self, phase: SearchPhase) -> None:
+        self._phase = phase
+        self._before = self._totals()
+
+    def mean(self) -> float:
+        """In milliseconds."""
+        (count, seconds), (earlier, passed) = self._totals(), self._before
+        return (seconds - passed) * 1000 / (count - earlier)
+
+    def _totals(self) -> tuple[float, float]:
+        count, seconds = (
+            REGISTRY.get_sample_value(f"mnemolog_client_search_seconds_{part}", {"phase": self._phase}) or 0.0
+            for part in ("count", "sum")
+        )
+        return count, seconds
 
 
 def question_of(user: int) -> str:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When
+from mnemolog.client.inputs.search_aids import SearchAids, WhenAsked
 from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import Fusion, SearchOptions, Weights
@@ -26,6 +27,9 @@ class SearchArgs(ScopeArgs, total=False):
     `period` is a time that the question names, from and to: what happened in it counts more, and with `only_period`
     nothing else is found. `ranks` asks for the rank of each hit by each signal, `explain` also for what was left out
     and why. Of facts with one subject and key those beyond the best `per_matter` (3) come after all others.
+    With `rerank` a model orders the first 50 candidates; `variants` is how many other wordings of the question a model
+    adds, up to 5. Where the model is away the search goes on without it, and `notice` says so. `when` is what the time
+    does that the question names, unless `period` is given: `boost` (unless given) or `narrow` to it, or `ignore`.
     """
 
     top_k: int
@@ -44,6 +48,9 @@ class SearchArgs(ScopeArgs, total=False):
     rrf_k: int
     half_life_days: float
     weights: Weights | Mapping[str, float] | None
+    rerank: bool
+    variants: int
+    when: WhenAsked
 
 
 class ContextArgs(ScopeArgs, total=False):
@@ -54,7 +61,7 @@ class ContextArgs(ScopeArgs, total=False):
     any: Sequence[Mapping[str, str | None]] | None
 
 
-_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any"})
+_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields})
 
 
 def search_options(given: SearchArgs) -> SearchOptions:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Final
 
+from mnemolog.client.queries.vector_cache import VectorCache
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
@@ -15,7 +16,7 @@ EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 
 
 class QueryEmbedder:
-    """Embeds queries with the configured embedder, which is made at the first query and kept."""
+    """Embeds queries with the configured embedder, made at the first query and kept. The last vectors are kept too."""
 
     def __init__(self, settings: StreamsSettings, *, timeout_seconds: float = EMBEDDING_TIMEOUT_SECONDS) -> None:
         self._settings = settings
@@ -23,18 +24,22 @@ class QueryEmbedder:
         self._embedder: Embedder | None = None
         self._configuration_error: ProviderConfigurationError | None = None
         self._warned = False
+        self._vectors = VectorCache()
         self._build_lock = asyncio.Lock()
 
     async def embed(self, text: str) -> tuple[Vector | None, str | None]:
         """The vector of a query, or else a notice: an embedder that is missing or away raises nothing."""
         try:
             embedder = await self._get_embedder()
+            if known := self._vectors.get(embedder.model, text):
+                return known, None
             async with asyncio.timeout(self._timeout_seconds):
                 embeddings = await embedder.embed([text])
         except TimeoutError:
             return self._without_vector(f"the embedder did not answer within {self._timeout_seconds:g} s")
         except ProviderError as error:
             return self._without_vector(str(error))
+        self._vectors.put(embedder.model, text, embeddings.vectors[0])
         return embeddings.vectors[0], None
 
     def floor_for(self, vector: Vector) -> float:

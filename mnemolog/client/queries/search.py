@@ -2,15 +2,21 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Unpack
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.base import ClientBase, checked
+from mnemolog.client.inputs.search_aids import SearchAids
 from mnemolog.client.inputs.search_arguments import SearchArgs, search_options, search_scopes
-from mnemolog.client.metrics import measured
+from mnemolog.client.metrics import measured, search_phase
+from mnemolog.client.queries.asked_periods import time_of_event, with_asked_period
+from mnemolog.client.queries.hit_counts import count_hits
+from mnemolog.client.queries.search_models import RERANKED
 from mnemolog.client.queries.search_result import SearchResult
+from mnemolog.client.queries.wordings import joined_words, mean_vector
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search import search as searches
@@ -36,21 +42,49 @@ class SearchMixin(ClientBase):
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
-        within, asked = search_scopes(arguments), search_options(arguments)
+        within, asked, aids = search_scopes(arguments), search_options(arguments), SearchAids.read(arguments)
         check_unicode(query)
         storable_question(query)
-        vector, notice = await self._connections.query_embedder.embed(query)
-        asked = self._with_threshold(asked, vector)
-        found, missed = await self._query(_search, within, query, vector, asked, at=self._now())
-        notices = [*([notice] if notice else []), *([no_hit_sentence(missed)] if missed else [])]
+        models = self._connections.search_models
+        wordings, no_wordings = await models.wordings(query, aids.variants)
+        vector, no_vector = await self._embed(query, wordings)
+        asked, top_k = self._with_threshold(asked, vector), asked.top_k
+        event_time = partial(self._event_time, within, asked)
+        asked, no_time = await with_asked_period(query, asked, aids.when, self._now(), event_time)
+        if aids.rerank:
+            asked = asked.model_copy(update={"top_k": max(top_k, RERANKED)})
+        with search_phase("sql"):
+            words = joined_words(query, wordings)
+            found, missed = await self._query(_search, within, words, vector, asked, at=self._now())
+        hits, no_order = await models.rerank(query, found.hits) if aids.rerank else (found.hits, None)
+        count_hits(hits[:top_k], asked.threshold or 0.0)
+        notices = (no_wordings, no_vector, no_time, no_order, no_hit_sentence(missed) if missed else None)
         return SearchResult(
-            hits=found.hits,
+            hits=hits[:top_k],
             mode="hybrid" if vector else "lexical",
-            notice="; ".join(notices) or None,
+            notice="; ".join(filter(None, notices)) or None,
             threshold=asked.threshold or 0.0,
             below_threshold=found.below_threshold,
             left_out=found.left_out,
         )
+
+    async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
+        """The vector of the question, with its other wordings; or none, with a notice."""
+        with search_phase("embed"):
+            embedder = self._connections.query_embedder
+            vectors = []
+            for text in (query, *wordings):
+                vector, notice = await embedder.embed(text)
+                if vector is None:
+                    return None, notice
+                vectors.append(vector)
+            return mean_vector(vectors), None
+
+    async def _event_time(self, within: Sequence[ScopeFilter], asked: SearchOptions, words: str) -> datetime | None:
+        """When the event was that a question names, by the fact that has most of its words."""
+        options = asked.model_copy(update={"top_k": 1})
+        with search_phase("sql"):
+            return time_of_event(await self._query(searches.search, within, words, None, options, at=self._now()))
 
     def _with_threshold(self, asked: SearchOptions, vector: Vector | None) -> SearchOptions:
         """The threshold of the embedding model, where none is given."""

@@ -73,6 +73,9 @@ RESULTS = Results(
             projected_per_second=50.0,
             in_tables=SPREAD,
             through_client=SPREAD,
+            first=4321.0,
+            embed=31.7,
+            sql=5.3,
             rebuild_speed=RebuildSpeed(
                 facts=1000,
                 copy_by_one=8.0,
@@ -128,3 +131,4 @@ def test_the_page_has_every_figure_that_its_text_asks_for(monkeypatch: pytest.Mo
     assert "Not measured, for lack of cores: 4, 8 workers." in text
     assert "64 cores would be enough for 4000 smart stores a second: 40 cores" in text
     assert "| project | 1.67 | 1.67 |" in text
+    assert " | 31.7 | 5.3 | 4321 | 50 |" in text

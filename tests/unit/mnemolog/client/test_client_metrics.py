@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError
-from mnemolog.client.metrics import CATALOGUE, measured
+from mnemolog.client.metrics import CATALOGUE, measured, search_phase
 from mnemolog.settings import Settings
 
 NOWHERE = Settings(postgres="postgresql://127.0.0.1:1/none", kafka="127.0.0.1:1")
@@ -53,3 +53,16 @@ def test_every_reading_method_is_measured() -> None:
     names |= {"unresolved", "diff", "quality", "failed_turns", "received_turn", "short_ids"}
     assert all(hasattr(getattr(AsyncMemoryClient, name), "__wrapped__") for name in names)
     assert all(metric.name.startswith("mnemolog_client_") for metric in CATALOGUE)
+
+
+def seconds(phase: str) -> float:
+    return REGISTRY.get_sample_value("mnemolog_client_search_seconds_count", {"phase": phase}) or 0
+
+
+def test_a_part_of_a_search_is_measured_also_where_it_fails() -> None:
+    before = seconds("sql")
+    with search_phase("sql"):
+        pass
+    with pytest.raises(KeyError), search_phase("sql"):
+        raise KeyError
+    assert seconds("sql") == before + 2

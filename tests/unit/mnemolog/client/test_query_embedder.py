@@ -1,13 +1,41 @@
 """A query without a vector is searched by words, with a notice; a missing package is looked for once."""
 
 import logging
+from collections.abc import Sequence
 
 import pytest
+from prometheus_client import REGISTRY
 
 from mnemolog.client.queries import embedder as query_embedder
 from mnemolog.client.queries.embedder import QueryEmbedder
-from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.client.queries.vector_cache import VectorCache
+from mnemolog.streams.llm.errors import PromptRefusedError, ProviderConfigurationError
+from mnemolog.streams.llm.ports import Embeddings
 from mnemolog.streams.settings import StreamsSettings
+from tests.support.builders.values import pseudo_random_vector
+
+
+class CountingEmbedder:
+    """Gives each text a vector of its own; refuses as often as it is told to."""
+
+    model = "counting"
+
+    def __init__(self, refusals: int = 0) -> None:
+        self.asked: list[str] = []
+        self._refusals = refusals
+
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port
+        self.asked += texts
+        if self._refusals:
+            self._refusals -= 1
+            raise PromptRefusedError("http_400", "no")
+        return Embeddings(vectors=tuple(pseudo_random_vector(text) for text in texts))
+
+    async def close(self) -> None: ...
+
+
+def looked_up(outcome: str) -> float:
+    return REGISTRY.get_sample_value("mnemolog_client_query_vectors_total", {"outcome": outcome}) or 0
 
 
 async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once(
@@ -28,3 +56,43 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
     assert [record.getMessage() for record in caplog.records] == [
         "search_without_vectors reason='a package is missing'"
     ]
+
+
+async def test_a_query_that_is_asked_again_needs_no_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = CountingEmbedder()
+    monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
+    before = looked_up("hit"), looked_up("miss")
+    embedder = QueryEmbedder(StreamsSettings())
+    first = await embedder.embed("home")
+    assert [await embedder.embed(text) for text in ("home", "work", "home")] == [
+        first,
+        (pseudo_random_vector("work"), None),
+        first,
+    ]
+    assert counting.asked == ["home", "work"]
+    assert (looked_up("hit"), looked_up("miss")) == (before[0] + 2, before[1] + 2)
+
+
+async def test_a_refusal_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = CountingEmbedder(refusals=1)
+    monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
+    embedder = QueryEmbedder(StreamsSettings())
+    assert (await embedder.embed("home"))[0] is None
+    assert (await embedder.embed("home"))[0] == pseudo_random_vector("home")
+
+
+def test_the_vector_that_was_asked_for_longest_ago_goes_first() -> None:
+    cache = VectorCache(2)
+    for text in ("one", "two"):
+        cache.put("m", text, pseudo_random_vector(text))
+    assert cache.get("m", "one")
+    cache.put("m", "three", pseudo_random_vector("three"))
+    assert [cache.get("m", text) is not None for text in ("one", "two", "three")] == [True, False, True]
+
+
+def test_each_model_has_its_own_vectors() -> None:
+    cache = VectorCache()
+    cache.put("m", "home", pseudo_random_vector("home"))
+    assert cache.get("other", "home") is None
+    cache.put("m", "\ud800", pseudo_random_vector("lone surrogate"))
+    assert cache.get("m", "\ud800")

@@ -1,9 +1,8 @@
 """What a person sees at a prompt: short, with the whole ids, and results that are sequences."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from mnemolog import (
     AsyncMemoryClient,
@@ -11,13 +10,10 @@ from mnemolog import (
     ConflictingFact,
     Diff,
     EventResult,
-    Fact,
     History,
-    Hit,
     MemoryClient,
     PendingFact,
     Profile,
-    Score,
     SearchResult,
     Settings,
     TurnReceipt,
@@ -26,29 +22,7 @@ from mnemolog import (
 )
 from mnemolog.projections.queries.diff import Change
 from mnemolog.projections.queries.history import FactEvent
-from mnemolog.schemas.facts import FactStatus
-
-AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
-ID = UUID("0b5f2a44-9a4c-5d27-8c1e-6f1f3a1b7c55")
-
-
-def a_fact(text: str = "Alice lives in Bern.", status: FactStatus = "active") -> Fact:
-    return Fact(
-        fact_id=ID, tenant="default", user_id="alice", agent_id=None, app_id=None, run_id=None, text=text,
-        key="home_city", value="Bern", category="identity", importance=0.5, certainty="explicit", confidence=0.95,
-        subject="Alice", speaker="Alice", excerpt=text, status=status, unresolved=False, stale=False, event_time=None,
-        valid_until=None, true_from=AT, true_to=None, closed_at=None, believed_from=AT, believed_to=None,
-        recorded_at=AT, state_since=AT, authority="extracted", mention_count=1, last_confirmed_at=None, supersedes=[],
-        superseded_by=None, source_id="t1", embedding_model="m", metadata={},
-    )  # fmt: skip
-
-
-def a_hit(status: FactStatus = "active") -> Hit:
-    score = Score(
-        mode="hybrid", total=0.1, vector_rank=1, similarity=0.834, vector_part=0.1, text_rank=None, text_score=None,
-        text_part=0,
-    )  # fmt: skip
-    return Hit(fact=a_fact(status=status), score=score)
+from tests.support.builders.hits import AT, ID, a_fact, a_hit
 
 
 def test_a_fact_is_its_text_its_slot_its_status_and_its_id() -> None:
@@ -106,7 +80,7 @@ def test_receipts_are_short() -> None:
 
 
 def test_found_facts_are_a_sequence_and_a_list_for_people() -> None:
-    found = SearchResult(hits=(a_hit(), a_hit("pending_confirmation")), mode="hybrid")
+    found = SearchResult(hits=(a_hit(), a_hit(status="pending_confirmation")), mode="hybrid")
     assert [hit.fact.status for hit in found] == ["active", "pending_confirmation"]
     assert (len(found), bool(found), found[0]) == (2, True, a_hit())
     assert str(found).splitlines() == [

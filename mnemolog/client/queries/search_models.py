@@ -1,0 +1,113 @@
+"""The models that a search may ask: for other wordings of its question, and for the order of its hits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, Generic, TypeVar
+
+from mnemolog.client.metrics import SearchPhase, search_phase
+from mnemolog.projections.logs import get_logger
+from mnemolog.projections.search.hits import Hit
+from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
+from mnemolog.streams.rerank.ports import QuestionVariants, Reranker
+from mnemolog.streams.settings import StreamsSettings
+
+log = get_logger(__name__)
+RERANKED: Final = 50
+"""Hits that a reranker orders at the most."""
+
+
+M = TypeVar("M", bound=Reranker | QuestionVariants)
+R = TypeVar("R")
+
+
+class SearchModels:
+    """Asks a reranker and a model for wordings, each made at its first use and kept.
+
+    A model that is missing, away, late or wrong raises nothing: the search goes on without it, and a notice says why.
+    """
+
+    def __init__(self, settings: StreamsSettings) -> None:
+        self._reranker = _KeptModel(partial(_build_reranker, settings))
+        self._variants = _KeptModel(partial(_build_variants, settings))
+        self._timeout_seconds = settings.search_model_timeout
+
+    async def rerank(self, question: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], str | None]:
+        """The hits in the order of the model, or as they are with a notice."""
+        if not hits:
+            return hits, None
+        texts = [hit.fact.text for hit in hits]
+
+        async def order() -> tuple[int, ...]:
+            return await (await self._reranker.get()).rerank(question, texts)
+
+        found, reason = await self._ask("rerank", order)
+        if found is None:
+            return hits, f"not reranked: {reason}"
+        return tuple(hits[index] for index in found), None
+
+    async def wordings(self, question: str, count: int) -> tuple[tuple[str, ...], str | None]:
+        """At most `count` other wordings of the question, or none with a notice."""
+        if not count:
+            return (), None
+
+        async def variants() -> tuple[str, ...]:
+            return await (await self._variants.get()).variants(question, count)
+
+        found, reason = await self._ask("variants", variants)
+        return (found, None) if found is not None else ((), f"without other wordings: {reason}")
+
+    async def close(self) -> None:
+        await self._reranker.close()
+        await self._variants.close()
+
+    async def _ask(self, phase: SearchPhase, call: Callable[[], Awaitable[R]]) -> tuple[R | None, str]:
+        try:
+            with search_phase(phase):
+                async with asyncio.timeout(self._timeout_seconds):
+                    return await call(), ""
+        except TimeoutError:
+            reason = f"the model did not answer within {self._timeout_seconds:g} s"
+        except ProviderError as error:
+            reason = str(error)
+        log.warning("search_without_model", phase=phase, reason=reason)
+        return None, reason
+
+
+class _KeptModel(Generic[M]):
+    """A model that is made once, in a thread; one that cannot be made is not tried again."""
+
+    def __init__(self, build: Callable[[], M]) -> None:
+        self._build = build
+        self._model: M | None = None
+        self._error: ProviderConfigurationError | None = None
+        self._lock = asyncio.Lock()
+
+    async def get(self) -> M:
+        async with self._lock:
+            if self._error is not None:
+                raise self._error
+            if self._model is not None:
+                return self._model
+            try:
+                self._model = model = await asyncio.to_thread(self._build)
+            except ProviderConfigurationError as error:
+                self._error = error
+                raise
+            return model
+
+    async def close(self) -> None:
+        if self._model is not None:
+            await self._model.close()
+
+
+def _build_reranker(settings: StreamsSettings) -> Reranker:
+    from mnemolog.streams.rerank.factory import build_reranker  # noqa: PLC0415 - only a search that asks loads it
+
+    return build_reranker(settings)
+
+
+def _build_variants(settings: StreamsSettings) -> QuestionVariants:
+    from mnemolog.streams.rerank.factory import build_variants  # noqa: PLC0415 - only a search that asks loads it
+
+    return build_variants(settings)

@@ -1,0 +1,136 @@
+"""A small dialogue goes through the tables and the search, and what is found of it is counted."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from mnemolog.client.queries.search_models import SearchModels
+from mnemolog.settings import Settings
+from mnemolog.streams.llm.ports import Embeddings
+from tests.recall.ablation import Figures, measure_all
+from tests.recall.asking import Asker
+from tests.recall.dialogues import CHOOSING, REPORTING, Dialogues, Question, RecordedFact, RecordedTurn
+from tests.recall.page import page
+from tests.recall.report import main_table
+from tests.recall.stored import stored
+from tests.recall.variations import BASELINE, DEFAULT, RERANKED, VARIATIONS, WITH_WORDINGS, Variation
+from tests.support.builders.values import vector
+from tests.support.databases import temporary_folder
+from tests.support.servers.openai_server import OpenAiServer
+from tests.support.servers.search_replies import SearchReplies
+
+SAID = {
+    "dog": "My dog Rex ran away.",
+    "cello": "I bought a cello.",
+    "trip": "We drove to Lisbon.",
+    "meal": "Dinner was late.",
+}
+MEANT = {"hound": "dog", "instrument": "cello"}
+
+
+class TopicEmbedder:
+    """A text has the direction of the topic that it names; every other one is far from all of them."""
+
+    model = "topics"
+
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port
+        return Embeddings(vectors=tuple(vector(*self._place(text), model=self.model) for text in texts))
+
+    async def close(self) -> None: ...
+
+    def _place(self, text: str) -> list[float]:
+        near = [
+            float(said in text or any(MEANT.get(word) == topic for word in text.split()))
+            for topic, said in SAID.items()
+        ]
+        return [*near, 0.0 if any(near) else 1.0]
+
+
+def dialogue(conversation: str) -> Dialogues:
+    start = datetime(2023, 5, 1, 9, tzinfo=UTC)
+    turns = [
+        RecordedTurn(
+            conversation=conversation,
+            session=1,
+            turn_id=f"{conversation}:{topic}",
+            speaker="Ann",
+            text=text,
+            occurred_at=start + timedelta(minutes=number),
+            image=None,
+        )
+        for number, (topic, text) in enumerate(SAID.items())
+    ]
+    facts = [
+        RecordedFact(
+            conversation=conversation,
+            fact_id=f"{conversation}-{turn.turn_id}-fact",
+            subject="Ann",
+            text=turn.text,
+            evidence=frozenset({turn.turn_id}),
+        )
+        for turn in turns[:3]
+    ]
+    asked = {"Where is Rex": "dog", "Which instrument": "cello", "Who was late": "meal"}
+    questions = [
+        Question(conversation=conversation, category=4, text=text, evidence=frozenset({f"{conversation}:{topic}"}))
+        for text, topic in asked.items()
+    ]
+    return Dialogues(turns=turns, facts=facts, questions=questions)
+
+
+@pytest.fixture(scope="module")
+def dialogues() -> Dialogues:
+    parts = [dialogue(conversation) for conversation in (CHOOSING[0], REPORTING[0])]
+    return Dialogues(
+        turns=[turn for part in parts for turn in part.turns],
+        facts=[fact for part in parts for fact in part.facts],
+        questions=[question for part in parts for question in part.questions],
+    )
+
+
+async def measured(dialogues: Dialogues, settings: Settings, *variations: Variation) -> list[Figures]:
+    models = SearchModels(settings)
+    with temporary_folder() as folder:
+        async with stored(dialogues, TopicEmbedder(), Path(folder) / "data") as tables:
+            asker = Asker(tables.pool, TopicEmbedder(), models)
+            figures = await measure_all(dialogues, tables, asker, variations)
+    await models.close()
+    return figures
+
+
+async def test_words_miss_what_is_only_meant_and_the_hybrid_search_finds_it(dialogues: Dialogues) -> None:
+    facts, turns = await measured(dialogues, Settings(), *VARIATIONS)
+    first = {
+        (figures.kind, name): [one.recall[0] for one in figures.measures[name]]
+        for figures in (facts, turns)
+        for name in (BASELINE.name, DEFAULT.name)
+    }
+    assert first == {
+        ("facts", BASELINE.name): [1, 0, 1, 0],
+        ("facts", DEFAULT.name): [1, 1, 1, 1],
+        ("turns", BASELINE.name): [1, 0, 1, 1, 0, 1],
+        ("turns", DEFAULT.name): [1, 1, 1, 1, 1, 1],
+    }
+    assert [set(figures.measures) for figures in (facts, turns)] == [{one.name for one in VARIATIONS}] * 2
+    assert f"| {BASELINE.name} | 0.500 |" in main_table(facts, "reported")
+    assert main_table(turns, "choosing") in page(dialogues, [facts, turns], "topics")
+
+
+async def test_what_models_add_is_measured_too(dialogues: Dialogues) -> None:
+    replies = SearchReplies({"Which instrument": ["cello"]})
+    by_words = replace(WITH_WORDINGS, by_vector=False)
+    with OpenAiServer(replies) as server:
+        settings = Settings(provider="openai", base_url=server.base_url, api_key=SecretStr("k"))
+        facts, _ = await measured(dialogues, settings, BASELINE, by_words, RERANKED)
+    assert [one.recall[0] for one in facts.measures[BASELINE.name]] == [1, 0, 1, 0]
+    assert [one.recall[0] for one in facts.measures[by_words.name]] == [1, 1, 1, 1]
+    assert [one.recall[0] for one in facts.measures[RERANKED.name]] == [1, 1, 1, 1]
+
+
+async def test_figures_of_a_model_that_is_away_are_none(dialogues: Dialogues) -> None:
+    with pytest.raises(RuntimeError, match="not reranked: no model is set"):
+        await measured(dialogues, Settings(provider="offline"), RERANKED)

@@ -1,0 +1,1 @@
+"""How well a search finds what was said: recorded dialogues with questions and the messages that answer them."""

@@ -1,0 +1,63 @@
+"""What each way to search finds for the questions of the dialogues."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from mnemolog.client.queries.search_models import RERANKED, SearchModels
+from mnemolog.client.queries.wordings import joined_words, mean_vector
+from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.search import search
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.ports import Embedder
+from mnemolog.streams.text.asked_period import asked_period
+from tests.recall.measures import DEEPEST
+from tests.recall.variations import Variation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedQuestion:
+    """A question, whom it is asked about, and when."""
+
+    text: str
+    user_id: str
+    at: datetime
+
+
+class Asker:
+    """Searches in tables that hold the dialogues."""
+
+    def __init__(self, pool: Pool, embedder: Embedder, models: SearchModels) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._models = models
+
+    async def sources_found(self, questions: Sequence[AskedQuestion], variation: Variation) -> list[list[str]]:
+        """The turns that brought the hits of each question, best first."""
+        return [await self._sources(asked, variation) for asked in questions]
+
+    async def _sources(self, asked: AskedQuestion, variation: Variation) -> list[str]:
+        wordings, fault = await self._models.wordings(asked.text, variation.variants)
+        _refuse(fault)
+        vector = await self._vector(asked.text, *wordings) if variation.by_vector else None
+        options = variation.parsed().model_copy(update={"period": asked_period(asked.text, asked.at)})
+        if variation.rerank:
+            options = options.model_copy(update={"top_k": RERANKED})
+        scope = ScopeFilter(tenant="default", user_id=asked.user_id)
+        async with self._pool.connection() as connection:
+            found = await search(connection, scope, joined_words(asked.text, wordings), vector, options, at=asked.at)
+        hits = found.hits
+        if variation.rerank:
+            hits, fault = await self._models.rerank(asked.text, hits)
+            _refuse(fault)
+        return [hit.fact.source_id for hit in hits[:DEEPEST]]
+
+    async def _vector(self, *texts: str) -> Vector:
+        return mean_vector((await self._embedder.embed(texts)).vectors)
+
+
+def _refuse(fault: str | None) -> None:
+    """A search goes on without its model; figures of it may not."""
+    if fault is not None:
+        raise RuntimeError(fault)

@@ -1,0 +1,92 @@
+"""Dialogues in tables: facts and raw messages as commits of the log, written by the projector."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from mnemolog.embedded.stack import EmbeddedStack
+from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.migrations.upgrade import migrate
+from mnemolog.projections.write.projector import LogRecord, Projector
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.ports import Embedder
+from mnemolog.streams.stages.extract import raw_facts
+from tests.recall.dialogues import Dialogues
+from tests.support.builders.commits import added, commit
+
+Kind = Literal["facts", "turns"]
+KINDS: Final[tuple[Kind, ...]] = ("facts", "turns")
+BATCH: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDialogues:
+    """Tables that hold dialogues; `evidence` has the turns that each source of a fact rests on."""
+
+    pool: Pool
+    evidence: Mapping[str, frozenset[str]]
+
+
+def user_of(kind: Kind, conversation: str) -> str:
+    """The user in whose memory a dialogue is: its facts and its messages are apart."""
+    return f"{kind}-{conversation}"
+
+
+def recorded_turns(dialogues: Dialogues) -> Iterator[tuple[Turn, frozenset[str]]]:
+    """Each fact and each message as a turn that is stored as it is, with the recorded turns that it rests on."""
+    for fact in dialogues.facts:
+        message = Message(role="user", content=fact.text, name=fact.subject)
+        said_at = dialogues.said_at(fact)
+        scope = Scope(user_id=user_of("facts", fact.conversation))
+        yield (
+            Turn(turn_id=fact.fact_id, scope=scope, messages=(message,), occurred_at=said_at, infer=False),
+            fact.evidence,
+        )
+    for turn in dialogues.turns:
+        message = Message(role="user", content=turn.text, name=turn.speaker)
+        scope = Scope(user_id=user_of("turns", turn.conversation))
+        stored = Turn(turn_id=turn.turn_id, scope=scope, messages=(message,), occurred_at=turn.occurred_at, infer=False)
+        yield stored, frozenset({turn.turn_id})
+
+
+async def commits_of(turns: Sequence[Turn], embedder: Embedder) -> list[Commit]:
+    """One commit a turn that adds what a raw turn adds: nothing is compared with what is known, or dropped."""
+    facts = [raw_facts(turn)[0] for turn in turns]
+    vectors = (await embedder.embed([fact.search_text for fact in facts])).vectors
+    return [_commit(turn, vector) for turn, vector in zip(turns, vectors, strict=True)]
+
+
+def _commit(turn: Turn, vector: Vector) -> Commit:
+    (fact,) = raw_facts(turn)
+    draft = added(fact.text, search_text=fact.search_text, subject=fact.subject, vector=vector)
+    return commit(turn.turn_id, draft, scope=turn.scope, at=turn.occurred_at)
+
+
+@asynccontextmanager
+async def stored(dialogues: Dialogues, embedder: Embedder, folder: Path) -> AsyncIterator[StoredDialogues]:
+    """The dialogues in a Postgres of the run's own in `folder`."""
+    async with await EmbeddedStack.start(folder, kafka=False, test=True) as stack:
+        await migrate(stack.postgres_url)
+        async with open_pool(stack.postgres_url, min_size=1, max_size=4, application_name="recall") as pool:
+            evidence = await _fill(pool, dialogues, embedder)
+            async with pool.connection() as connection:
+                await connection.execute("ANALYZE facts")
+            yield StoredDialogues(pool=pool, evidence=evidence)
+
+
+async def _fill(pool: Pool, dialogues: Dialogues, embedder: Embedder) -> dict[str, frozenset[str]]:
+    evidence: dict[str, frozenset[str]] = {}
+    projector, offset = Projector(pool), 0
+    turns = list(recorded_turns(dialogues))
+    for some in (turns[start : start + BATCH] for start in range(0, len(turns), BATCH)):
+        evidence |= {turn.turn_id: rests_on for turn, rests_on in some}
+        made = await commits_of([turn for turn, _ in some], embedder)
+        records = [LogRecord(offset=offset + place, value=one.to_bytes()) for place, one in enumerate(made)]
+        await projector.apply({0: records})
+        offset += len(records)
+    return evidence

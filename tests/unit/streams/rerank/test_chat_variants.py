@@ -1,0 +1,63 @@
+"""Other wordings of a question, by one call."""
+
+import pytest
+
+from mnemolog.streams.llm.errors import UnusableReplyError
+from mnemolog.streams.llm.openai_client import Endpoint
+from mnemolog.streams.llm.openai_models import OpenAiChatModel
+from mnemolog.streams.rerank.chat_variants import ChatVariants, parse_variants
+from tests.support.servers.openai_server import OpenAiServer
+from tests.support.servers.search_replies import SearchReplies
+
+QUESTION = "Where does she live?"
+WORDINGS = ["In which city is her home?", "Her address"]
+
+
+def chat(server: OpenAiServer) -> OpenAiChatModel:
+    return OpenAiChatModel(Endpoint(base_url=server.base_url, api_key="k"), "test-model")
+
+
+async def test_a_question_is_asked_once() -> None:
+    with OpenAiServer(SearchReplies({QUESTION: WORDINGS})) as server:
+        variants = ChatVariants(chat(server))
+        for _ in range(3):
+            assert await variants.variants(QUESTION, 2) == tuple(WORDINGS)
+        assert server.requests["chat"] == 1
+        assert await variants.variants(QUESTION, 1) == tuple(WORDINGS[:1])
+        assert server.requests["chat"] == 2
+        await variants.close()
+
+
+async def test_the_wordings_that_were_asked_for_longest_ago_go_first() -> None:
+    with OpenAiServer(SearchReplies({"a": ["A?"], "b": ["B?"], "c": ["C?"]})) as server:
+        variants = ChatVariants(chat(server), max_kept=2)
+        for question in "abac":
+            await variants.variants(question, 1)
+        assert server.requests["chat"] == 3
+        await variants.variants("a", 1)
+        assert server.requests["chat"] == 3
+        await variants.variants("b", 1)
+        assert server.requests["chat"] == 4
+        await variants.close()
+
+
+async def test_a_reply_that_is_not_valid_is_not_kept() -> None:
+    replies = SearchReplies({QUESTION: WORDINGS}, override="no")
+    with OpenAiServer(replies) as server:
+        variants = ChatVariants(chat(server))
+        with pytest.raises(UnusableReplyError):
+            await variants.variants(QUESTION, 2)
+        replies.override = None
+        assert await variants.variants(QUESTION, 2) == tuple(WORDINGS)
+        await variants.close()
+
+
+def test_wordings_differ_from_the_question_and_each_other() -> None:
+    reply = '{"wordings": ["Where  does SHE live?", "Her home", "her home", "Her\\ncity", "Her town"]}'
+    assert parse_variants(reply, QUESTION, 2) == ("Her home", "Her city")
+
+
+@pytest.mark.parametrize("reply", ["", "no", '{"wordings": [""]}', '{"wordings": "x"}', '{"wordings": [1]}', "{}"])
+def test_another_reply_is_refused(reply: str) -> None:
+    with pytest.raises(UnusableReplyError):
+        parse_variants(reply, QUESTION, 2)
