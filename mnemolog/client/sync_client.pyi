@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientOptions
-from mnemolog.client.fact_files import ImportReport
+from mnemolog.client.files.fact_files import ImportReport
 from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
 from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
@@ -207,6 +207,17 @@ class MemoryClient:
         follows the fact `after`: the id of a page's last fact gives the next page, and every fact is in one page,
         whatever is stored meanwhile.
         """
+
+    def get_all(
+        self,
+        *,
+        all_versions: bool = ...,
+        filters: Mapping[str, Any] | None = ...,
+        limit: int | None = ...,
+        after: FactId | None = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Fact]:
+        """The same as `facts`, under its name in other memory layers."""
 
     def facts_as_of(self, believed_at: When, true_at: When | None = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:
         """What was known at `believed_at` to be true at `true_at` (the same unless given), each fact as it was then."""
@@ -573,3 +584,30 @@ class MemoryClient:
         is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged lines
         before anything is sent, or with `skip_damaged` sends the others.
         """
+
+    @overload
+    def update_all(
+        self,
+        old: str,
+        new: str,
+        *,
+        filters: Mapping[str, Any] | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[CommandReceipt]:
+        """Put `new` in the place of `old` in the texts of a scope or a filter, from now on, as `update` does.
+
+        The facts are those that `facts` of the same arguments lists now; a human's word is left as it is. Each command
+        names up to 100 facts of one scope, and is rejected where one of them has changed until then: call it again.
+        """
+
+    @overload
+    def update_all(
+        self,
+        old: str,
+        new: str,
+        *,
+        filters: Mapping[str, Any] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[WriteResult]: ...

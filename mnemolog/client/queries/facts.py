@@ -52,6 +52,18 @@ class FactQueryMixin(FactIdReader):
             facts.facts, within, wanted, all_versions=all_versions, at=self._now(), limit=limit, after=last
         )
 
+    async def get_all(
+        self,
+        *,
+        all_versions: bool = False,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        after: FactId | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Fact]:
+        """The same as `facts`, under its name in other memory layers."""
+        return await self.facts(all_versions=all_versions, filters=filters, limit=limit, after=after, **scope)
+
     async def facts_as_of(
         self, believed_at: When, true_at: When | None = None, **scope: Unpack[ScopeArgs]
     ) -> list[Fact]:

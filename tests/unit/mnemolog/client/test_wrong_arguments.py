@@ -63,6 +63,8 @@ VALID: dict[str, dict[str, Any]] = {
     "delete": {"fact_id": ID},
     "batch_delete": {"fact_ids": [ID]},
     "delete_all": {},
+    "update_all": {"old": "x", "new": "y"},
+    "get_all": {},
     "count": {},
     "users": {},
     "agents": {},
