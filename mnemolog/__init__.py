@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.base import ClientOptions
-    from mnemolog.client.fact_files import ImportReport
+    from mnemolog.client.files.fact_files import ImportReport
     from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
     from mnemolog.client.inputs.messages import MessageModel
     from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
@@ -159,7 +159,7 @@ __all__ = [
 _MODULES: Final = {
     "client.async_client": ("AsyncMemoryClient",),
     "client.base": ("ClientOptions",),
-    "client.fact_files": ("ImportReport",),
+    "client.files.fact_files": ("ImportReport",),
     "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
     "client.inputs.messages": ("MessageModel",),
     "client.inputs.search_arguments": ("ContextArgs", "SearchArgs"),

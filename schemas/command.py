@@ -166,6 +166,15 @@ class Feedback(Record):
         return self
 
 
+class EndSession(Record):
+    """A session of this scope has ended: its profile is published, where a policy has it wait for that.
+
+    Version 4 added it.
+    """
+
+    kind: Literal["end_session"] = "end_session"
+
+
 class Expire(Record):
     """Sent by the timer: the end of these facts may have come. Those whose end has not are left as they are."""
 
@@ -201,7 +210,19 @@ class Import(Record):
 
 
 CommandPayload = Annotated[
-    Update | Delete | DeleteAll | Confirm | Reject | Correct | Resolve | Undo | SetPolicy | Feedback | Expire | Import,
+    Update
+    | Delete
+    | DeleteAll
+    | Confirm
+    | Reject
+    | Correct
+    | Resolve
+    | Undo
+    | SetPolicy
+    | Feedback
+    | EndSession
+    | Expire
+    | Import,
     Field(discriminator="kind"),
 ]
 TENANT_POLICY_AGENT = "mnemolog-policy"
@@ -239,7 +260,7 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
             return (fact_id, *targets)
         case Delete() | Confirm() | Reject() | Expire():
             return payload.fact_ids
-        case DeleteAll() | Undo() | SetPolicy() | Feedback() | Import():
+        case DeleteAll() | Undo() | SetPolicy() | Feedback() | EndSession() | Import():
             return ()
 
 

@@ -51,6 +51,7 @@ class Envelope(Versioned):
     speaker: Text | None = None
     metadata: Metadata = Field(default_factory=dict)
     overrides: Overrides = Overrides()
+    immutable: bool = Field(default=False, exclude_if=lambda immutable: not immutable)
     size: Count = 0
     order: CommandPayload | None = None
     actor: Text | None = None

@@ -14,6 +14,10 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 
 Level = Literal["tenant", "scope"]
+ProfilePublishing = Literal["at_once", "every_turns", "session_end"]
+"""When readers get a new profile: with each change; every so many turns and when a session ends; or only then."""
+PROFILE_EVERY: Final = 5
+"""Turns between two profiles, unless a policy says otherwise (Mem Skill, stage 5)."""
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day"]
 _Limit = Annotated[int, Field(ge=0)] | None
 
@@ -78,11 +82,16 @@ class LimitHit:
         return f"{self.name.replace('_', ' ')} of the {self.level}: {self.count} of {self.limit}"
 
 
+def _is_unset(given: object) -> bool:
+    return given is None
+
+
 class Policy(Record):
     """What is not set stays as it is at the level above: a scope's before its tenant's before the configured one.
 
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
-    those of the level above; limits hold at each level by themselves.
+    those of the level above; limits hold at each level by themselves. Version 4 added `publish_profile` and
+    `profile_every`, the number of turns of `every_turns`.
     """
 
     add_only: bool | None = None
@@ -91,6 +100,8 @@ class Policy(Record):
     high_risk: tuple[Slot, ...] | None = None
     single_valued: tuple[Slot, ...] | None = None
     min_importance: Fraction | None = None
+    publish_profile: ProfilePublishing | None = Field(default=None, exclude_if=_is_unset)
+    profile_every: Annotated[int | None, Field(ge=1, le=1000)] = Field(default=None, exclude_if=_is_unset)
     limits: Limits = Limits()
     note: Text | None = None
 
@@ -105,6 +116,8 @@ class EffectivePolicy:
     high_risk: tuple[str, ...] = HIGH_RISK
     single_valued: tuple[str, ...] = ()
     min_importance: float = 0.0
+    publish_profile: ProfilePublishing = "at_once"
+    profile_every: int = PROFILE_EVERY
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
@@ -124,7 +137,10 @@ class EffectivePolicy:
         return category in self.high_risk or (key is not None and key in self.high_risk)
 
 
-POLICY_FIELDS: Final = ("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance")
+POLICY_FIELDS: Final = (
+    *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
+    *("publish_profile", "profile_every"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,8 @@ class Overrides(Record):
 class Turn(Versioned):
     """One turn. `occurred_at` carries a zone; `recalled` is memory that was in the prompt: context, never evidence.
 
-    Version 3 added `kind`: a record of `conversation_turns` without it is a turn.
+    What an `immutable` one states only a human's command ends or changes. Version 3 added `kind`: a record of
+    `conversation_turns` without it is a turn. Version 4 added `immutable`.
     """
 
     kind: Literal["turn"] = "turn"
@@ -88,6 +89,7 @@ class Turn(Versioned):
     speaker: SpeakerName = None
     recalled: tuple[Text, ...] = ()
     overrides: Overrides = Overrides()
+    immutable: bool = False
 
     @classmethod
     def error_advice(cls, paths: Iterable[FieldPath]) -> str:

@@ -21,7 +21,8 @@ SOURCES: Final = (
     "queries/decisions",
     "fact_commands",
     "commands",
-    "imports",
+    "files/imports",
+    "text_edits",
 )
 CLASSES: Final = (
     *(
@@ -34,7 +35,7 @@ CLASSES: Final = (
         "DecisionQueryMixin",
         "FactCommandMixin",
     ),
-    *("ScopeCommandMixin", "ImportMixin"),
+    *("ScopeCommandMixin", "ImportMixin", "TextEditMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

@@ -63,6 +63,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(read.history, "mnemolog history 3f2a1b4c"),
         CommandEntry(read.why_not, "mnemolog why-not t1"),
         CommandEntry(commands.correct, 'mnemolog correct 3f2a1b4c "Alice lives in Bonn." --user alice'),
+        CommandEntry(commands.end_session, "mnemolog end-session --user alice"),
         CommandEntry(commands.feedback, "mnemolog feedback 3f2a1b4c 9c0d77e2 --used 9c0d77e2 --user alice"),
         CommandEntry(commands.undo, "mnemolog undo --turn t1 --user alice"),
     ),

@@ -158,6 +158,12 @@ def feedback(
     return change
 
 
+@change_command()
+def end_session() -> Change:
+    """Say that a session of this scope has ended: its profile is published, where a policy has it wait for that."""
+    return lambda client: client.end_session()
+
+
 @change_command(ANY_SCOPE)
 def undo(
     *,

@@ -22,7 +22,7 @@ from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.fact_files import ImportReport
+    from mnemolog.client.files.fact_files import ImportReport
 
 Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")]
 After = Annotated[str | None, typer.Option("--after", metavar="ID", help="go on after this id, the last one before")]

@@ -1,6 +1,6 @@
 """`mnemolog policy`: show and set the rules of a tenant or a scope."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -32,6 +32,10 @@ def set_policy(
     high_risk: Annotated[list[str] | None, _option("a category or key whose overwrite is risky; several times")] = None,
     single_valued: Annotated[list[str] | None, _option("a key that holds one value at a time; several times")] = None,
     min_importance: Annotated[float | None, _option("below this importance a fact is not kept", low=0, high=1)] = None,
+    publish_profile: Annotated[
+        Literal["at_once", "every_turns", "session_end"] | None, _option("when readers get a new profile")
+    ] = None,
+    profile_every: Annotated[int | None, _option("turns of `every_turns`; 5 unless given", low=1, high=1000)] = None,
     active_facts: Annotated[int | None, _option("the most facts that are active at once", low=0)] = None,
     turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
@@ -46,6 +50,8 @@ def set_policy(
         "high_risk": high_risk or None,
         "single_valued": single_valued or None,
         "min_importance": min_importance,
+        "publish_profile": publish_profile,
+        "profile_every": profile_every,
         "limits": {
             "active_facts": active_facts,
             "turns_per_minute": turns_per_minute,

@@ -156,7 +156,9 @@ def add(
     at: Annotated[datetime | None, time_option("when it was said: a day, or ISO 8601; now unless given")] = None,
     turn_id: Annotated[str | None, typer.Option(help="an id of your own; the same one again does nothing")] = None,
     infer: Annotated[bool, typer.Option("--infer/--no-infer", help="extract facts, or store the text as it is")] = True,
+    immutable: Annotated[bool, typer.Option("--immutable", help="only a human's command changes its facts")] = False,
 ) -> "tuple[str, TurnArgs]":
     """Publish what a user says, as one turn. With --wait, show the facts that came of it."""
     said = read_input("the text").decode(errors="surrogateescape").strip() if text == "-" else text
-    return said, {"speaker": speaker, "occurred_at": at, "turn_id": turn_id, "infer": infer}
+    own: TurnArgs = {"speaker": speaker, "occurred_at": at, "turn_id": turn_id, "infer": infer, "immutable": immutable}
+    return said, own

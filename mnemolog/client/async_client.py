@@ -9,7 +9,7 @@ from typing import Literal, Unpack, overload
 from mnemolog.client.base import checked
 from mnemolog.client.commands import ScopeCommandMixin
 from mnemolog.client.fact_commands import FactCommandMixin
-from mnemolog.client.imports import ImportMixin
+from mnemolog.client.files.imports import ImportMixin
 from mnemolog.client.inputs.arguments import TurnArgs
 from mnemolog.client.inputs.checks import Wait, kind_of
 from mnemolog.client.inputs.messages import Messages
@@ -20,6 +20,7 @@ from mnemolog.client.queries.counts import CountQueryMixin
 from mnemolog.client.queries.decisions import DecisionQueryMixin
 from mnemolog.client.queries.facts import FactQueryMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
+from mnemolog.client.text_edits import TextEditMixin
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
@@ -29,7 +30,14 @@ from mnemolog.schemas.turn import Turn
 
 @checked(InvalidTurnError)
 class AsyncMemoryClient(
-    ContextMixin, FactQueryMixin, CountQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin, ImportMixin
+    ContextMixin,
+    FactQueryMixin,
+    CountQueryMixin,
+    DecisionQueryMixin,
+    FactCommandMixin,
+    ScopeCommandMixin,
+    ImportMixin,
+    TextEditMixin,
 ):
     """Memory for an application.
 

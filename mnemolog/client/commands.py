@@ -267,6 +267,20 @@ class ScopeCommandMixin(CommandBase):
         fields = {"shown": shown_ids("shown", shown), "used": shown_ids("used", used), "query": query}
         return (await self._publish([build_command(self._draft("feedback", named, fields))], wait))[0]
 
+    @overload
+    async def end_session(self, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]) -> CommandReceipt: ...
+    @overload
+    async def end_session(self, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    async def end_session(
+        self, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Say that a session of this scope has ended: what its turns until now have changed is published.
+
+        It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
+        known when it was last published.
+        """
+        return (await self._publish([build_command(self._draft("end_session", arguments, {}))], wait))[0]
+
     async def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
         named: ScopeArgs = {**scope_args, "agent_id": _policy_agent(scope_args)}

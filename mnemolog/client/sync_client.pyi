@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientOptions
-from mnemolog.client.fact_files import ImportReport
+from mnemolog.client.files.fact_files import ImportReport
 from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
 from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
@@ -208,11 +208,25 @@ class MemoryClient:
         whatever is stored meanwhile.
         """
 
+    def get_all(
+        self,
+        *,
+        all_versions: bool = ...,
+        filters: Mapping[str, Any] | None = ...,
+        limit: int | None = ...,
+        after: FactId | None = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Fact]:
+        """The same as `facts`, under its name in other memory layers."""
+
     def facts_as_of(self, believed_at: When, true_at: When | None = ..., **scope: Unpack[ScopeArgs]) -> list[Fact]:
         """What was known at `believed_at` to be true at `true_at` (the same unless given), each fact as it was then."""
 
     def profile(self, **scope: Unpack[ScopeArgs]) -> Profile:
-        """What is known of exactly one scope, by section; empty where nothing is."""
+        """What is known of exactly one scope, by section; empty where nothing is.
+
+        It is the present one, or, where a policy says so, the one that was published last (`published_at`).
+        """
 
     def count(
         self, *, all_versions: bool = ..., filters: Mapping[str, Any] | None = ..., **scope: Unpack[ScopeArgs]
@@ -542,6 +556,16 @@ class MemoryClient:
     def feedback(
         self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
     ) -> WriteResult: ...
+    @overload
+    def end_session(self, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]) -> CommandReceipt:
+        """Say that a session of this scope has ended: what its turns until now have changed is published.
+
+        It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
+        known when it was last published.
+        """
+
+    @overload
+    def end_session(self, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
     def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
 
@@ -560,3 +584,30 @@ class MemoryClient:
         is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged lines
         before anything is sent, or with `skip_damaged` sends the others.
         """
+
+    @overload
+    def update_all(
+        self,
+        old: str,
+        new: str,
+        *,
+        filters: Mapping[str, Any] | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[CommandReceipt]:
+        """Put `new` in the place of `old` in the texts of a scope or a filter, from now on, as `update` does.
+
+        The facts are those that `facts` of the same arguments lists now; a human's word is left as it is. Each command
+        names up to 100 facts of one scope, and is rejected where one of them has changed until then: call it again.
+        """
+
+    @overload
+    def update_all(
+        self,
+        old: str,
+        new: str,
+        *,
+        filters: Mapping[str, Any] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[WriteResult]: ...

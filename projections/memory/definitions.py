@@ -27,7 +27,8 @@ _VIEWS_AND_HELPERS: Final = (
 )
 _SHARED_TEXTS: Final = ("fact_types", "scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})
-_SQL: Final = queries("memory")
+_FILES: Final = ("memory", "memory_views", "memory_columns", "memory_functions", "memory_search")
+_SQL: Final = {name: text for file in _FILES for name, text in queries(file).items()}
 
 
 def statements() -> list[SQL]:

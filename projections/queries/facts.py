@@ -1,6 +1,7 @@
 """The facts and the profile of a scope, now or as of a time."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final
@@ -113,19 +114,25 @@ async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
 
     Raises `QueryError` for a wider scope.
     """
+    check_exact(scope)
+    found = await fetch_rows(conn, Profile, queries("facts")["profile"], scope.parameters)
+    return with_upcoming(found[0], at) if found else Profile()
+
+
+def check_exact(scope: ScopeFilter) -> None:
+    """Raise `QueryError` for a scope with a wildcard, which has no profile."""
     if not scope.is_exact:
         raise QueryError("a profile belongs to one scope: name each id, or leave it out, instead of '*'")
-    found = await fetch_rows(conn, Profile, queries("facts")["profile"], scope.parameters)
-    if not found:
-        return Profile()
-    valid = {name: [one for one in getattr(found[0], name) if _has_not_ended(one, at)] for name in FACT_SECTIONS}
+
+
+def with_upcoming(stored: Profile, at: datetime) -> Profile:
+    """The entries that have not ended at `at`; those that begin later are in `upcoming`, the earliest first."""
+    valid = {name: [one for one in getattr(stored, name) if _has_not_ended(one, at)] for name in FACT_SECTIONS}
     upcoming = [one for entries in valid.values() for one in entries if _begins_later(one, at)]
-    return Profile(
-        **{name: [one for one in entries if not _begins_later(one, at)] for name, entries in valid.items()},
-        upcoming=sorted(upcoming, key=itemgetter("at", "fact_id")),
-        recent_changes=found[0].recent_changes,
-        updated_at=found[0].updated_at,
-    )
+    present: dict[str, Any] = {
+        name: [one for one in entries if not _begins_later(one, at)] for name, entries in valid.items()
+    }
+    return replace(stored, **present, upcoming=sorted(upcoming, key=itemgetter("at", "fact_id")))
 
 
 def _has_not_ended(entry: Mapping[str, Any], at: datetime) -> bool:

@@ -150,7 +150,9 @@ class Profile:
     Every active fact is in one section: that of its category, `other` where the category has none, or `upcoming` where
     it begins later. `sensitive_topics` are health and finance. A section has the 50 surest; `facts` lists all.
     An entry has key, value, text, category, confidence, at, valid_until, fact_id and unresolved; a recent change
-    has event, text, fact_id, at and the old facts.
+    has event, text, fact_id, at and the old facts. Each also has `source_id`, the turn or command that brought its
+    fact, and `excerpt`, what that said. `published_at` is when the policy of the scope had it published, None where a
+    profile is published with each change.
     """
 
     identity: list[dict[str, Any]] = field(default_factory=list)
@@ -164,6 +166,7 @@ class Profile:
     upcoming: list[dict[str, Any]] = field(default_factory=list)
     recent_changes: list[dict[str, Any]] = field(default_factory=list)
     updated_at: datetime | None = None
+    published_at: datetime | None = None
 
     def __repr__(self) -> str:
         """Each section with its texts, a line for each."""

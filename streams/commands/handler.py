@@ -13,6 +13,7 @@ from mnemolog.schemas.command import (
     Correct,
     Delete,
     DeleteAll,
+    EndSession,
     Expire,
     Feedback,
     Import,
@@ -109,8 +110,8 @@ class CommandHandler:
                 events = await self._delete_all(context, payload)
             case Import():
                 events = await self._import(context, payload, envelope.facts[0], rules)
-            case Feedback():
-                events = ()  # its commit says it all
+            case Feedback() | EndSession():
+                events = ()  # the commit says it all
             case SetPolicy():
                 events = status_changes.set_policy(context, payload)
             case Resolve():

@@ -71,7 +71,7 @@ def edit_fault(context: CommandContext, edit: Edit, facts: StoredFacts, *, by_hu
             f"{edit.fact_id} waits for a confirmation: confirm or reject it, then edit the active fact",
         )
     if stored.authority == "human" and not by_human:
-        return "human_word", f"{edit.fact_id} was stated by a human: only a human can correct it"
+        return "human_word", f"{edit.fact_id} is a human's word or immutable: only a human can correct it"
     return None
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.events import FactAdded, FactConfirmed, FactSkipped
-from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact, NewFact, Statement
+from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, NewFact, Statement
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
 from mnemolog.schemas.stored import PendingCase
@@ -53,8 +53,8 @@ NOT_ASKED: Final = NoDecision(complaint="the turn has more conflicts than one qu
 class DecisionContext:
     """What all decisions of a turn share: its owner, speaker and time, the rules and thresholds, and lookups.
 
-    `pending_cases` are the pending overwrites that its facts may meet, `version_starts` the starts of the versions
-    before a known fact, `user_names` the names of the user.
+    `authority` is that of its facts, `pending_cases` are the pending overwrites that they may meet, `version_starts`
+    the starts of the versions before a known fact, `user_names` the names of the user.
     """
 
     owner: str
@@ -64,6 +64,7 @@ class DecisionContext:
     thresholds: Thresholds
     rules: EffectivePolicy = field(default_factory=EffectivePolicy)
     infer: bool = True
+    authority: Authority = "extracted"
     pending_cases: Mapping[UUID, PendingCase] = field(default_factory=dict)
     version_starts: Mapping[UUID, tuple[datetime, ...]] = field(default_factory=dict)
     user_names: tuple[str, ...] = ()
@@ -173,6 +174,7 @@ class EventBuilder:
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,
             speaker=self.context.speaker,
+            authority=self.context.authority,
             vector=self.vector,
         )
 

@@ -16,7 +16,7 @@ DOUBTFUL_BELOW: Final = 0.50
 """Confidence below which a statement cannot end a certain fact, and a merged fact is not more certain (Mem Skill)."""
 GUARD_REASONS: Final[Mapping[Guard, str]] = {
     "late_news": "older than the known fact: kept as history",
-    "human_word": "the known fact was stated by a human; only a human can end it",
+    "human_word": "the known fact is a human's word or immutable; only a human can end it",
     "high_confidence": "the known fact is too certain to be denied by one statement",
     "high_risk": "a high-risk fact needs a more certain statement",
     "low_confidence": "the statement is too uncertain to end a certain fact",

@@ -137,7 +137,7 @@ def _as_statement(
     fact = stored.fact if stored else as_extracted_fact(unresolved)
     decided = retry_outcome.llm_decision
     return EventBuilder(
-        context=replace(context, speaker=stored.speaker) if stored else context,
+        context=replace(context, speaker=stored.speaker, authority=stored.authority) if stored else context,
         state=state,
         ordinal=ordinal,
         fact=fact,

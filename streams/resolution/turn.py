@@ -98,6 +98,7 @@ class TurnDecider:
             thresholds=thresholds,
             rules=rules,
             infer=turn.infer,
+            authority="human" if turn.immutable else "extracted",
             pending_cases=await self._lookups.pending_cases(tuple(pending)) if pending else {},
             version_starts=await self._lookups.version_starts(tuple(newer)) if newer else {},
             user_names=turn.user_names,

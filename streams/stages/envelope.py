@@ -62,7 +62,7 @@ def new_envelope(record: KafkaRecord, parsed: Turn | Command | Refusal) -> Extra
     published_at = datetime.fromtimestamp(record.timestamp, UTC)
     match parsed:
         case Turn():
-            names = ("occurred_at", "infer", "speaker", "metadata", "overrides")
+            names = ("occurred_at", "infer", "speaker", "metadata", "overrides", "immutable")
             fields = {"source_id": parsed.turn_id, **{name: getattr(parsed, name) for name in names}}
         case Command(order=payload, actor=actor):
             fields = {"source_id": parsed.command_id, "occurred_at": parsed.issued_at, "order": payload, "actor": actor}

@@ -252,3 +252,22 @@ def test_a_context_is_written_alone_so_that_it_can_be_piped(shell: CommandLine) 
     assert found["tokens"] <= found["budget_tokens"] == 70
     assert len(found["facts"]) + len(found["left_out"]) == 2
     assert found["left_out_counts"]["budget"] == len(found["left_out"])
+
+
+def test_feedback_is_counted_and_the_end_of_a_session_publishes_a_profile(shell: CommandLine) -> None:
+    publish_turns(shell, "jan", "I live in Graz.", "I own a dog.")
+    home, dog = (fact_id_of(facts(shell, "jan"), word) for word in ("Graz", "dog"))
+    done = shell.json("feedback", home[:13], dog, "--used", dog[:13], "--query", "Any pets?", "--user", "jan")
+    assert done["status"] == "done"
+    figures = shell.json("quality", "--user", "jan")["feedback"]
+    assert (figures["shown"], figures["used"], figures["recall_at"]["1"], figures["recall_at"]["5"]) == (2, 1, 0, 1)
+    assert "2 facts shown, 1 used, 0 of them not shown" in shell.run("quality", "--user", "jan").stdout
+
+    shell.json("policy", "set", "--publish-profile", "session_end", "--user", "jan")
+    assert shell.json("profile", "--user", "jan")["published_at"] is None
+    assert shell.json("end-session", "--user", "jan")["status"] == "done"
+    shell.json("add", "I own a cat.", "--user", "jan", "--wait")
+    known = shell.json("profile", "--user", "jan")
+    shown = [entry["text"] for found in known.values() if isinstance(found, list) for entry in found]
+    assert known["published_at"] is not None
+    assert (any("dog" in text for text in shown), any("cat" in text for text in shown)) == (True, False)

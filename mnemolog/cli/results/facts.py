@@ -78,7 +78,7 @@ def show_profile(known: "Profile", ids: ShortIds = WHOLE_IDS) -> None:
     if not sections:
         print_text("nothing is known of this scope: check it, or tell something with `mnemolog add TEXT --user USER`")
         return
-    print_text(f"profile as of {moment(known.updated_at)}")
+    print_text(f"profile {'published' if known.published_at else 'as of'} {moment(known.updated_at)}")
     for section, found in sections.items():
         print_entries(section.replace("_", " "), [_profile_entry(one, ids) for one in found])
 

@@ -9,7 +9,7 @@ from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import counted
 
 if TYPE_CHECKING:
-    from mnemolog.client.fact_files import ImportReport
+    from mnemolog.client.files.fact_files import ImportReport
     from mnemolog.projections.lists.counts import IdCount
 
 

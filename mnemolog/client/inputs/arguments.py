@@ -27,8 +27,9 @@ class TurnArgs(ScopeArgs, total=False):
     `infer=False` stores the user's messages as they are, without a model. `occurred_at` is now unless given; a time has
     a zone, and may be a text (2026-01-31T09:30:00+01:00; 2026-01-31 begins at 00:00 UTC). `speaker` is the name of the
     user. `valid_until` ends the facts of the turn. `recalled` is memory that was in the prompt: context, never
-    evidence. `overrides` hold for this turn only (`Overrides` names them). An own `turn_id` must be new for the user
-    over all agents, apps and runs: the first turn of an id counts.
+    evidence. `immutable` keeps the facts of the turn from being ended, merged or changed by anything but a human's
+    command (`correct`, `delete`, `confirm`, `resolve`, `undo`). `overrides` hold for this turn only (`Overrides` names
+    them). An own `turn_id` must be new for the user over all agents, apps and runs: the first turn of an id counts.
     """
 
     infer: bool
@@ -38,6 +39,7 @@ class TurnArgs(ScopeArgs, total=False):
     speaker: str | None
     valid_until: When | None
     recalled: Sequence[str]
+    immutable: bool
     overrides: Overrides | Mapping[str, Any] | None
 
 

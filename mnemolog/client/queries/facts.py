@@ -11,6 +11,7 @@ from mnemolog.client.metrics import measured
 from mnemolog.client.queries.arguments import FactIdReader, checked_time, scope_and_filter, scope_filter
 from mnemolog.projections.queries import facts
 from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.profiles import published_profile
 from mnemolog.projections.queries.results import Fact, Profile
 
 
@@ -51,6 +52,18 @@ class FactQueryMixin(FactIdReader):
             facts.facts, within, wanted, all_versions=all_versions, at=self._now(), limit=limit, after=last
         )
 
+    async def get_all(
+        self,
+        *,
+        all_versions: bool = False,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        after: FactId | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Fact]:
+        """The same as `facts`, under its name in other memory layers."""
+        return await self.facts(all_versions=all_versions, filters=filters, limit=limit, after=after, **scope)
+
     async def facts_as_of(
         self, believed_at: When, true_at: When | None = None, **scope: Unpack[ScopeArgs]
     ) -> list[Fact]:
@@ -63,5 +76,8 @@ class FactQueryMixin(FactIdReader):
         )
 
     async def profile(self, **scope: Unpack[ScopeArgs]) -> Profile:
-        """What is known of exactly one scope, by section; empty where nothing is."""
-        return await self._query(facts.profile, scope_filter(scope), self._now())
+        """What is known of exactly one scope, by section; empty where nothing is.
+
+        It is the present one, or, where a policy says so, the one that was published last (`published_at`).
+        """
+        return await self._query(published_profile, scope_filter(scope), self._now())

@@ -34,6 +34,7 @@ INNER = {
     "FactCommandMixin",
     "ScopeCommandMixin",
     "ImportMixin",
+    "TextEditMixin",
 }
 
 

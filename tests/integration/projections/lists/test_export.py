@@ -32,11 +32,16 @@ async def test_the_lines_are_the_facts_of_the_list_in_batches(
     assert [one["structured_attributes"] for one in found] == [fact.structured_attributes for fact in listed]
 
 
+async def db_cursors(db: ProjectedDatabase) -> list[str]:
+    return [name for (name,) in await db.rows("SELECT name FROM pg_cursors WHERE name <> ''")]
+
+
 async def test_what_is_stored_meanwhile_is_not_in_it(db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "EXPORT_BATCH", 1)
     await db.apply(commit("1", added("A."), added("B.")))
     texts = []
     async for lines in exported_lines(db.conn, EVERYBODY, parse_filter({}), all_versions=False, at=day(60)):
         texts += [json.loads(line)["text"] for line in lines]
+        assert await db_cursors(db) == ["exported_facts"]  # the server keeps what has not been read
         await db.apply(commit(f"more {len(texts)}", added("C.")))
     assert texts == ["A.", "B."]

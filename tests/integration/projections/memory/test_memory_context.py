@@ -18,7 +18,7 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 pytestmark = pytest.mark.postgres
 MINE = ScopeFilter(user_id="alice")
 NOW = datetime.now(UTC)
-LONG_AGO = NOW - timedelta(days=500)
+LONG_AGO = NOW - timedelta(days=367)
 QUESTION = "what does she drink in the garden?"
 
 
@@ -38,10 +38,14 @@ async def known(db: ProjectedDatabase) -> ProjectedDatabase:
         added("The garden is sold.", unresolved=True),
         at=lately,
     )
-    old = [added(f"Drank {drink}.", category=category) for drink, category in (("tea", "other"), ("rum", "identity"))]
+    old = [
+        added(f"Has a drink of {drink}.", category=category)
+        for drink, category in (("tea", "other"), ("rum", "identity"))
+    ]
     waiting = pending("Drinks no tea.", fact_id_at(first, 6))
     now = NOW - timedelta(hours=1)
     await db.apply(commit("0", *old, at=LONG_AGO), first, commit("2", waiting, at=lately))
+    await db.apply(commit("4", added("Has a drink of gin."), at=NOW - timedelta(days=363)))
     await db.apply(commit("3", added("Reads a drink menu.", category="task_context"), at=now))
     return db
 
@@ -68,7 +72,7 @@ async def test_its_facts_and_their_order_are_the_clients(known: ProjectedDatabas
         (fact.fact_id, fact.section) for fact in context.facts
     ]
     assert all(row["fits"] for row in rows)
-    assert len(rows) == (10 if question else 6)
+    assert len(rows) == (13 if question else 6)
 
 
 async def test_room_is_given_in_the_order_of_the_client(known: ProjectedDatabase) -> None:

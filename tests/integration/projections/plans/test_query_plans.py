@@ -63,6 +63,10 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "history_events": queries("history")["events"],
     "profile": FACTS["profile"],
     "feedback": read_query("feedback", "ranks", scope=SMALL.parameters, row="c"),
+    **{
+        f"profiles_{name}": queries("profiles")[name]
+        for name in ("published_at", "entries_at", "changes_at", "sources")
+    },
     "lasting_facts": read_query("context", "lasting_facts", at="%(at)s"),
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
@@ -92,10 +96,9 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "events": EventHistoryStore.QUERIES["events"],
 }
 NOT_OF_WORKERS: Final = {
-    *(name for name in HOT if name.startswith("search")),
+    *(name for name in HOT if name.startswith(("search", "profiles_"))),
     *("count_by_ids", "current_facts", "counted_facts", "next_page", "versions"),
-    *("history_events", "profile", "turn", "is_received"),
-    *("lasting_facts", "feedback"),
+    *("history_events", "profile", "turn", "is_received", "lasting_facts", "feedback"),
 }
 SEARCHES: Final = (
     "search_explained",

@@ -1,6 +1,7 @@
 """Filters of facts in a real Postgres, against a naive reading of the same filters."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.filters.model import parse_filter
-from tests.support.builders.commits import day
+from tests.support.builders.commits import added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.naive_filters import FILTERS, holds_at, in_scope, naive, sample_commits
 
@@ -69,6 +70,24 @@ def test_as_many_levels_and_conditions_as_the_page_says_are_allowed(as_list: boo
     parse_filter({"OR": [{"importance": {"gte": number / 200}} for number in range(200)]})
     with pytest.raises(ValueError, match="more than 200 conditions"):
         parse_filter({"OR": [{"importance": {"gte": number / 201}} for number in range(201)]})
+
+
+PARTS_OF_TIME: Final = (
+    *("year", "month", "day", "hour", "minute", "day_of_week", "is_weekend", "quarter", "week_of_year"),
+)
+
+
+async def test_each_part_of_a_time_is_found_by_each_of_its_values(db: ProjectedDatabase) -> None:
+    await db.apply(*sample_commits())
+    await db.apply(commit("new year", added("Happy new year."), at=day(0) - timedelta(hours=10)))
+    everything = await facts(db.conn, ANYBODY, all_versions=True, at=NOW)
+    for part in PARTS_OF_TIME:
+        values = {fact.structured_attributes[part] for fact in everything}
+        assert len(values) > 1, part
+        for value in sorted(values):
+            wanted = {"structured_attributes": {part: value}}
+            found = await facts(db.conn, ANYBODY, parse_filter(wanted), all_versions=True, at=NOW)
+            assert [one.fact_id for one in found] == [one.fact_id for one in everything if naive(wanted, one)], wanted
 
 
 SCOPES = st.sampled_from(

@@ -24,6 +24,7 @@ from mnemolog.schemas.command import (
     Delete,
     DeleteAll,
     Edit,
+    EndSession,
     Feedback,
     Reject,
     Resolve,
@@ -69,6 +70,7 @@ CALLS: dict[str, tuple[Call, CommandPayload]] = {
         lambda c: c.feedback([F1, str(F2)], used=F2, query="Where?", user_id="mira"),
         Feedback(shown=(F1, F2), used=(F2,), query="Where?"),
     ),
+    "end_session": (lambda c: c.end_session(user_id="mira"), EndSession()),
     "set_policy": (
         lambda c: c.set_policy(Policy(add_only=True), user_id="mira"),
         SetPolicy(level="scope", policy=Policy(add_only=True)),

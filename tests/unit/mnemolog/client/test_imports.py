@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog import InvalidCommandError
-from mnemolog.client import fact_files, imports
+from mnemolog.client.files import fact_files, imports
 from mnemolog.schemas.command import Command, Import
 from tests.support.harnesses.offline_client import OfflineClient
 

@@ -63,6 +63,8 @@ VALID: dict[str, dict[str, Any]] = {
     "delete": {"fact_id": ID},
     "batch_delete": {"fact_ids": [ID]},
     "delete_all": {},
+    "update_all": {"old": "x", "new": "y"},
+    "get_all": {},
     "count": {},
     "users": {},
     "agents": {},
@@ -75,6 +77,7 @@ VALID: dict[str, dict[str, Any]] = {
     "correct": {"fact_id": ID, "text": "x"},
     "resolve": {"fact_id": ID, "action": "keep_old"},
     "undo": {"turn_id": "t1"},
+    "end_session": {},
     "feedback": {"shown": [ID], "used": [ID]},
     "set_policy": {"policy": {"add_only": True}},
 }

@@ -220,7 +220,7 @@ def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> 
     assert event.fact.vector == (MERGED_VECTOR if verdict == "MERGE" else matched_fact().vector)
     decision = event.decision
     assert (decision.by, decision.verdict, decision.guard) == ("policy", verdict, "human_word")
-    assert "because; held back: the known fact was stated by a human" in decision.reason
+    assert "because; held back: the known fact is a human's word or immutable" in decision.reason
     assert [old.text for old in decision.before] == [old.text, other.text]
 
 

@@ -12,7 +12,7 @@ from typing import IO, Final, Unpack
 
 from mnemolog.client.base import checked
 from mnemolog.client.commands import CommandBase
-from mnemolog.client.fact_files import ImportReport, LineReader
+from mnemolog.client.files.fact_files import ImportReport, LineReader
 from mnemolog.client.inputs.arguments import BoundArgs, scope_ids
 from mnemolog.client.inputs.checks import Wait
 from mnemolog.errors import InvalidCommandError

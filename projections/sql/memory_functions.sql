@@ -1,0 +1,249 @@
+-- name: facts_as_of
+-- The client's query of the same name.
+CREATE OR REPLACE FUNCTION memory.facts_as_of(
+    believed_at timestamptz DEFAULT now(),
+    true_at timestamptz DEFAULT NULL,
+    {scope_parameters}
+) RETURNS SETOF memory.facts LANGUAGE plpgsql STABLE ROWS 100
+{settings}
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    PERFORM memory.check_given('believed_at', believed_at IS NOT NULL);
+    true_at := coalesce(true_at, believed_at);
+    RETURN QUERY
+    SELECT known.*, memory.state_at(facts_as_of.true_at, known.status, known.true_from, known.true_to, known.valid_until)
+    FROM ({query}) AS known;
+END
+$$;
+COMMENT ON FUNCTION memory.facts_as_of IS
+'What was known at believed_at to be true at true_at, each fact with its state of that time, in the order in which it was '
+'learned. Without believed_at it is what is known now, and true_at is believed_at where it is not given.';
+
+-- name: history
+-- The client's query of the versions.
+CREATE OR REPLACE FUNCTION memory.history(
+    fact uuid, tenant text DEFAULT 'default'
+) RETURNS SETOF memory.facts LANGUAGE plpgsql STABLE ROWS 10
+{settings}
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM memory.check_given('fact', fact IS NOT NULL);
+    RETURN QUERY
+    SELECT version.*, memory.state_at(now(), version.status, version.true_from, version.true_to, version.valid_until)
+    FROM ({query}) AS version;
+END
+$$;
+COMMENT ON FUNCTION memory.history IS
+'A fact, what it came from and what came from it, in the order in which they were learned. No row where the tenant has no '
+'such fact.';
+
+-- name: changes_between
+-- The client's query of changes, with the word for each.
+CREATE OR REPLACE FUNCTION memory.changes_between(
+    since timestamptz,
+    until timestamptz DEFAULT now(),
+    {scope_parameters}
+) RETURNS TABLE (
+    at timestamptz,
+    kind text,
+    event text,
+    fact_id uuid,
+    text text,
+    old jsonb,
+    reason text,
+    decided_by text,
+    stale boolean,
+    undone boolean,
+    reverted jsonb,
+    moved jsonb
+) LANGUAGE plpgsql STABLE ROWS 100
+{settings}
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    PERFORM memory.check_given('since', since IS NOT NULL);
+    PERFORM memory.check_given('until', until IS NOT NULL);
+    IF since > until THEN
+        RAISE EXCEPTION 'since (%) is after until (%)', since, until
+        USING ERRCODE = 'invalid_parameter_value', HINT = 'Give an earlier since, or a later until.';
+    END IF;
+    RETURN QUERY
+    SELECT
+        happened.at,
+        CASE
+            WHEN happened.event IN ('pending_confirmed', 'conflict_resolved') THEN
+                CASE happened.action
+                    WHEN 'merge' THEN 'merged'
+                    WHEN 'replace' THEN 'replaced'
+                    WHEN 'contradict' THEN 'contradicted'
+                    WHEN 'retract' THEN 'retracted'
+                    WHEN 'expire' THEN 'expired'
+                    ELSE 'resolved'
+                END
+            WHEN happened.event = 'fact_skipped' THEN 'end_moved'
+            ELSE split_part(happened.event, '_', 2)
+        END,
+        happened.event,
+        happened.fact_id,
+        happened.text,
+        happened.old,
+        happened.reason,
+        happened.decided_by,
+        happened.stale,
+        happened.undone,
+        happened.reverted,
+        happened.moved
+    FROM ({query}) AS happened;
+END
+$$;
+COMMENT ON FUNCTION memory.changes_between IS
+'What was decided from since on and before until, in order: the new fact, and in old the facts that it ended or touched. '
+'Of an undo, reverted has every fact with its status from then on; moved has the facts whose end the event moved.';
+
+-- name: profile
+-- The client's query of a profile, a row for each entry.
+CREATE OR REPLACE FUNCTION memory.profile(
+    {scope_parameters}
+) RETURNS TABLE (
+    section text,
+    place bigint,
+    key text,
+    value text,
+    text text,
+    category text,
+    confidence double precision,
+    at timestamptz,
+    valid_until timestamptz,
+    fact_id uuid,
+    unresolved boolean,
+    event text,
+    old jsonb
+) LANGUAGE plpgsql STABLE ROWS 100
+{settings}
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    IF ARRAY[user_id, agent_id, app_id, run_id] && ARRAY['*', '**'] THEN
+        RAISE EXCEPTION 'a profile belongs to one scope, and this one has a wildcard'
+        USING ERRCODE = 'invalid_parameter_value', HINT = 'Name each id, or leave it out, instead of ''*''.';
+    END IF;
+    RETURN QUERY
+    SELECT
+        shown.section,
+        row_number() OVER (
+            PARTITION BY shown.number
+            ORDER BY CASE WHEN shown.section = 'upcoming' THEN shown.at END, shown.place, shown.fact_id
+        ),
+        shown.entry ->> 'key',
+        shown.entry ->> 'value',
+        shown.entry ->> 'text',
+        shown.entry ->> 'category',
+        (shown.entry ->> 'confidence')::double precision,
+        shown.at,
+        shown.valid_until,
+        shown.fact_id,
+        (shown.entry ->> 'unresolved')::boolean,
+        shown.entry ->> 'event',
+        shown.entry -> 'old'
+    FROM (
+        SELECT
+            CASE WHEN dated.at > now() AND NOT dated.is_change THEN 'upcoming' ELSE sections.section END AS section,
+            CASE WHEN dated.at > now() AND NOT dated.is_change THEN 0 ELSE sections.number END AS number,
+            entries.place,
+            entries.entry,
+            dated.at,
+            dated.valid_until,
+            (entries.entry ->> 'fact_id')::uuid AS fact_id
+        FROM ({query}) AS stored
+        CROSS JOIN unnest(ARRAY[
+            'identity', 'work', 'relationships', 'sensitive_topics', 'hard_preferences', 'soft_preferences',
+            'current_tasks', 'other', 'recent_changes'
+        ]) WITH ORDINALITY AS sections (section, number)
+        CROSS JOIN LATERAL jsonb_array_elements(to_jsonb(stored) -> sections.section)
+            WITH ORDINALITY AS entries (entry, place)
+        CROSS JOIN LATERAL (
+            SELECT
+                (entries.entry ->> 'at')::timestamptz AS at,
+                (entries.entry ->> 'valid_until')::timestamptz AS valid_until,
+                sections.section = 'recent_changes' AS is_change
+        ) AS dated
+        WHERE dated.valid_until IS NULL OR dated.valid_until > now()
+    ) AS shown
+    ORDER BY shown.number = 0, shown.number, 2;
+END
+$$;
+COMMENT ON FUNCTION memory.profile IS
+'What is known of exactly one scope in brief, a row for each entry, by section: identity, work, relationships, '
+'sensitive_topics, hard_preferences, soft_preferences, current_tasks, other, recent_changes, and upcoming for what begins '
+'later. No row where nothing is known.';
+
+-- name: explain
+-- The client's query of the events of a fact, with what was said.
+CREATE OR REPLACE FUNCTION memory.explain(
+    fact uuid, tenant text DEFAULT 'default'
+) RETURNS TABLE (
+    at timestamptz,
+    event text,
+    text text,
+    reason text,
+    decided_by text,
+    model text,
+    prompt_version text,
+    guard text,
+    undone boolean,
+    event_id uuid,
+    fact_id uuid,
+    targets uuid [],
+    candidates jsonb,
+    source_id text,
+    excerpt text,
+    messages jsonb
+) LANGUAGE plpgsql STABLE ROWS 10
+{settings}
+AS $$
+#variable_conflict use_column
+DECLARE
+    asked record;
+BEGIN
+    PERFORM memory.check_given('fact', fact IS NOT NULL);
+    SELECT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, ARRAY[f.fact_id] AS fact_ids
+    INTO asked
+    FROM facts AS f
+    WHERE f.fact_id = explain.fact AND f.tenant = explain.tenant;
+    RETURN QUERY
+    SELECT
+        happened.decided_at,
+        happened.event,
+        coalesce(about.text, happened.statement ->> 'text'),
+        happened.reason,
+        happened.decided_by,
+        happened.model,
+        happened.prompt_version,
+        happened.guard,
+        happened.undone,
+        happened.event_id,
+        happened.fact_id,
+        happened.targets,
+        happened.candidates,
+        happened.source_id,
+        coalesce(about.excerpt, happened.statement ->> 'excerpt'),
+        journal.body -> 'messages'
+    FROM (
+        SELECT told.*, stored.owner, stored.payload -> 'statement' AS statement
+        FROM (SELECT events.*, row_number() OVER () AS number FROM ({query}) AS events) AS told
+        INNER JOIN memory_events AS stored ON told.event_id = stored.event_id
+    ) AS happened
+    LEFT JOIN facts AS about ON happened.fact_id = about.fact_id
+    LEFT JOIN turn_journal AS journal
+        ON happened.owner = journal.owner AND happened.source_id = journal.source_id
+    ORDER BY happened.number;
+END
+$$;
+COMMENT ON FUNCTION memory.explain IS
+'How a fact came about and what happened to it since, an event a row in the order of the log: who decided it and why, and '
+'the words and messages that it came from. No row where the tenant has no such fact.';

@@ -1,0 +1,108 @@
+-- name: published_at
+-- When the profile of a scope was last published: at the last end of a session, or at the last turn whose number in the
+-- scope is a multiple of `every`; with a NULL there, at ends of sessions alone.
+SELECT max(ended.decided_at)
+FROM (
+    SELECT
+        c.decided_at,
+        c.source_kind,
+        row_number() OVER (PARTITION BY c.source_kind ORDER BY c.log_offset) AS number
+    FROM commits AS c
+    WHERE (c.tenant, c.user_id, c.agent_id, c.app_id, c.run_id)
+        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        AND (
+            (c.source_kind = 'turn' AND c.outcome IN ('facts', 'no_facts'))
+            OR (c.order_kind = 'end_session' AND c.outcome = 'done')
+        )
+) AS ended
+WHERE ended.source_kind = 'command' OR mod(ended.number, %(every)s::bigint) = 0;
+
+-- name: entries_at
+-- What a profile had at an instant, with the state of each fact of that time, the surest first; what has ended by another
+-- instant is left out.
+WITH mine AS (
+    SELECT f.*
+    FROM facts AS f
+    WHERE (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        AND f.recorded_at <= %(published_at)s
+        AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+),
+states AS (
+    SELECT mine.fact_id, mine.status, mine.confidence, mine.true_from, mine.true_to, mine.unresolved
+    FROM mine
+    WHERE mine.state_since <= %(published_at)s
+    UNION ALL
+    SELECT
+        former.fact_id, former.status, former.confidence, coalesce(former.true_from, mine.true_from), former.true_to,
+        former.unresolved
+    FROM mine
+    INNER JOIN former_states AS former ON mine.fact_id = former.fact_id
+    WHERE mine.state_since > %(published_at)s
+        AND former.since <= %(published_at)s
+        AND former.until > %(published_at)s
+)
+SELECT
+    profile_section(mine.category) AS section,
+    mine.key,
+    mine.value,
+    mine.text,
+    mine.category,
+    states.confidence,
+    utc_text(states.true_from) AS at,
+    utc_text(least(mine.valid_until, states.true_to)) AS valid_until,
+    mine.fact_id::text AS fact_id,
+    states.unresolved
+FROM states
+INNER JOIN mine ON states.fact_id = mine.fact_id
+WHERE states.status = 'active'
+    AND (states.true_to IS NULL OR states.true_to > %(at)s)
+ORDER BY states.confidence DESC, states.true_from DESC, mine.recorded_at, mine.ordinal, mine.fact_id;
+
+-- name: changes_at
+-- The last changes that a profile had at an instant, the latest first.
+SELECT
+    happened.event,
+    about.text,
+    happened.fact_id::text AS fact_id,
+    utc_text(happened.decided_at) AS at,
+    ended.old
+FROM memory_events AS happened
+INNER JOIN facts AS about ON happened.fact_id = about.fact_id
+CROSS JOIN LATERAL (
+    SELECT
+        jsonb_agg(
+            jsonb_build_object('text', old.text, 'fact_id', old.fact_id)
+            ORDER BY old.recorded_at, old.ordinal, old.fact_id
+        ) AS old
+    FROM former_states AS former
+    INNER JOIN facts AS old ON former.fact_id = old.fact_id
+    WHERE former.event_id = happened.event_id
+        AND old.fact_id = any(happened.fact_id || happened.targets)
+        AND (
+            old.fact_id <> happened.fact_id
+            OR happened.event IN ('fact_retracted', 'fact_expired')
+            OR happened.payload ->> 'action' = 'keep_old'
+        )
+) AS ended
+WHERE (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    AND happened.event IN (
+        'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired', 'fact_corrected',
+        'pending_confirmed', 'conflict_resolved'
+    )
+    AND ended.old IS NOT NULL
+    AND happened.decided_at <= %(published_at)s
+    AND NOT EXISTS (
+        SELECT
+        FROM undone
+        WHERE undone.event_id = happened.event_id AND undone.since <= %(published_at)s
+    )
+ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
+LIMIT 10;
+
+-- name: sources
+-- The turn or command that brought each of these facts, and what it said.
+SELECT f.fact_id, f.source_id, f.excerpt
+FROM facts AS f
+WHERE f.fact_id = any(%(fact_ids)s);

@@ -1,0 +1,76 @@
+"""Lists, counts, filters and files of facts on the command line, on one running installation."""
+
+import json
+
+import pytest
+
+from tests.support.harnesses.command_line import CommandLine, turn_json
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+TENANT = ("--tenant", "lists")
+
+
+@pytest.fixture(scope="module")
+def filled(shell: CommandLine) -> CommandLine:
+    """What two users and a run of one of them have said, in a tenant of its own."""
+    scopes = [{"user_id": "ida"}, {"user_id": "ida", "run_id": "r1"}, {"user_id": "max"}]
+    turns = [
+        turn_json(f"{number}-{place}", content, user=scope["user_id"], scope={"tenant": "lists", **scope})
+        for number, scope in enumerate(scopes)
+        for place, content in enumerate(["I live in Berlin.", "I own a dog.", "I like tea."])
+    ]
+    tally = shell.json("publish", "-", "--wait", stdin="\n".join(turns))
+    assert tally["ends"] == {"facts": 9}, tally
+    return shell
+
+
+def test_facts_come_in_pages(filled: CommandLine) -> None:
+    listed = filled.json("facts", "--user", "ida", *TENANT)
+    first = filled.json("facts", "--user", "ida", "--limit", "2", *TENANT)
+    rest = filled.json("facts", "--user", "ida", "--limit", "2", "--after", first[-1]["fact_id"], *TENANT)
+    assert [one["id"] for one in first + rest] == [one["id"] for one in listed]
+    assert (len(first), len(rest)) == (2, 1)
+    assert first[0]["structured_attributes"].keys() > {"year", "day_of_week"}
+
+
+def test_users_and_runs_are_listed_and_facts_counted(filled: CommandLine) -> None:
+    assert filled.json("users", *TENANT) == [
+        {"id": "ida", "facts": 6, "scopes": 2},
+        {"id": "max", "facts": 3, "scopes": 1},
+    ]
+    assert [one["id"] for one in filled.json("runs", "--user", "ida", *TENANT)] == ["r1"]
+    assert filled.json("agents", *TENANT) == []
+    assert filled.json("count", "--filter", '{"OR": [{"user_id": "ida"}]}', *TENANT) == 6
+    assert filled.json("count", "--filter", '{"user_id": "ida"}', *TENANT) == 3
+    shown = filled.run("users", "--after", "ida", *TENANT)
+    assert (shown.code, "max" in shown.stdout, "ida" in shown.stdout) == (0, True, False)
+    refused = filled.run("facts", "--filter", '{"categories": "health"}', *TENANT)
+    assert refused.code == 2
+    assert "does not say whose facts" in " ".join(refused.stderr.split())
+
+
+def test_what_is_exported_is_imported_and_reset(filled: CommandLine) -> None:
+    written = filled.run("export", "facts.jsonl", "--user", "**", "--run", "**", *TENANT)
+    assert (written.code, written.stdout) == (0, "")
+    lines = (filled.folder / "facts.jsonl").read_bytes().splitlines()
+    assert len(lines) == 9
+    streamed = filled.run("export", "-", "--user", "max", *TENANT)
+    assert [json.loads(line)["user_id"] for line in streamed.stdout.splitlines()] == ["max"] * 3
+    damaged = filled.run("import", "-", "--tenant", "copy", stdin=b"\n".join([*lines, b"{"]))
+    assert damaged.code == 2
+    assert "line 10: it is not valid JSON" in " ".join(damaged.stderr.split())
+    assert filled.json("users", "--tenant", "copy") == []
+    report = filled.json("import", "facts.jsonl", "--wait", "--tenant", "copy")
+    assert (report["sent"], report["added"], report["damaged"]) == (9, 9, {})
+    assert filled.json("users", "--tenant", "copy") == filled.json("users", *TENANT)
+    unconfirmed = filled.run("reset", "--confirm", "lists", "--tenant", "copy")
+    assert unconfirmed.code == 2
+    assert filled.json("count", "--user", "ida", "--tenant", "copy") == 3
+    filled.json(
+        "delete-all", "--filter", '{"user_id": "ida", "memory": {"contains": "tea"}}', "--yes", "--tenant", "copy"
+    )
+    assert filled.json("count", "--user", "ida", "--tenant", "copy") == 2
+    ends = filled.json("reset", "--confirm", "copy", "--tenant", "copy")
+    assert sorted(end["facts_deleted"] for end in ends) == [2, 3, 3]
+    assert filled.json("users", "--tenant", "copy") == []
+    assert len(filled.json("users", *TENANT)) == 2

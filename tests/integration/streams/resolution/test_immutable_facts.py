@@ -1,0 +1,71 @@
+"""What an immutable turn has stated, no other statement ends, merges or changes."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.schemas.command import Correct, Delete, Edit, Update
+from mnemolog.schemas.commit import Commit
+from tests.support.builders.commits import day
+from tests.support.builders.verdicts import judge_by_text, verdict
+from tests.support.harnesses.command_harness import CommandHarness
+from tests.support.harnesses.projected_database import ProjectedDatabase
+from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact
+
+pytestmark = pytest.mark.postgres
+
+BERLIN, NEWS = "Mira lives in Berlin.", "Mira lives in Munich."
+VERDICTS = ("REPLACE", "CONTRADICT", "MERGE")
+
+
+@pytest_asyncio.fixture
+async def resolver(db: ProjectedDatabase) -> AsyncIterator[ResolverHarness]:
+    harness = ResolverHarness(db)
+    yield harness
+    await harness.close()
+
+
+async def tell_both(resolver: ResolverHarness, kind: str, *, immutable: bool) -> Commit:
+    slot = {"key": "home_city", "subject": "Mira", "single_valued": True}
+    await resolver.resolve_turn(extracted_fact(BERLIN, **slot), at=day(0), immutable=immutable)
+    text = {"text": "Mira lives in Berlin and Munich."} if kind == "MERGE" else {}
+    resolver.chat_model.set_replies(judge_by_text({NEWS: verdict(kind, BERLIN, **text)}))
+    return await resolver.resolve_turn(extracted_fact(NEWS, **slot, action_hint="update"), at=day(5))
+
+
+@pytest.mark.parametrize("kind", VERDICTS)
+async def test_a_statement_that_would_change_it_is_held_back(resolver: ResolverHarness, kind: str) -> None:
+    held = await tell_both(resolver, kind, immutable=True)
+    (event,) = held.events
+    assert (event.event, event.decision.guard) == ("fact_pending", "human_word")
+    assert (await resolver.statuses())[BERLIN] == "active"
+
+
+@pytest.mark.parametrize("kind", ["REPLACE", "MERGE"])
+async def test_without_the_mark_it_is_changed(resolver: ResolverHarness, kind: str) -> None:
+    done = await tell_both(resolver, kind, immutable=False)
+    assert [event.decision.guard for event in done.events] == [None]
+    assert (await resolver.statuses())[BERLIN] != "active"
+
+
+async def test_a_human_changes_it_by_command_and_an_application_does_not(
+    resolver: ResolverHarness, db: ProjectedDatabase
+) -> None:
+    told = await resolver.resolve_turn(extracted_fact(BERLIN), at=day(0), immutable=True)
+    fact = told.events[0].new_fact
+    assert fact is not None
+    commands = CommandHarness(db)
+    edit = Edit(fact_id=fact.fact_id, text="Mira lives in Bonn.")
+    refused = await commands.execute("c1", Update(edits=(edit,)), at=day(1))
+    assert (refused.outcome, refused.reason) == ("rejected", "human_word")
+    assert (await commands.execute("c2", Correct(edit=edit), at=day(2))).outcome == "done"
+    assert await resolver.statuses() == {BERLIN: "superseded", "Mira lives in Bonn.": "active"}
+
+
+async def test_it_can_be_deleted(resolver: ResolverHarness, db: ProjectedDatabase) -> None:
+    told = await resolver.resolve_turn(extracted_fact(BERLIN), at=day(0), immutable=True)
+    fact = told.events[0].new_fact
+    assert fact is not None
+    await CommandHarness(db).execute("c1", Delete(fact_ids=(fact.fact_id,)), at=day(1))
+    assert await resolver.statuses() == {BERLIN: "retracted"}
