@@ -128,11 +128,13 @@ async def test_both_times_are_those_of_facts_as_of(db: ProjectedDatabase) -> Non
     home = commit("1", added("tea in Bern", vector=ASKED), at=day(1))
     await db.apply(
         home,
+        commit("said again", confirmed(fact_id_at(home)), at=day(7)),
         commit("2", replaced("tea in Rome", fact_id_at(home), ended_at=day(5), vector=ASKED), at=day(10)),
         commit("3", added("tea until", valid_until=day(20)), at=day(3)),
     )
-    (changed_at,), *_ = await db.rows("SELECT state_since FROM facts WHERE text = 'tea in Bern'")
-    for believed_at in (*map(day, range(0, 30, 3)), changed_at):
+    changes = [until for (until,) in await db.rows("SELECT until FROM former_states")]
+    assert len(changes) >= 2
+    for believed_at in (*map(day, range(0, 30, 3)), *changes):
         for true_at in range(0, 30, 3):
             found = await texts(db, believed_at=believed_at, true_at=day(true_at))
             wanted = await facts_as_of(db.conn, MINE, believed_at=believed_at, true_at=day(true_at))
@@ -294,6 +296,7 @@ async def test_what_happened_in_the_period_counts_more_or_alone(db: ProjectedDat
     assert await found(period=(day(9), day(11))) == ["tea then", "tea now"]
     assert await found(period=(day(9), day(10))) == ["tea now", "tea then"]  # up to, but not at, its end
     assert await found(period=(day(10), day(11)), only_period=True) == ["tea then"]
+    assert await found(period=(day(9), day(10)), only_period=True) == []
     assert await found(period=(day(50), day(51)), only_period=True) == ["tea now"]
 
 
