@@ -254,6 +254,8 @@ async def test_what_has_no_word_in_common_needs_the_floor(db: ProjectedDatabase)
     assert await texts(0.3) == ["She plays the violin.", "Music makes her happy."]
     assert await texts(0.6) == ["She plays the violin."]
     assert sorted(await texts(0)) == ["Music makes her happy.", "She drinks tea.", "She plays the violin."]
+    with_word = await search(db.conn, MINE, "the violin", ASKED, SearchOptions(threshold=0.6), at=NOW)
+    assert with_word.below_threshold == 2  # what has a word in common needs no similarity
     nothing = await search(db.conn, MINE, "quantum chromodynamics", ASKED, SearchOptions(threshold=0.6), at=NOW)
     assert (nothing.hits, nothing.below_threshold) == ((), 3)
 
