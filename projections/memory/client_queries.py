@@ -81,7 +81,8 @@ SEARCH_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
         "importance_weight": 0.05,
         "confidence_weight": 0.05,
         "half_life_days": 365.0,
-        "candidates": 50,
+        "min_candidates": 400,
+        "candidates_per_hit": 8,
         "max_lexemes": 256,
         "per_matter": 3,
     }
@@ -94,7 +95,7 @@ _SEARCH_PARAMETERS: Final = MappingProxyType(
         "text": "question",
         "at": "now()",
         "dimensions": "vector_dims(search.vector)",
-        "candidates": f"greatest({SEARCH_DEFAULTS['candidates']}, search.top_k)",
+        "candidates": "greatest({min_candidates}, {candidates_per_hit} * search.top_k)".format(**SEARCH_DEFAULTS),
         "ranked": "2 * search.top_k",
         "indexed": "NULL",
         "period_from": "NULL::timestamptz",

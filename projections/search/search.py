@@ -17,7 +17,9 @@ from mnemolog.projections.search.question import MAX_QUERY_LEXEMES, storable_que
 from mnemolog.projections.search.statement import scope_parameters, search_query
 from mnemolog.schemas.vector import Vector
 
-CANDIDATES_PER_SIGNAL: Final = 50
+CANDIDATES_PER_HIT: Final = 8
+MIN_CANDIDATES: Final = 400
+"""Of those that the indexes of a large scope give by the vector: other signals change their order."""
 """How many facts each signal of an index brings, or top_k where that is more."""
 MAX_SCOPES: Final = 20
 DEFAULT_OPTIONS: Final = SearchOptions()
@@ -90,7 +92,7 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
         "fusion": options.fusion,
         "rrf_k": options.rrf_k,
         "half_life_days": options.half_life_days,
-        "candidates": max(CANDIDATES_PER_SIGNAL, options.top_k),
+        "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.top_k),
         "max_lexemes": MAX_QUERY_LEXEMES,
         "top_k": options.top_k,
         "ranked": 2 * options.top_k,

@@ -129,7 +129,7 @@ SELECT count(*)::float8 AS facts, 1::float8 AS times, 'infinity'::float8 AS most
 -- name: indexed_facts
 -- The same for an indexed scope. Of a word that has most facts or more not all are found: as many of the scope are taken
 -- to have it as of the facts that were found.
-SELECT of_scope.facts, of_scope.facts / greatest(count(*), 1) AS times, (4 * %(candidates)s)::float8 AS most
+SELECT of_scope.facts, of_scope.facts / greatest(count(*), 1) AS times, (%(candidates)s / 2)::float8 AS most
 FROM (
     SELECT coalesce(max(facts), 0)::float8 AS facts
     FROM scopes

@@ -11,7 +11,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import MAX_QUERY_LEXEMES
-from mnemolog.projections.search.search import CANDIDATES_PER_SIGNAL, search
+from mnemolog.projections.search.search import CANDIDATES_PER_HIT, MIN_CANDIDATES, search
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import BOB, added, commit, fact_id_at, pending, replaced
@@ -63,7 +63,8 @@ def test_its_constants_are_the_defaults_of_the_client() -> None:
         "fusion": options.fusion,
         "rrf_k": options.rrf_k,
         "half_life_days": options.half_life_days,
-        "candidates": CANDIDATES_PER_SIGNAL,
+        "min_candidates": MIN_CANDIDATES,
+        "candidates_per_hit": CANDIDATES_PER_HIT,
         "max_lexemes": MAX_QUERY_LEXEMES,
         "per_matter": options.per_matter,
         **weights,

@@ -18,14 +18,14 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
 from mnemolog.projections.search.hits import Findings, Hit
 from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import MIN_CANDIDATES, search
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
 
 pytestmark = pytest.mark.postgres
 
-SIZES: Final = {"large": 6000, "twin": 6000, "other": 3000, "small": 40}
+SIZES: Final = {"large": 12_000, "twin": 6000, "other": 3000, "small": 40}
 LARGE: Final = ScopeFilter(user_id="large")
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 BEFORE: Final = datetime(2026, 10, 1, tzinfo=UTC)
@@ -124,14 +124,14 @@ async def test_the_indexes_find_the_facts_that_a_scan_finds(conn: AsyncConnectio
 
 
 @pytest.mark.parametrize("read_on", [True, False])
-async def test_a_25th_of_the_scope_is_ranked(conn: AsyncConnection[TupleRow], *, read_on: bool) -> None:
+async def test_a_16th_of_the_scope_is_ranked(conn: AsyncConnection[TupleRow], *, read_on: bool) -> None:
     """What the index gives first are not the nearest of all."""
     if not read_on:
-        await replace_in_candidates(conn, "facts / 25", "0")
+        await replace_in_candidates(conn, "facts / 16", "0")
     (_, vector), *_ = await questions(conn)
     before = await facts_read(conn)
     await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=10, ranks=True), at=AT)
-    assert (await facts_read(conn) - before >= SIZES["large"] * 0.95 / 25) is read_on
+    assert (await facts_read(conn) - before >= SIZES["large"] * 0.95 / 16 + MIN_CANDIDATES) is read_on
 
 
 async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[TupleRow]) -> None:
