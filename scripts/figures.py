@@ -50,6 +50,12 @@ def recall_by_feedback(ranks: str) -> str:
     return ratio(f"sum({shown})", f"sum({USED_FACTS})")
 
 
+def hit_rate(found_by: str) -> str:
+    """The share of the hits of searches that these signals found."""
+    found = f'mnemolog_client_search_hits_total{{found_by=~"{found_by}"}}'
+    return ratio(or_zero(total(found)), total("mnemolog_client_search_hits_total"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A figure with its definition in one sentence, and its PromQL over the time that a dashboard shows."""
@@ -81,6 +87,23 @@ FIGURES: Final = (
         name="pending-confirmation resolution rate",
         definition="of the overwrites held back in the last 30 days, those that a confirmation or a rejection settled",
         expr=ratio(held('settlement=~"confirmed|rejected"'), held()),
+    ),
+    Figure(
+        name="lexical hit rate",
+        definition="of the hits of searches in the time shown, those with a word in common with the question, of "
+        "applications that export their registry",
+        expr=hit_rate("words|both"),
+    ),
+    Figure(
+        name="vector hit rate",
+        definition="the same for hits whose vector was near enough",
+        expr=hit_rate("vector|both"),
+    ),
+    Figure(
+        name="time of a search",
+        definition="the time that 95 of 100 searches did not exceed in each of their parts, of applications that "
+        "export their registry",
+        expr=quantile(0.95, "mnemolog_client_search_seconds", "phase"),
     ),
     Figure(
         name="tokens of a context",

@@ -17,7 +17,7 @@ def count_hits(hits: Iterable[Hit], threshold: float) -> None:
 
 def found_by(score: Score, threshold: float) -> FoundBy:
     """Which signals would have found this hit without the others."""
-    by_words = score.text_rank is not None
+    by_words = score.text_score is not None
     by_vector = score.similarity is not None and score.similarity >= threshold
     if by_words and by_vector:
         return "both"

@@ -60,9 +60,21 @@ def measured(phase: str) -> float:
     return REGISTRY.get_sample_value("mnemolog_client_search_seconds_count", {"phase": phase}) or 0
 
 
+def hits_found_by(name: str) -> float:
+    return REGISTRY.get_sample_value("mnemolog_client_search_hits_total", {"found_by": name}) or 0
+
+
 async def found(client: AsyncMemoryClient, question: str = QUESTION, **options: Any) -> list[str]:
     result = await client.search(question, user_id="alice", **options)
     return [hit.fact.text for hit in result]
+
+
+async def test_what_found_each_hit_is_counted(client: AsyncMemoryClient) -> None:
+    """Whether the ranks of the signals are asked for or not."""
+    for ranks in (False, True):
+        before = {name: hits_found_by(name) for name in ("words", "both")}
+        with_home = [text for text in await found(client, "home", ranks=ranks) if "home" in text.lower()]
+        assert sum(hits_found_by(name) - before[name] for name in before) == len(with_home) == 2
 
 
 async def test_a_model_orders_the_hits(client: AsyncMemoryClient) -> None:

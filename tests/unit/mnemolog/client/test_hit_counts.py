@@ -8,7 +8,7 @@ from tests.support.builders.hits import a_hit
 
 
 @pytest.mark.parametrize(
-    ("text_rank", "similarity", "expected"),
+    ("text_score", "similarity", "expected"),
     [
         (1, 0.5, "both"),
         (1, 0.1, "words"),
@@ -19,14 +19,14 @@ from tests.support.builders.hits import a_hit
     ],
 )
 def test_a_vector_finds_from_the_threshold_on(
-    text_rank: int | None, similarity: float | None, expected: FoundBy
+    text_score: int | None, similarity: float | None, expected: FoundBy
 ) -> None:
-    assert found_by(a_hit(text_rank=text_rank, similarity=similarity).score, 0.5) == expected
+    assert found_by(a_hit(text_score=text_score, similarity=similarity).score, 0.5) == expected
 
 
 def test_every_hit_is_counted_once() -> None:
     before = {name: _counted(name) for name in ("words", "vector")}
-    count_hits([a_hit(text_rank=1, similarity=0.2), a_hit(similarity=0.9), a_hit(similarity=0.8)], 0.5)
+    count_hits([a_hit(text_score=1, similarity=0.2), a_hit(similarity=0.9), a_hit(similarity=0.8)], 0.5)
     assert {name: _counted(name) - before[name] for name in before} == {"words": 1, "vector": 2}
 
 
