@@ -115,7 +115,8 @@ def post(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> Send
     The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of a
     call's CPU time.
     """
-    return partial(client.post, f"{client.base_url}{path}", cast_to=bytes, content=to_json(body), options=_OPTIONS)
+    address = str(client.base_url).rstrip("/")  # an address without a path has no slash in the end
+    return partial(client.post, f"{address}/{path}", cast_to=bytes, content=to_json(body), options=_OPTIONS)
 
 
 async def send(
