@@ -56,10 +56,15 @@ def search(
         list[str] | None, typer.Option("--with-run", metavar="RUN", help="search the facts of this run as well")
     ] = None,
     fusion: Annotated[str | None, typer.Option(help="how the signals are joined: rrf or weighted")] = None,
+    when: Annotated[
+        Literal["boost", "narrow", "ignore"], typer.Option(help="what the time does that the query names")
+    ] = "boost",
+    rerank: Annotated[bool, typer.Option("--rerank", help="let a model order the hits")] = False,
+    variants: Annotated[int, typer.Option(min=0, max=5, help="other wordings of the query that a model adds")] = 0,
 ) -> Query:
     """Find the facts nearest to a query in meaning and in words; those of a run only when --run names it."""
     asked: SearchArgs = {"top_k": top_k, "threshold": threshold, "filters": filters, "state": cast("Any", state)}
-    asked |= {"believed_at": believed_at, "true_at": true_at}
+    asked |= {"believed_at": believed_at, "true_at": true_at, "when": when, "rerank": rerank, "variants": variants}
     if fusion:
         asked["fusion"] = cast("Fusion", fusion)
     if with_run:

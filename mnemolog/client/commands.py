@@ -18,9 +18,10 @@ from mnemolog.client.inputs.record_builder import (
     exact_scope,
     names_owner,
 )
+from mnemolog.client.inputs.scopes import scope_and_filter
 from mnemolog.client.owners import OwnerLookup
 from mnemolog.client.producer import OutgoingRecord
-from mnemolog.client.queries.arguments import scope_and_filter, wide_filter
+from mnemolog.client.queries.arguments import wide_filter
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult

@@ -10,7 +10,7 @@ from mnemolog.client.commands import CommandBase
 from mnemolog.client.inputs.arguments import CommandArgs
 from mnemolog.client.inputs.checks import Wait
 from mnemolog.client.inputs.record_builder import CommandDraft, build_command
-from mnemolog.client.queries.arguments import scope_and_filter
+from mnemolog.client.inputs.scopes import scope_and_filter
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.facts import facts

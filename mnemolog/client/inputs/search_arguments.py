@@ -1,10 +1,11 @@
 """What a search may be told besides its question and its scope."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When
+from mnemolog.client.inputs.scopes import scope_and_filter
 from mnemolog.client.inputs.search_aids import SearchAids, WhenAsked
 from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -74,7 +75,7 @@ def search_scopes(given: SearchArgs | ContextArgs) -> tuple[ScopeFilter, ...]:
     """The scopes to search in. Raises `QueryError` for such as cannot be searched together."""
     several: object = given.get("any")
     if several is None:
-        return (ScopeFilter(**scope_ids(given)),)
+        return (scope_and_filter(given, cast("SearchArgs", given).get("filters"))[0],)
     if not isinstance(several, Sequence) or isinstance(several, str) or not 1 <= len(several) <= MAX_SCOPES:
         raise QueryError(f"any must be a list of 1 to {MAX_SCOPES} scopes, such as [{{}}, {{'run_id': 'r1'}}]")
     return checked_scopes([_completed(given, one, place) for place, one in enumerate(several)])

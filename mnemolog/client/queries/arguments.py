@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from mnemolog.client.base import ClientBase
@@ -12,7 +12,6 @@ from mnemolog.client.inputs.fact_ids import FactId, whole_id
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
 from mnemolog.projections.queries.ids import resolve_fact_id
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.filters.model import Filter, parse_filter
 
 
 class FactIdReader(ClientBase):
@@ -24,20 +23,6 @@ class FactIdReader(ClientBase):
         if not within.named and (whole := whole_id(given)):
             return whole
         return await self._query(resolve_fact_id, within, given)
-
-
-def scope_filter(scope: ScopeArgs) -> ScopeFilter:
-    return ScopeFilter(**scope_ids(scope))
-
-
-def scope_and_filter(scope: ScopeArgs, filters: Mapping[str, Any] | None) -> tuple[ScopeFilter, Filter]:
-    """Whose facts and which: a filter narrows the scope that is named. Without one it says itself whose they are."""
-    wanted = parse_filter({} if filters is None else filters)
-    ids = scope_ids(scope)
-    tenant = ids.pop("tenant")
-    if filters and not any(ids.values()):
-        return ScopeFilter.of_filter(tenant, wanted), wanted
-    return scope_filter(scope), wanted
 
 
 def wide_filter(ids: Mapping[str, object]) -> ScopeFilter:

@@ -9,8 +9,9 @@ from typing import IO, Any, Unpack
 
 from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import ScopeArgs
+from mnemolog.client.inputs.scopes import scope_and_filter
 from mnemolog.client.metrics import measured
-from mnemolog.client.queries.arguments import FactIdReader, scope_and_filter, wide_filter
+from mnemolog.client.queries.arguments import FactIdReader, wide_filter
 from mnemolog.projections.lists.counts import IdCount, count_facts, named_ids
 from mnemolog.projections.lists.export import exported_lines
 from mnemolog.projections.queries.errors import QueryError

@@ -10,8 +10,9 @@ from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import WHOLE_TENANT, ScopeArgs
 from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId
+from mnemolog.client.inputs.scopes import scope_filter
 from mnemolog.client.metrics import measured
-from mnemolog.client.queries.arguments import FactIdReader, checked_time, scope_filter
+from mnemolog.client.queries.arguments import FactIdReader, checked_time
 from mnemolog.projections.queries import diff, explain, pending
 from mnemolog.projections.queries import history as histories
 from mnemolog.projections.queries.diff import Axis, Diff

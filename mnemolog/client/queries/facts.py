@@ -7,8 +7,9 @@ from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import ScopeArgs
 from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import FactId
+from mnemolog.client.inputs.scopes import scope_and_filter, scope_filter
 from mnemolog.client.metrics import measured
-from mnemolog.client.queries.arguments import FactIdReader, checked_time, scope_and_filter, scope_filter
+from mnemolog.client.queries.arguments import FactIdReader, checked_time
 from mnemolog.projections.queries import facts
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.profiles import published_profile
