@@ -19,13 +19,14 @@ WHERE ended.source_kind = 'command' OR mod(ended.number, %(every)s::bigint) = 0;
 
 -- name: entries_at
 -- What a profile had at an instant, with the state of each fact of that time, the surest first; what has ended by another
--- instant is left out.
+-- instant is left out, and so is what was deleted or retracted since.
 WITH mine AS (
     SELECT f.*
     FROM facts AS f
     WHERE (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
         = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
         AND f.recorded_at <= %(published_at)s
+        AND f.status <> 'retracted'
         AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
 ),
 states AS (

@@ -10,11 +10,11 @@ from uuid import UUID
 import pytest
 
 from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.facts import profile
+from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, profile
 from mnemolog.projections.queries.profiles import published_profile
 from mnemolog.projections.queries.results import Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import EndSession, SetPolicy
+from mnemolog.schemas.command import Delete, EndSession, SetPolicy
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import Reversal
@@ -111,6 +111,14 @@ async def test_what_has_ended_since_is_not_shown_and_what_was_denied_since_is(db
     assert texts(await published(db, at=6)) == ["Owns a dog."]
 
 
+async def test_what_was_deleted_since_is_not_shown(db: ProjectedDatabase) -> None:
+    first = commit("t1", added("Owns a dog."), added("Owns a cat."))
+    await db.apply(policy(publish_profile="session_end"), first, end_session(1, at=1))
+    delete = Delete(fact_ids=(fact_id_at(first, 1),))
+    await db.apply(command_commit("c1", delete, retracted(fact_id_at(first, 1)), at=day(2)))
+    assert texts(await published(db, at=3)) == ["Owns a dog."]
+
+
 async def test_an_undo_is_not_seen_before_the_next_publication(db: ProjectedDatabase) -> None:
     first = commit("t1", added("Lives in Bern."))
     moved = commit("t2", replaced("Lives in Rome.", fact_id_at(first)), at=day(1))
@@ -175,7 +183,17 @@ async def test_a_published_profile_is_the_one_that_was_seen_when_it_was_publishe
         if number % every == 0:
             seen = await profile(db.conn, MINE, at)
             expected = replace(seen, updated_at=made.decided_at, published_at=made.decided_at)
-        assert without_sources(await published_profile(db.conn, MINE, at)) == expected
+        known = await facts(db.conn, MINE, all_versions=True, at=at)
+        gone = {str(fact.fact_id) for fact in known if fact.status == "retracted"}
+        assert without_sources(await published_profile(db.conn, MINE, at)) == without(gone, expected)
+
+
+def without(gone: set[str], known: Profile) -> Profile:
+    sections = {name: getattr(known, name) for name in (*FACT_SECTIONS, "upcoming")}
+    left: dict[str, Any] = {
+        name: [one for one in found if one["fact_id"] not in gone] for name, found in sections.items()
+    }
+    return replace(known, **left)
 
 
 def without_sources(known: Profile) -> Profile:
