@@ -22,7 +22,7 @@ _MARKDOWN_SIGNS: Final = re.compile(r"[\\`*_\[\]<>&~|!$]")
 _MARKDOWN_BEGINNING: Final = re.compile(r"^(#{1,6}|[-+=]+|\d{1,9}(?=[.)]))")
 _HIDDEN: Final = re.compile(
     # Directions of writing, invisible letters, and characters that no text may hold.
-    "[\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e0fff]"
+    "[\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0e\ufeff\ufff9-\uffff\U000e0000-\U000e0fff]"
 )
 
 

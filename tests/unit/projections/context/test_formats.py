@@ -107,4 +107,5 @@ def test_without_facts_there_is_no_text(form: ContextFormat) -> None:
 
 def test_a_line_has_no_invisible_signs_and_keeps_emoji_whole() -> None:
     assert one_line("a\u202eb\u2028c\x00d\U000e0041") == "ab cd"
+    assert one_line("p\u200bea\u00adnu\u034fts\ufe01") == "peanuts"
     assert one_line("👩‍👩‍👧 ❤️") == "👩‍👩‍👧 ❤️"
