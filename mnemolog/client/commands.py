@@ -10,7 +10,7 @@ from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import CommandArgs, ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId
-from mnemolog.client.inputs.feedback import Shown, scope_of_shown, shown_ids
+from mnemolog.client.inputs.feedback import Shown, all_shown, scope_of_shown, shown_ids
 from mnemolog.client.inputs.record_builder import (
     PLACEHOLDER_SCOPE,
     CommandDraft,
@@ -264,8 +264,9 @@ class ScopeCommandMixin(CommandBase):
         whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
         not be named where `shown` has hits or facts.
         """
-        named: CommandArgs = {**scope_of_shown(shown, arguments), **arguments}
-        fields = {"shown": shown_ids("shown", shown), "used": shown_ids("used", used), "query": query}
+        given = all_shown("shown", shown)
+        named: CommandArgs = {**scope_of_shown(given, arguments), **arguments}
+        fields = {"shown": shown_ids("shown", given), "used": shown_ids("used", used), "query": query}
         return (await self._publish([build_command(self._draft("feedback", named, fields))], wait))[0]
 
     @overload

@@ -22,19 +22,20 @@ Shown = SearchResult | Context | Iterable[ShownFact] | ShownFact
 
 def shown_ids(name: str, given: Shown) -> list[UUID]:
     """The whole ids, each once, in their order. Raises `InvalidCommandError` that names what is none."""
-    return list(dict.fromkeys(_id_of(f"{name}.{place}", one) for place, one in enumerate(_parts(name, given))))
+    return list(dict.fromkeys(_id_of(f"{name}.{place}", one) for place, one in enumerate(all_shown(name, given))))
 
 
 def scope_of_shown(given: Shown, arguments: CommandArgs) -> CommandArgs:
     """The scope of the first fact whose scope is known, where the arguments name nobody."""
     if names_owner(arguments):
         return {}
-    facts = (one.fact if isinstance(one, Hit) else one for one in _parts("shown", given))
+    facts = (one.fact if isinstance(one, Hit) else one for one in all_shown("shown", given))
     scope = next((fact.scope for fact in facts if isinstance(fact, Fact)), None)
     return cast("CommandArgs", {name: getattr(scope, name) for name in SCOPE_FIELDS}) if scope else {}
 
 
-def _parts(name: str, given: Shown) -> list[ShownFact]:
+def all_shown(name: str, given: Shown) -> list[ShownFact]:
+    """What was shown, one by one. Raises `InvalidCommandError` for what cannot have been."""
     if isinstance(given, Context):
         return list(given.facts)
     if isinstance(given, ShownFact):

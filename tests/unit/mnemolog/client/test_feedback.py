@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mnemolog import InvalidCommandError
-from mnemolog.client.inputs.feedback import scope_of_shown, shown_ids
+from mnemolog.client.inputs.feedback import all_shown, scope_of_shown, shown_ids
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.projections.context.composer import ContextRules, compose
 from mnemolog.projections.search.hits import Hit, Score
@@ -48,3 +48,8 @@ def test_the_scope_is_that_of_what_was_shown_unless_somebody_is_named() -> None:
     known = {"tenant": "default", "user_id": "alice", "agent_id": None, "app_id": None, "run_id": "r1"}
     assert scope_of_shown(RESULT, {}) == scope_of_shown([FIRST], {}) == known
     assert scope_of_shown(RESULT, {"user_id": "bob"}) == scope_of_shown(BOTH, {}) == scope_of_shown(CONTEXT, {}) == {}
+
+
+def test_what_can_be_read_once_is_read_once() -> None:
+    once = all_shown("shown", (hit for hit in HITS))
+    assert (scope_of_shown(once, {})["run_id"], shown_ids("shown", once)) == ("r1", BOTH)
