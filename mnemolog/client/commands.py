@@ -314,12 +314,12 @@ def _policy_agent(scope_args: ScopeArgs) -> str | None:
 
 
 def _numbered(shares: Sequence[DeletionShare]) -> Iterator[tuple[DeletionShare, int, dict[str, Any]]]:
-    """Each share with its number in its scope, and the filter of its times where the scope has several.
+    """Each share with its number in its scope, and up to when it goes: the last one takes all that is left.
 
-    The last one takes what is stored until it is carried out, too.
+    None leaves out what stands before it: a fact that has ended before would be active again without its ender.
     """
     for _, group in groupby(shares, attrgetter("scope")):
         of_scope = list(group)
         for place, share in enumerate(of_scope):
-            times = {"gte": share.since} if place == len(of_scope) - 1 else {"gte": share.since, "lte": share.until}
-            yield share, place, {"filters": {"created_at": times}} if len(of_scope) > 1 else {}
+            is_last = place == len(of_scope) - 1
+            yield share, place, {} if is_last else {"filters": {"created_at": {"lte": share.until}}}
