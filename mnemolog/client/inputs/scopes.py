@@ -17,6 +17,6 @@ def scope_and_filter(scope: ScopeArgs, filters: Mapping[str, Any] | None) -> tup
     wanted = parse_filter({} if filters is None else filters)
     ids = scope_ids(scope)
     tenant = ids.pop("tenant")
-    if filters and not any(ids.values()):
+    if filters and all(value is None for value in ids.values()):
         return ScopeFilter.of_filter(tenant, wanted), wanted
     return scope_filter(scope), wanted

@@ -27,7 +27,7 @@ class FactIdReader(ClientBase):
 
 def wide_filter(ids: Mapping[str, object]) -> ScopeFilter:
     """What may be meant: ids that are not named may be any."""
-    return ScopeFilter(**{name: value or ANY_OR_NONE for name, value in scope_ids(ids).items()})
+    return ScopeFilter(**{name: ANY_OR_NONE if value is None else value for name, value in scope_ids(ids).items()})
 
 
 def checked_time(given: When) -> datetime:
