@@ -58,7 +58,11 @@ class OnnxReranker:
             "attention_mask": _rows([pair.attention_mask for pair in pairs]),
             "token_type_ids": _rows([pair.type_ids for pair in pairs]),
         }
-        scores = np.asarray(self._session.run(None, {name: known[name] for name in self._inputs})[0], np.float32)
+        try:
+            (found, *_) = self._session.run(None, {name: known[name] for name in self._inputs})
+        except Exception as error:  # the runtime's errors have no base of their own
+            raise ProviderConfigurationError(f"the model {self.model} takes no pairs of texts: {error}") from error
+        scores = np.asarray(found, np.float32)
         if scores.ndim != _SCORE_SHAPE or len(scores) != len(pairs):
             raise ProviderConfigurationError(
                 f"the model {self.model} is no cross-encoder: its output is no score a pair"

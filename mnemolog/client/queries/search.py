@@ -44,7 +44,7 @@ class SearchMixin(ClientBase):
         """
         within, asked, aids = search_scopes(arguments), search_options(arguments), SearchAids.read(arguments)
         check_unicode(query)
-        storable_question(query)
+        question = storable_question(query)
         models = self._connections.search_models
         wordings, no_wordings = await models.wordings(query, aids.variants)
         vector, no_vector = await self._embed(query, wordings)
@@ -56,7 +56,7 @@ class SearchMixin(ClientBase):
         with search_phase("sql"):
             words = joined_words(query, wordings)
             found, missed = await self._query(_search, within, words, vector, asked, at=self._now())
-        hits, no_order = await models.rerank(query, found.hits) if aids.rerank else (found.hits, None)
+        hits, no_order = await models.rerank(question, found.hits) if aids.rerank else (found.hits, None)
         count_hits(hits[:top_k], asked.threshold or 0.0)
         notices = (no_wordings, no_vector, no_time, no_order, no_hit_sentence(missed) if missed else None)
         return SearchResult(
@@ -69,14 +69,14 @@ class SearchMixin(ClientBase):
         )
 
     async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
-        """The vector of the question, with its other wordings; or none, with a notice."""
+        """The vector of the question, with those of its other wordings that can be had; or none, with a notice."""
         with search_phase("embed"):
             embedder = self._connections.query_embedder
-            vectors = []
+            vectors: list[Vector] = []
             for text in (query, *wordings):
                 vector, notice = await embedder.embed(text)
                 if vector is None:
-                    return None, notice
+                    return (mean_vector(vectors) if vectors else None), notice
                 vectors.append(vector)
             return mean_vector(vectors), None
 

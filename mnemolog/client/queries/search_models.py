@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 from mnemolog.client.metrics import SearchPhase, search_phase
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.search.hits import Hit
-from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
+from mnemolog.streams.llm.errors import ProviderError
 from mnemolog.streams.rerank.ports import QuestionVariants, Reranker
 from mnemolog.streams.settings import StreamsSettings
 
@@ -33,10 +33,10 @@ class SearchModels:
         self._timeout_seconds = settings.search_model_timeout
 
     async def rerank(self, question: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], str | None]:
-        """The hits in the order of the model, or as they are with a notice."""
+        """The first hits in the order of the model, the others behind them; or as they are with a notice."""
         if not hits:
             return hits, None
-        texts = [hit.fact.text for hit in hits]
+        texts = [hit.fact.text for hit in hits[:RERANKED]]
 
         async def order() -> tuple[int, ...]:
             return await (await self._reranker.get()).rerank(question, texts)
@@ -44,7 +44,7 @@ class SearchModels:
         found, reason = await self._ask("rerank", order)
         if found is None:
             return hits, f"not reranked: {reason}"
-        return tuple(hits[index] for index in found), None
+        return (*(hits[index] for index in found), *hits[RERANKED:]), None
 
     async def wordings(self, question: str, count: int) -> tuple[tuple[str, ...], str | None]:
         """At most `count` other wordings of the question, or none with a notice."""
@@ -79,26 +79,20 @@ class _KeptModel(Generic[M]):
 
     def __init__(self, build: Callable[[], M]) -> None:
         self._build = build
-        self._model: M | None = None
-        self._error: ProviderConfigurationError | None = None
-        self._lock = asyncio.Lock()
+        self._made: asyncio.Task[M] | None = None
 
     async def get(self) -> M:
-        async with self._lock:
-            if self._error is not None:
-                raise self._error
-            if self._model is not None:
-                return self._model
-            try:
-                self._model = model = await asyncio.to_thread(self._build)
-            except ProviderConfigurationError as error:
-                self._error = error
-                raise
-            return model
+        """The model; whoever waits no longer leaves it to those who come later."""
+        if self._made is None:
+            self._made = asyncio.create_task(asyncio.to_thread(self._build))
+        return await asyncio.shield(self._made)
 
     async def close(self) -> None:
-        if self._model is not None:
-            await self._model.close()
+        if self._made is None:
+            return
+        (model,) = await asyncio.gather(self._made, return_exceptions=True)
+        if not isinstance(model, BaseException):
+            await model.close()
 
 
 def _build_reranker(settings: StreamsSettings) -> Reranker:

@@ -1,0 +1,56 @@
+"""The models that a search may ask, when they are slow to come or wrong."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mnemolog.client.queries import search_models
+from mnemolog.client.queries.search_models import RERANKED, SearchModels
+from mnemolog.projections.search.hits import Hit
+from mnemolog.settings import Settings
+from tests.support.builders.hits import a_hit
+
+
+class LastFirst:
+    model = "last first"
+
+    async def rerank(self, _: str, texts: list[str]) -> tuple[int, ...]:
+        return tuple(reversed(range(len(texts))))
+
+    async def close(self) -> None: ...
+
+
+async def test_a_model_that_loads_longer_than_a_search_waits_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_load, loads = threading.Event(), []
+
+    def build(_: object) -> LastFirst:
+        loads.append(1)
+        may_load.wait(10)
+        return LastFirst()
+
+    monkeypatch.setattr(search_models, "_build_reranker", build)
+    models = SearchModels(Settings(search_model_timeout=0.05))
+    hits = (a_hit("first"), a_hit("second"))
+    for _ in range(3):
+        kept, late = await models.rerank("question", hits)
+        assert kept == hits
+        assert late is not None
+    may_load.set()
+    ordered: tuple[Hit, ...] = hits
+    notice: str | None = "not yet"
+    async with asyncio.timeout(10):
+        while notice is not None:
+            ordered, notice = await models.rerank("question", hits)
+    assert ordered == hits[::-1]
+    assert len(loads) == 1
+    await models.close()
+
+
+async def test_hits_beyond_those_that_are_ordered_stay_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_models, "_build_reranker", lambda _: LastFirst())
+    models = SearchModels(Settings(search_model_timeout=10.0))
+    hits = tuple(a_hit(str(number)) for number in range(RERANKED + 2))
+    ordered, _ = await models.rerank("question", hits)
+    assert ordered == (*hits[RERANKED - 1 :: -1], *hits[RERANKED:])
+    await models.close()
