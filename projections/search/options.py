@@ -86,7 +86,7 @@ class SearchOptions(Record):
     explain: StrictBool = False
     ranks: StrictBool = False
     rrf_k: Annotated[StrictInt, Field(ge=1, le=1000)] = DEFAULT_RRF_K
-    half_life_days: Annotated[StrictFloat, Field(gt=0, le=36_500)] = DEFAULT_HALF_LIFE_DAYS
+    half_life_days: Annotated[StrictFloat, Field(ge=0.001, le=36_500)] = DEFAULT_HALF_LIFE_DAYS
     weights: Weights = DEFAULT_WEIGHTS[DEFAULT_FUSION]
 
     @model_validator(mode="before")

@@ -247,6 +247,8 @@ scored AS MATERIALIZED (
         live.confidence,
         date_part('epoch', greatest(live.believed_from, live.last_confirmed_at, live.recorded_at)) AS mentioned_at,
         coalesce(live.event_time, live.true_from) AS happened_at,
+        live.user_id,
+        live.agent_id,
         live.subject,
         live.key,
         {conversation}
@@ -304,8 +306,8 @@ parts AS (
         candidates.*,
         happened_at >= %(period_from)s AND happened_at < %(period_to)s AS is_timely,
         text_score IS NOT NULL
-        OR similarity >= coalesce(nullif(%(threshold)s::float8, 0), -2)
-        OR (similarity IS NULL AND is_named AND %(names_weight)s::float8 > 0) AS is_hit,
+        OR coalesce(similarity >= coalesce(nullif(%(threshold)s::float8, 0), -2), false)
+        OR coalesce(similarity IS NULL AND is_named AND %(names_weight)s::float8 > 0, false) AS is_hit,
         %(vector_weight)s::float8 * CASE %(fusion)s::text
             WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + vector_rank), 0)
             ELSE greatest(similarity, 0)
@@ -319,7 +321,7 @@ parts AS (
             WHEN %(recency_weight)s::float8 > 0 AND status <> 'pending_confirmation'
                 THEN
                     %(recency_weight)s::float8 * one.part
-                    * exp(-greatest(asked_at - mentioned_at, 0) * one.decay)
+                    * exp(-least(greatest(asked_at - mentioned_at, 0) * one.decay, 700)) -- beyond that it underflows
             ELSE 0
         END AS recency_part,
         CASE
@@ -356,13 +358,13 @@ best AS MATERIALIZED (
     LIMIT %(ranked)s
 ),
 ranked AS (
-    -- One matter is what a key says of a subject: what says more of it than is wanted comes last.
+    -- One matter is what a key says of a subject of one user or agent: what says more of it than is wanted comes last.
     SELECT
         *,
         CASE
             WHEN key IS NULL THEN 0
             ELSE row_number() OVER (
-                PARTITION BY key COLLATE "C", coalesce(lower(subject), '') COLLATE "C"
+                PARTITION BY user_id, agent_id, key COLLATE "C", coalesce(lower(subject), '') COLLATE "C"
                 ORDER BY total DESC, status, importance DESC, confidence DESC, fact_id
             )
         END AS place_in_matter

@@ -95,7 +95,9 @@ def _bounded(before: str, days: Days, at: datetime) -> Period:
         return start, end
     if match["unit"] is None:
         return EARLIEST, end
-    length = timedelta(days=_number(match["count"]) * _DAYS[UNITS[match["unit"].casefold()].split()[0]])
+    if (unit := UNITS.get(match["unit"].casefold())) is None:
+        return EARLIEST, end
+    length = timedelta(days=_number(match["count"]) * _DAYS[unit.split()[0]])
     return max(start, EARLIEST + length) - length, start
 
 
@@ -107,7 +109,9 @@ def _number(word: str) -> int:
 
 def _season(match: re.Match[str], today: date) -> Days | None:
     """The season of the year that is named; else the last one, this one, or the next one."""
-    month = _FIRST_MONTHS[_SEASONS[match["season"].casefold()]]
+    if (season := _SEASONS.get(match["season"].casefold())) is None:  # Turkish letters match "i"
+        return None
+    month = _FIRST_MONTHS[season]
     if match["year"]:
         return _season_days(int(match["year"]), month) if int(match["year"]) in _YEARS else None
     seasons = [_season_days(today.year + shift, month) for shift in (-2, -1, 0, 1, 2)]

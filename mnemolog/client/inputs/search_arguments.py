@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
-from mnemolog.client.inputs.checks import When
+from mnemolog.client.inputs.checks import When, check_time
 from mnemolog.client.inputs.scopes import scope_and_filter
 from mnemolog.client.inputs.search_aids import SearchAids, WhenAsked
 from mnemolog.errors import QueryError
@@ -68,6 +68,8 @@ _NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields}
 def search_options(given: SearchArgs) -> SearchOptions:
     """The options among the arguments. Raises `QueryError` that names the place of each fault."""
     asked = {name: _plain(value) for name, value in given.items() if name not in _NOT_OPTIONS and value is not None}
+    if isinstance(period := asked.get("period"), Sequence) and not isinstance(period, str):
+        asked["period"] = tuple(check_time(f"period.{place}", one, QueryError) for place, one in enumerate(period))
     return SearchOptions.read({**asked, "filters": parse_filter(asked.get("filters", EVERYTHING))})
 
 

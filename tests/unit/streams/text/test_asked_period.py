@@ -115,3 +115,10 @@ def test_hostile_text_is_read_in_bounded_time(words: str) -> None:
     asked_period(words * (10_000 // len(words)), NOW)
     asked_event(words * (10_000 // len(words)))
     assert process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    "question", ["Where was I last w\u0131nter?", "LAST W\u0130NTER", "three w\u0131nters before June"]
+)
+def test_letters_that_only_look_like_those_of_a_season_name_none(question: str) -> None:
+    asked_period(question, datetime(2026, 3, 5, tzinfo=UTC))
