@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import (
-    CONFIDENCE_OF_CERTAINTY,
     DEFAULT_IMPORTANCE,
     ActionHint,
     Authority,
@@ -183,7 +182,10 @@ class Expire(Record):
 
 
 class ImportedFact(Record):
-    """A fact as another program or an export has it; `true_from` is the time of the command unless given."""
+    """A fact as another program or an export has it.
+
+    `true_from` is the time of the command unless given, and `confidence` that of its certainty.
+    """
 
     text: CommandText
     key: Slot | None = None
@@ -191,7 +193,7 @@ class ImportedFact(Record):
     category: Slot = "other"
     importance: Fraction = DEFAULT_IMPORTANCE
     certainty: Certainty = "explicit"
-    confidence: Fraction = CONFIDENCE_OF_CERTAINTY["explicit"]
+    confidence: Fraction | None = None
     authority: Authority = "extracted"
     subject: Text | None = None
     speaker: Text | None = None

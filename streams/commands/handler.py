@@ -143,9 +143,13 @@ class CommandHandler:
     async def _import(
         self, context: CommandContext, payload: Import, embedded: EmbeddedFact, rules: EndRules
     ) -> Events:
-        wanted = facts_to_compare(payload)
-        found = await self._facts.scope_facts(context.scope, key=None, category=None, wanted=wanted, limit=MAX_ITEMS)
-        return import_fact(context, payload, embedded, await self._facts.facts(found.fact_ids), rules)
+        known: dict[UUID, None] = {}
+        for wanted in facts_to_compare(payload):  # one after the other: those of a key may be many
+            found = await self._facts.scope_facts(
+                context.scope, key=None, category=None, wanted=wanted, limit=MAX_ITEMS
+            )
+            known |= dict.fromkeys(found.fact_ids)
+        return import_fact(context, payload, embedded, await self._facts.facts(tuple(known)), rules)
 
     async def _undo(self, context: CommandContext, payload: Undo) -> Events:
         selected = await self._events.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)

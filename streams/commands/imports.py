@@ -3,16 +3,16 @@
 from mnemolog.schemas import ids
 from mnemolog.schemas.command import Import
 from mnemolog.schemas.events import FactAdded
-from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, NewFact
+from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, EmbeddedFact, ExtractedFact, NewFact
 from mnemolog.schemas.filters.model import Filter, parse_filter
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
 from mnemolog.streams.ends.end_rules import EndRules, same_value, slot_relation
 
 
-def facts_to_compare(payload: Import) -> Filter:
-    """The facts that an imported one may repeat, or stand beside: those of its text or its key."""
-    parts: list[dict[str, str]] = [{"memory": payload.fact.text}]
-    return parse_filter({"OR": [*parts, *([{"key": payload.fact.key}] if payload.fact.key else [])]})
+def facts_to_compare(payload: Import) -> tuple[Filter, ...]:
+    """The facts that an imported one may repeat, and those beside which it may stand: of its text, and of its key."""
+    of_key = ({"key": payload.fact.key},) if payload.fact.key else ()
+    return tuple(parse_filter(one) for one in ({"memory": payload.fact.text}, *of_key))
 
 
 def import_fact(
@@ -40,7 +40,7 @@ def _new_fact(context: CommandContext, payload: Import, embedded: EmbeddedFact) 
     return NewFact(
         **stated | {"excerpt": given.text, "search_text": embedded.fact.search_text},
         fact_id=ids.fact_id(context.owner, context.source_id, 0),
-        confidence=given.confidence,
+        confidence=CONFIDENCE_OF_CERTAINTY[given.certainty] if given.confidence is None else given.confidence,
         true_from=given.true_from or context.issued_at,
         speaker=given.speaker,
         authority=given.authority,

@@ -60,9 +60,10 @@ class LineReader:
         given = {name: fact[name] for name in _OWN_NAMES if name in fact}
         same = {"text": fact.get("memory"), "true_from": fact.get("created_at"), "category": _category(fact)}
         stated = {name: value for name, value in same.items() if value is not None} | given
-        digest = hashlib.sha256(line.strip()).hexdigest()[:_DIGEST_CHARACTERS]
+        if fact.get("true_to") is not None:
+            stated["valid_until"] = _earliest(fact["true_to"], fact.get("valid_until"))
         draft = CommandDraft(
-            command_id=f"import/{fact.get('id') or fact.get('fact_id') or digest}",
+            command_id=_command_id(fact, named, stated),
             scope_ids=named,
             issued_at=self.issued_at,
             payload={"kind": "import", "fact": stated, "metadata": fact.get("metadata") or {}},
@@ -85,6 +86,22 @@ def _parsed(line: bytes) -> dict[str, Any]:
     if (status := fact.get("status", "active")) != "active":
         raise InvalidCommandError(f"the fact is {status}: active ones are imported")
     return fact
+
+
+def _command_id(fact: Mapping[str, Any], named: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
+    """The id of the fact in its file, and a digest of its scope and of what it says: the same line is one command."""
+    said = orjson.dumps([named, stated, fact.get("metadata")], option=orjson.OPT_SORT_KEYS)
+    digest = hashlib.sha256(said).hexdigest()[:_DIGEST_CHARACTERS]
+    known = fact.get("id") or fact.get("fact_id")
+    return f"import/{known}/{digest}" if known else f"import/{digest}"
+
+
+def _earliest(first: object, second: object) -> object:
+    """The earlier of two times as text; what is none is left to the checks of the command."""
+    try:
+        return min(filter(None, (first, second)), key=lambda time: datetime.fromisoformat(str(time)))
+    except (TypeError, ValueError):
+        return second or first
 
 
 def _category(fact: Mapping[str, Any]) -> object:

@@ -39,9 +39,9 @@ class ImportMixin(CommandBase):
         """Store the facts of a file, each a line of JSON as `export` writes it, without a model.
 
         A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
-        the id `import/ID`, so a second import of the file does nothing. A fact that the scope has already is left as it
-        is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged lines
-        before anything is sent, or with `skip_damaged` sends the others.
+        the id `import/ID/DIGEST`, so a second import of the file does nothing. A fact that the scope has already is
+        left as it is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged
+        lines before anything is sent, or with `skip_damaged` sends the others.
         """
         reader = LineReader(ids=scope_ids(arguments), issued_at=self._now(), actor=arguments.get("actor"))
         with _rewindable(file) as stream:

@@ -123,7 +123,7 @@ def build_command(draft: CommandDraft) -> Command:
 
 def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
     """The scope that `scope_ids` names. Raises `InvalidCommandError` for "*" or "**" and where it names nobody."""
-    if not WILDCARDS.isdisjoint(scope_ids.values()):
+    if any(value == wildcard for value in scope_ids.values() for wildcard in WILDCARDS):
         raise InvalidCommandError(
             "this command takes one exact scope: give each id or leave it out; '*' and '**' are not allowed"
         )

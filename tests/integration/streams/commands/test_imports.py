@@ -10,6 +10,7 @@ from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Import, ImportedFact
+from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY
 from tests.support.builders.commits import BOB, added, commit, day
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -95,3 +96,17 @@ async def test_its_metadata_is_that_of_the_command(db: ProjectedDatabase, harnes
     await harness.execute("import/2", order, at=day(5))
     (fact,) = [one for one in await facts(db.conn, ALICE, at=day(9)) if one.source_id == "import/2"]
     assert fact.metadata == {"source": {"name": "export"}}
+
+
+async def test_without_a_confidence_it_has_that_of_its_certainty(
+    db: ProjectedDatabase, harness: CommandHarness
+) -> None:
+    (fact,) = await imported(db, harness, "Alice may have a cat.", certainty="speculation")
+    assert fact.confidence == CONFIDENCE_OF_CERTAINTY["speculation"]
+
+
+async def test_a_known_text_is_found_among_many_of_its_key(db: ProjectedDatabase, harness: CommandHarness) -> None:
+    await db.apply(
+        *(commit(f"h{number}", added(f"Hobby {number}.", key="hobby"), at=day(number / 100)) for number in range(120))
+    )
+    assert await imported(db, harness, "Hobby 119.", key="hobby") == []

@@ -31,8 +31,9 @@ async def test_a_line_of_an_export_becomes_a_command_in_its_scope() -> None:
             "status": "active", "supersedes": [], "structured_attributes": {"year": 2026}, "score": 0.5}  # fmt: skip
     report = await client.import_facts(file_of(line))
     (command,) = sent(client)
+    digest = command.command_id.rpartition("/")[2]
     assert (report.read, report.sent, report.damaged) == (1, 1, {})
-    assert (command.command_id, command.scope.tenant) == (f"import/{ID}", "default")
+    assert (command.command_id, command.scope.tenant) == (f"import/{ID}/{digest}", "default")
     assert (command.scope.user_id, command.scope.run_id, command.scope.agent_id) == ("ann", "r1", None)
     assert isinstance(command.order, Import)
     fact = command.order.fact
@@ -117,3 +118,31 @@ async def test_a_pipe_and_a_file_are_read_alike(tmp_path: Path, monkeypatch: pyt
 def test_a_line_that_is_too_long_is_not_held_in_memory() -> None:
     lines = list(fact_files._lines(io.BytesIO(b"a" * 5_000_000 + b"\nnext\n")))
     assert [len(line) for line in lines] == [fact_files.MAX_LINE_BYTES + 1, 5]
+
+
+async def test_an_id_of_another_scope_or_with_another_text_is_another_command() -> None:
+    client = OfflineClient()
+    lines = [{"id": 1, "text": text, "user_id": "ann", "run_id": run} for text in ("A.", "B.") for run in ("r1", "r2")]
+    await client.import_facts(file_of(*lines))
+    assert len({command.command_id for command in sent(client)}) == 4
+
+
+async def test_an_end_that_was_announced_is_kept() -> None:
+    client = OfflineClient()
+    known = {"text": "Ann lives in Bern.", "user_id": "ann", "true_to": "2026-03-20T00:00:00+00:00"}
+    later = "2026-04-01T00:00:00+00:00"
+    await client.import_facts(
+        file_of(known, known | {"valid_until": later}, known | {"true_to": None, "valid_until": later})
+    )
+    orders = [command.order for command in sent(client)]
+    ends = [order.fact.valid_until for order in orders if isinstance(order, Import)]
+    assert [end and end.day for end in ends] == [20, 20, 1]
+
+
+@pytest.mark.parametrize("ids", [{"user_id": ["ann"]}, {"user_id": {"a": 1}}, {"user_id": 3}])
+async def test_an_id_that_is_no_text_is_named_with_its_line(ids: dict[str, Any]) -> None:
+    client = OfflineClient()
+    lines = [{"text": "A.", **ids}, {"text": "B.", "user_id": "ann"}]
+    report = await client.import_facts(file_of(*lines), skip_damaged=True)
+    assert (report.sent, [*report.damaged]) == (1, [1])
+    assert "user_id" in report.damaged[1]
