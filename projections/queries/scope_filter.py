@@ -148,10 +148,9 @@ async def matching_scopes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionShare:
-    """The facts of a scope that one command can delete: those that were stored from `since` to `until`."""
+    """Facts of a scope that one command can delete: those that were stored up to `until` and are left."""
 
     scope: Scope
-    since: datetime
     until: datetime
 
 
@@ -159,6 +158,4 @@ async def deletion_shares(conn: AsyncConnection[TupleRow], within: ScopeFilter, 
     """All that the scopes of `within` hold, in shares of `most` facts, scope by scope in the order of time."""
     query = read_query("scopes", "deletion_shares", scope=within.parameters)
     rows = await (await conn.execute(query, {**within.parameters, "most": most})).fetchall()
-    return [
-        DeletionShare(scope=Scope.from_columns(columns), since=since, until=until) for *columns, since, until in rows
-    ]
+    return [DeletionShare(scope=Scope.from_columns(columns), until=until) for *columns, until in rows]

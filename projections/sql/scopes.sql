@@ -64,14 +64,13 @@ known.agent_id
 known.run_id
 
 -- name: deletion_shares
--- What one command each can delete of the scopes within a wider one: the times between which so many facts were stored.
+-- What one command each can delete of the scopes within a wider one: the time up to which so many facts were stored.
 SELECT
     share.tenant,
     share.user_id,
     share.agent_id,
     share.app_id,
     share.run_id,
-    min(share.recorded_at) AS since,
     max(share.recorded_at) AS until
 FROM (
     SELECT
