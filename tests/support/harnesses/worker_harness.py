@@ -14,6 +14,7 @@ from mnemolog.schemas.command import Command
 from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
+from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
@@ -158,3 +159,8 @@ class TenantHarness:
         """The tenant's records in memory_events."""
         records = await read_all(self.kafka, self.topic("memory_events"))
         return [record for record in records if (record.key or b"").startswith(f"{self.tenant}/".encode())]
+
+
+def client_settings(tenant: TenantHarness) -> Settings:
+    """Of a client of this tenant."""
+    return Settings.model_validate(tenant.settings.model_dump() | {"tenant": tenant.tenant})
