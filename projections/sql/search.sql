@@ -159,7 +159,7 @@ WINDOW said AS (PARTITION BY user_id, agent_id, app_id, run_id ORDER BY said_at,
 
 -- name: conversation
 -- What tells who said what after what.
-live.said_at, live.ordinal, live.user_id, live.agent_id, live.app_id, live.run_id,
+live.said_at, live.ordinal, live.app_id, live.run_id,
 
 -- name: no_neighbours
 -- Each fact for itself.
