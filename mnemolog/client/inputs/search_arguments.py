@@ -1,18 +1,18 @@
 """What a search may be told besides its question and its scope."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When, check_time
-from mnemolog.client.inputs.scopes import scope_and_filter
+from mnemolog.client.inputs.scopes import scope_of
 from mnemolog.client.inputs.search_aids import SearchAids, WhenAsked
 from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import Fusion, SearchOptions, Weights
 from mnemolog.projections.search.search import MAX_SCOPES, checked_scopes
 from mnemolog.schemas.facts import FactStatus
-from mnemolog.schemas.filters.model import EVERYTHING, parse_filter
+from mnemolog.schemas.filters.model import EVERYTHING, Filter, parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 
@@ -73,11 +73,14 @@ def search_options(given: SearchArgs) -> SearchOptions:
     return SearchOptions.read({**asked, "filters": parse_filter(asked.get("filters", EVERYTHING))})
 
 
-def search_scopes(given: SearchArgs | ContextArgs) -> tuple[ScopeFilter, ...]:
-    """The scopes to search in. Raises `QueryError` for such as cannot be searched together."""
+def search_scopes(given: SearchArgs | ContextArgs, wanted: Filter = EVERYTHING) -> tuple[ScopeFilter, ...]:
+    """The scopes to search in; where no id is named, those of the filter.
+
+    Raises `QueryError` for such as cannot be searched together.
+    """
     several: object = given.get("any")
     if several is None:
-        return (scope_and_filter(given, cast("SearchArgs", given).get("filters"))[0],)
+        return (scope_of(given, wanted),)
     if not isinstance(several, Sequence) or isinstance(several, str) or not 1 <= len(several) <= MAX_SCOPES:
         raise QueryError(f"any must be a list of 1 to {MAX_SCOPES} scopes, such as [{{}}, {{'run_id': 'r1'}}]")
     return checked_scopes([_completed(given, one, place) for place, one in enumerate(several)])

@@ -3,10 +3,11 @@
 import asyncio
 from typing import Final
 
+from mnemolog.client.queries.kept_model import KeptModel
 from mnemolog.client.queries.vector_cache import VectorCache
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
+from mnemolog.streams.llm.errors import ProviderError
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.settings import StreamsSettings
 
@@ -21,16 +22,14 @@ class QueryEmbedder:
     def __init__(self, settings: StreamsSettings, *, timeout_seconds: float = EMBEDDING_TIMEOUT_SECONDS) -> None:
         self._settings = settings
         self._timeout_seconds = timeout_seconds
-        self._embedder: Embedder | None = None
-        self._configuration_error: ProviderConfigurationError | None = None
+        self._embedder: KeptModel[Embedder] = KeptModel(lambda: _build_embedder(settings))
         self._warned = False
         self._vectors = VectorCache()
-        self._build_lock = asyncio.Lock()
 
     async def embed(self, text: str) -> tuple[Vector | None, str | None]:
         """The vector of a query, or else a notice: an embedder that is missing or away raises nothing."""
         try:
-            embedder = await self._get_embedder()
+            embedder = await self._embedder.get()  # its time is not counted against the query
             if known := self._vectors.get(embedder.model, text):
                 return known, None
             async with asyncio.timeout(self._timeout_seconds):
@@ -49,27 +48,13 @@ class QueryEmbedder:
         return search_floor(vector.model, self._settings.search_threshold)
 
     async def close(self) -> None:
-        if self._embedder is not None:
-            await self._embedder.close()
+        await self._embedder.close()
 
     def _without_vector(self, reason: str) -> tuple[None, str]:
         if not self._warned:
             log.warning("search_without_vectors", reason=reason)
             self._warned = True
         return None, f"full-text search only: {reason}"
-
-    async def _get_embedder(self) -> Embedder:
-        """The embedder; a model is loaded once, in a thread, and its time is not counted against the query."""
-        async with self._build_lock:
-            if self._configuration_error is not None:  # such as a missing package: does not pass by itself
-                raise self._configuration_error
-            try:
-                if self._embedder is None:
-                    self._embedder = await asyncio.to_thread(_build_embedder, self._settings)
-            except ProviderConfigurationError as error:
-                self._configuration_error = error
-                raise
-        return self._embedder
 
 
 def _build_embedder(settings: StreamsSettings) -> Embedder:

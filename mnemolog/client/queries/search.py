@@ -42,7 +42,8 @@ class SearchMixin(ClientBase):
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
-        within, asked, aids = search_scopes(arguments), search_options(arguments), SearchAids.read(arguments)
+        asked, aids = search_options(arguments), SearchAids.read(arguments)
+        within = search_scopes(arguments, asked.filters)
         check_unicode(query)
         question = storable_question(query)
         models = self._connections.search_models

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from mnemolog.client.metrics import SearchPhase, search_phase
+from mnemolog.client.queries.kept_model import KeptModel
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.search.hits import Hit
 from mnemolog.streams.llm.errors import ProviderError
@@ -15,9 +15,6 @@ from mnemolog.streams.settings import StreamsSettings
 log = get_logger(__name__)
 RERANKED: Final = 50
 """Hits that a reranker orders at the most."""
-
-
-M = TypeVar("M", bound=Reranker | QuestionVariants)
 R = TypeVar("R")
 
 
@@ -28,8 +25,8 @@ class SearchModels:
     """
 
     def __init__(self, settings: StreamsSettings) -> None:
-        self._reranker = _KeptModel(partial(_build_reranker, settings))
-        self._variants = _KeptModel(partial(_build_variants, settings))
+        self._reranker = KeptModel(lambda: _build_reranker(settings))
+        self._variants = KeptModel(lambda: _build_variants(settings))
         self._timeout_seconds = settings.search_model_timeout
 
     async def rerank(self, question: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], str | None]:
@@ -72,27 +69,6 @@ class SearchModels:
             reason = str(error)
         log.warning("search_without_model", phase=phase, reason=reason)
         return None, reason
-
-
-class _KeptModel(Generic[M]):
-    """A model that is made once, in a thread; one that cannot be made is not tried again."""
-
-    def __init__(self, build: Callable[[], M]) -> None:
-        self._build = build
-        self._made: asyncio.Task[M] | None = None
-
-    async def get(self) -> M:
-        """The model; whoever waits no longer leaves it to those who come later."""
-        if self._made is None:
-            self._made = asyncio.create_task(asyncio.to_thread(self._build))
-        return await asyncio.shield(self._made)
-
-    async def close(self) -> None:
-        if self._made is None:
-            return
-        (model,) = await asyncio.gather(self._made, return_exceptions=True)
-        if not isinstance(model, BaseException):
-            await model.close()
 
 
 def _build_reranker(settings: StreamsSettings) -> Reranker:

@@ -2,10 +2,12 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from mnemolog.client.queries import search_models
+from mnemolog.client.queries.kept_model import KeptModel
 from mnemolog.client.queries.search_models import RERANKED, SearchModels
 from mnemolog.projections.search.hits import Hit
 from mnemolog.settings import Settings
@@ -54,3 +56,19 @@ async def test_hits_beyond_those_that_are_ordered_stay_behind_them(monkeypatch: 
     ordered, _ = await models.rerank("question", hits)
     assert ordered == (*hits[RERANKED - 1 :: -1], *hits[RERANKED:])
     await models.close()
+
+
+async def test_a_failure_that_may_pass_is_not_kept() -> None:
+    made: Iterator[OSError | LastFirst] = iter([OSError("no space"), LastFirst()])
+
+    def build() -> LastFirst:
+        found = next(made)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    kept = KeptModel(build)
+    with pytest.raises(OSError, match="no space"):
+        await kept.get()
+    assert (await kept.get()) is (await kept.get())
+    await kept.close()
