@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.support.builders.hits import a_hit
 class LastFirst:
     model = "last first"
 
-    async def rerank(self, _: str, texts: list[str]) -> tuple[int, ...]:
+    async def rerank(self, question: str, texts: Sequence[str]) -> tuple[int, ...]:  # noqa: ARG002 -- the port
         return tuple(reversed(range(len(texts))))
 
     async def close(self) -> None: ...
