@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp, normalise
+from mnemolog.schemas.entities.model import MAX_ENTITIES, NamedEntity
 from mnemolog.schemas.vector import Vector
 
 Certainty = Literal["explicit", "strong", "weak", "speculation"]
@@ -70,7 +71,8 @@ class ExtractedFact(Statement):
     """One self-contained fact, in the language of the conversation; `search_text` is what is embedded.
 
     `single_valued` says that its key holds one value at a time although no registry names it. A `retract` ends
-    something with nothing in its place.
+    something with nothing in its place. `entities` are those that it names, its subject among them where its type is
+    known; in the log they are links of the fact.
     """
 
     search_text: Text
@@ -85,6 +87,9 @@ class ExtractedFact(Statement):
     valid_until: Timestamp | None = None
     action_hint: ActionHint = "new"
     single_valued: bool = False
+    entities: Annotated[tuple[NamedEntity, ...], Field(max_length=MAX_ENTITIES)] = Field(
+        default=(), exclude_if=lambda entities: not entities
+    )
 
     @property
     def content_hash(self) -> str:

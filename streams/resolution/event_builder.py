@@ -169,7 +169,7 @@ class EventBuilder:
         if self.vector is None:
             raise AssertionError("a statement without a vector adds no fact of its own")
         return NewFact(
-            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields},
+            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name != "entities"},
             fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,
