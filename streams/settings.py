@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from mnemolog.projections.settings import PostgresSettings, Seconds
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
 from mnemolog.schemas.base import Fraction
+from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, EffectivePolicy
 
@@ -96,6 +97,9 @@ class StreamsSettings(PostgresSettings):
     )
     categories: Annotated[tuple[Slot, ...], AfterValidator(_with_known_categories)] = Field(
         default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
+    )
+    entity_types: tuple[EntityType, ...] = Field(
+        default=ENTITY_TYPES, description="types of entities that the extraction is asked for (a JSON list)"
     )
 
     duplicate_threshold: Fraction | None = Field(

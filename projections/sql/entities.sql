@@ -74,3 +74,36 @@ FROM unnest(
 ) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, number)
 ORDER BY number
 ON CONFLICT (fact_id, entity_id, role) DO NOTHING;
+
+-- name: entities_of_heads
+-- The entities of exactly this scope that names with these heads may mean, with all their names; those that are called
+-- by one of the keys first, then the newest, at most `limit`.
+WITH found AS (
+    SELECT
+        alias.entity_id,
+        bool_or(alias.key = ANY(%(keys)s::text [])) AS is_called,
+        max(alias.recorded_at) AS recorded_at
+    FROM entity_aliases AS alias
+    WHERE
+        (alias.tenant, alias.user_id, alias.agent_id, alias.app_id, alias.run_id)
+        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        AND alias.head = ANY(%(heads)s::text [])
+    GROUP BY alias.entity_id
+    ORDER BY is_called DESC, recorded_at DESC, alias.entity_id
+    LIMIT %(limit)s
+)
+SELECT
+    entities.entity_id,
+    entities.name,
+    entities.type,
+    entities.possible_twins,
+    ARRAY(
+        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.key)
+        FROM entity_aliases AS alias
+        WHERE alias.entity_id = entities.entity_id
+        ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
+        LIMIT %(aliases)s
+    ) AS aliases
+FROM found
+INNER JOIN entities ON found.entity_id = entities.entity_id
+ORDER BY entities.recorded_at, entities.ordinal, entities.entity_id;

@@ -11,6 +11,9 @@ MAX_NAME: Final = 200
 """Characters of a name; what is longer is no name."""
 MAX_ENTITIES: Final = 20
 """How many entities one fact may name."""
+HEAD_LETTERS: Final = 3
+"""So many letters of its first word are the head of a name: its parts and its short forms are found by theirs."""
+USER_HEAD: Final = "@user"
 ENTITY_TYPES: Final = ("person", "place", "organisation", "product", "event", "animal", "other")
 """The types that are known; any other word in small letters is a type as well."""
 
@@ -44,6 +47,31 @@ class Alias(Record):
     kind: AliasKind = "name"
     key: Annotated[Text, Field(min_length=1, max_length=2 * MAX_NAME)]
 
+    @property
+    def head(self) -> str:
+        """What the alias is looked up by."""
+        match self.kind:
+            case "name":
+                return name_head(self.key)
+            case "tie":
+                return tie_head(self.key.partition(" ")[0])
+            case "user":
+                return USER_HEAD
+
+
+class KnownEntity(Record):
+    """An entity with its names, the first of them its own."""
+
+    entity_id: UUID
+    name: EntityName
+    type: EntityType
+    aliases: tuple[Alias, ...]
+    possible_twins: tuple[UUID, ...] = ()
+
+    def keys(self, kind: AliasKind) -> frozenset[str]:
+        """The keys of its names of one kind."""
+        return frozenset(alias.key for alias in self.aliases if alias.kind == kind)
+
 
 class EntityLink(Record):
     """The entity that a fact names in one role, and how it was found.
@@ -57,3 +85,13 @@ class EntityLink(Record):
     name: EntityName | None = Field(default=None, exclude_if=lambda name: name is None)
     step: ResolutionStep
     compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+
+
+def name_head(key: str) -> str:
+    """What a name of this key is looked up by: the first letters of its first word."""
+    return key.partition(" ")[0][:HEAD_LETTERS]
+
+
+def tie_head(tie: str) -> str:
+    """What the aliases of a tie, such as "wife", are looked up by."""
+    return f"@{tie}"

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from mnemolog.schemas.base import Timestamp
+from mnemolog.schemas.entities.model import NamedEntity
 from mnemolog.schemas.facts import (
     IMPORTANCE_OF_CATEGORY,
     ActionHint,
@@ -19,6 +20,7 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.llm.named_entities import EntityReply, said_entities
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
@@ -38,7 +40,7 @@ from mnemolog.streams.text.normalise import comparable_text, without_texts
 from mnemolog.streams.text.subjects import is_user_word
 from mnemolog.streams.text.turn_words import TurnWords, unsaid
 
-PROMPT_VERSION = "extract-2"
+PROMPT_VERSION = "extract-3"
 MAX_FACTS = 100
 _MAX_QUOTED = 80
 
@@ -78,6 +80,9 @@ appointment's time, an end that is announced ("my lease ends on 1 March"); or nu
 action_hint: new; update (something takes the place of what was so); retract (something is over, will end or never was \
 so, and nothing is named in its place). A passing state (a journey, a replacement while something is in repair) is new \
 with a valid_until: it is no move and no change.
+entities: whom and what it names, each once, with name: as it is said ("Tom", "my wife", "Tom from work"), never I, he \
+or she; type: {entity_types}, or another plain word; role: subject, object (what it says of the subject), mention. \
+Empty where it names nobody but the speaker.
 
 Lines under "recalled" are old memory: they help to understand, but give no fact and no excerpt; what a message only \
 repeats of them gives none either.
@@ -99,6 +104,8 @@ class _Fact(ReplyModel):
     event_time: Timestamp | None
     valid_until: Timestamp | None
     action_hint: ActionHint
+    entities: tuple[EntityReply, ...] = ()
+    """Replies of former prompts have none."""
 
 
 class _Facts(ReplyModel):
@@ -117,12 +124,12 @@ class _FactsReply(_Facts):
 
 
 def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
-    """Ask for the facts of one turn. The system text depends on the categories alone, so servers can cache it."""
+    """Ask for the facts of one turn. The system text depends on the settings alone, so servers can cache it."""
     return TaskPrompt(
         purpose="extract",
         version=PROMPT_VERSION,
         messages=(
-            ChatMessage(role="system", content=_SYSTEM.format(categories=", ".join(subject.categories))),
+            ChatMessage(role="system", content=_system_text(subject)),
             ChatMessage(role="user", content=_turn_text(subject.turn)),
         ),
         schema=_schema(subject.categories),
@@ -130,10 +137,17 @@ def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
     )
 
 
+def _system_text(subject: ExtractionTask) -> str:
+    return _SYSTEM.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
+
+
 @cache
 def _schema(categories: tuple[str, ...]) -> Mapping[str, Any]:
     schema = reply_schema(_Facts)
-    schema["$defs"]["_Fact"]["properties"]["category"]["enum"] = list(categories)
+    fact = schema["$defs"]["_Fact"]
+    fact["properties"]["category"]["enum"] = list(categories)
+    fact["required"].append("entities")
+    del fact["properties"]["entities"]["default"]
     return schema
 
 
@@ -222,7 +236,8 @@ def _grounded(candidates: Sequence[_Fact], turn: Turn) -> ParsedReply[tuple[Extr
         is_found = evidence.contains(excerpt)
         added = ", ".join(unsaid(fact.text, fact.excerpt, words)) if is_found else ""
         if is_found and not added:
-            facts.append(_extracted(fact, other_speaker(turn, excerpt)))
+            entities = said_entities(fact.entities, evidence.contents, turn)
+            facts.append(_extracted(fact, other_speaker(turn, excerpt), entities))
             continue
         complaints.append(
             f"facts.{index}.text: it says {added}, which no message says: say only what is said, or leave the fact out"
@@ -259,14 +274,15 @@ class _TurnEvidence:
         return "is recalled memory, which is no evidence" if found else "occurs in no message"
 
 
-def _extracted(fact: _Fact, speaker: str | None) -> ExtractedFact:
+def _extracted(fact: _Fact, speaker: str | None, entities: tuple[NamedEntity, ...]) -> ExtractedFact:
     """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
     subject = fact.subject or None
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
     return ExtractedFact.model_validate(
-        fact.model_dump()
+        fact.model_dump(exclude={"entities"})
         | {
+            "entities": entities,
             "text": fact.text.strip(),
             "search_text": fact.search_text.strip() or fact.text.strip(),
             "value": fact.value or None,

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.base import known_sum
+from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.stored import ReplyKey, StoredReply
@@ -49,10 +50,11 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What an extraction prompt is about: the turn and the categories that are allowed."""
+    """What an extraction prompt is about: the turn, the categories that are allowed, and types of entities."""
 
     turn: Turn
     categories: tuple[str, ...]
+    entity_types: tuple[str, ...] = ENTITY_TYPES
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]

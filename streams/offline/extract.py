@@ -7,6 +7,7 @@ from typing import Final
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams.entities.names_in_text import sentence_entities, value_entities
 from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.sentences import Sentence, plain, sentences
 from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements
@@ -93,6 +94,7 @@ def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
         event_time=begun[0] if begun else None,
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
+        entities=sentence_entities(plain(said), speaker, has_capital_nouns=bool(WORDS["german"].search(said))),
     )
 
 
@@ -113,5 +115,6 @@ def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> Extra
         "certainty": {"suggests": "weak", "states": home}.get(statement.act, "explicit"),
         "action_hint": "update" if statement.act == "changes" else "new",
         "valid_until": None,
+        "entities": value_entities(key, statement.value, kept.subject),
     }
     return kept.model_copy(update=fields)

@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.limits import LimitReservations
@@ -15,6 +16,7 @@ from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.streams.commands.handler import CommandHandler
+from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
@@ -82,6 +84,7 @@ class DecisionStages:
         return ExtractStage(
             self._models.chat,
             categories=self._settings.categories,
+            entity_types=self._settings.entity_types,
             rules_for=self._effective.rules_for,
             precheck=self._limits.precheck,
         )
@@ -108,6 +111,7 @@ class DecisionStages:
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),
             close_lapsed=LapseWriter(facts),
+            linker=EntityLinker(EntityStore(self._pool)),
             limits=self._limits,
             settings=self._effective,
             embedding_model=self._models.embedder.model,

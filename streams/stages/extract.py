@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from mnemolog.schemas.admission import Refusal, parse_record
 from mnemolog.schemas.command import Command, CommandPayload, embedded_texts
+from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.provenance import Step
@@ -65,13 +66,23 @@ def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretSt
 
 
 class ExtractStage:
-    """Works on one parsed turn or command. `categories` are those that a fact may have."""
+    """Works on one parsed turn or command.
+
+    `categories` are those that a fact may have, `entity_types` the types of what it names that are asked for.
+    """
 
     def __init__(
-        self, model: SourceChatModel, *, categories: tuple[str, ...], rules_for: RulesFor, precheck: Precheck
+        self,
+        model: SourceChatModel,
+        *,
+        categories: tuple[str, ...],
+        entity_types: tuple[str, ...] = ENTITY_TYPES,
+        rules_for: RulesFor,
+        precheck: Precheck,
     ) -> None:
         self._model = model
         self._categories = categories
+        self._entity_types = entity_types
         self._rules_for = rules_for
         self._precheck = precheck
 
@@ -105,7 +116,8 @@ class ExtractStage:
         return facts, step.model_copy(update={"dropped": (*answer.dropped, *echoes)})
 
     async def _ask(self, turn: Turn) -> Answer[tuple[ExtractedFact, ...]]:
-        task, overrides = ExtractionTask(turn=turn, categories=self._categories), turn.overrides
+        task = ExtractionTask(turn=turn, categories=self._categories, entity_types=self._entity_types)
+        overrides = turn.overrides
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
         model, parse = self._model.for_source(source, prompt), partial(parse_extraction, subject=task)

@@ -18,6 +18,8 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.entities.link_events import entity_events
+from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
@@ -42,6 +44,7 @@ class ResolveStage:
         turn_decider: TurnDecider,
         handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
         close_lapsed: LapseWriter,
+        linker: EntityLinker,
         limits: LimitEnforcer,
         settings: TurnSettings,
         embedding_model: str,
@@ -54,6 +57,7 @@ class ResolveStage:
         self._turn_decider = turn_decider
         self._handle_command = handle_command
         self._close_lapsed = close_lapsed
+        self._linker = linker
         self._limits = limits
         self._settings = settings
         self._embedding_model = embedding_model
@@ -107,6 +111,7 @@ class ResolveStage:
             return await self._command_commit(envelope, rules, attempt)
         thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
         now = self._clock()
+        named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
         decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=now)
         events, step = await self._close_lapsed(envelope, decision.events, now), decision.step
         _count_decision(decision)
@@ -122,6 +127,7 @@ class ResolveStage:
             outcome="facts" if events else "no_facts",
             reason=None if events else "nothing_kept",
             events=events,
+            entity_events=entity_events(named, events) if named else (),
         )
 
     async def _end_within_limits(self, envelope: MatchedFacts, end: End, rules: EffectivePolicy) -> End:
@@ -135,6 +141,7 @@ class ResolveStage:
         started = perf_counter()
         result = await self._handle_command(envelope, rules)
         events = await self._close_lapsed(envelope, result.events, self._clock())
+        named = await self._linker.events_of_command(envelope, events)
         step = Step(stage="resolve", milliseconds=round((perf_counter() - started) * 1000, 3))
         return commit_of(
             envelope,
@@ -145,6 +152,7 @@ class ResolveStage:
             reason=result.reason,
             detail=result.detail,
             events=events,
+            entity_events=named,
         )
 
 

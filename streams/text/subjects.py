@@ -6,6 +6,7 @@ from typing import Final, Literal
 from mnemolog.schemas.base import normalise
 
 SubjectRelation = Literal["same", "other", "unsure"]
+USER: Final = "the user"
 
 USER_WORDS: Final[frozenset[str]] = frozenset(
     {
@@ -50,10 +51,10 @@ def subject_in_turn(subject: str | None, speaker: str | None, user_names: Sequen
     """Whom a subject names in a turn of `speaker`: nobody, or "the user", is the speaker where that is not the user."""
     if speaker is None or not user_names or (subject is not None and not is_user_word(subject)):
         return subject
-    return subject if compare_subjects(speaker, "the user", user_names) == "same" else speaker
+    return subject if compare_subjects(speaker, USER, user_names) == "same" else speaker
 
 
-_USER: Final = frozenset({"the user"})
+_USER: Final = frozenset({USER})
 
 
 def _identity(subject: str | None, names: frozenset[str]) -> frozenset[str]:

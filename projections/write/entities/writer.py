@@ -12,11 +12,8 @@ from mnemolog.projections.write.entities.rows import AliasRow, AnyEntityRow, Ent
 from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.events import EntityAliasAdded, EntityRegistered, FactLinked
-from mnemolog.schemas.entities.model import Alias
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
-HEAD: Final = 3
-"""So many letters of a name are its head: what is found by a part of a name, or by one nearly the same, shares it."""
 _SQL: Final = queries("entities")
 
 
@@ -45,25 +42,6 @@ async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -
             "event_id": [row.event_id for row in links],
         }
         await connection.execute(_SQL["add_links"], columns)
-
-
-USER_HEAD: Final = "@user"
-
-
-def head_of(alias: Alias) -> str:
-    """What an alias is looked up by: the first letters of a name, and the kind of anything else."""
-    match alias.kind:
-        case "name":
-            return alias.key[:HEAD]
-        case "tie":
-            return tie_head(alias.key.partition(" ")[0])
-        case "user":
-            return USER_HEAD
-
-
-def tie_head(tie: str) -> str:
-    """What the aliases of a tie, such as "wife", are looked up by."""
-    return f"@{tie}"
 
 
 def _named_entities(commits: Iterable[Commit]) -> list[UUID]:
@@ -102,7 +80,7 @@ def _alias_columns(rows: Sequence[AliasRow]) -> dict[str, list[Any]]:
         "entity_id": [row.entity_id for row in rows],
         "kind": [row.alias.kind for row in rows],
         "key": [row.alias.key for row in rows],
-        "head": [head_of(row.alias) for row in rows],
+        "head": [row.alias.head for row in rows],
         "alias": [row.alias.text for row in rows],
         "place": [row.place for row in rows],
         "event_id": [row.event_id for row in rows],
