@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ServerUnavailableError,
         SettingsError,
         UnknownArgumentError,
+        UnknownEntityError,
         UnknownEventError,
         UnknownFactError,
         UnknownTurnError,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
+    from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityName
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
@@ -86,6 +88,10 @@ __all__ = [
     "DecisionQuality",
     "Diff",
     "Edit",
+    "Entity",
+    "EntityDetails",
+    "EntityFact",
+    "EntityName",
     "EventResult",
     "Explanation",
     "Fact",
@@ -147,6 +153,7 @@ __all__ = [
     "TurnArgs",
     "TurnReceipt",
     "UnknownArgumentError",
+    "UnknownEntityError",
     "UnknownEventError",
     "UnknownFactError",
     "UnknownTurnError",
@@ -182,12 +189,14 @@ _MODULES: Final = {
         "ServerUnavailableError",
         "SettingsError",
         "UnknownArgumentError",
+        "UnknownEntityError",
         "UnknownEventError",
         "UnknownFactError",
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
     "projections.lists.counts": ("IdCount",),
+    "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityName"),
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),

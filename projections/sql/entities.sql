@@ -107,3 +107,103 @@ SELECT
 FROM found
 INNER JOIN entities ON found.entity_id = entities.entity_id
 ORDER BY entities.recorded_at, entities.ordinal, entities.entity_id;
+
+-- name: entity_columns
+-- The columns of an entity as readers see it: its names, and how many current facts name it.
+e.entity_id,
+e.tenant,
+nullif(e.user_id, '') AS user_id,
+nullif(e.agent_id, '') AS agent_id,
+nullif(e.app_id, '') AS app_id,
+nullif(e.run_id, '') AS run_id,
+e.name,
+e.type,
+EXISTS (
+    SELECT FROM entity_aliases AS alias
+    WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
+) AS is_user,
+ARRAY(
+    SELECT alias.alias
+    FROM entity_aliases AS alias
+    WHERE alias.entity_id = e.entity_id AND alias.alias <> e.name
+    GROUP BY alias.alias
+    ORDER BY min(alias.recorded_at), min(alias.place), alias.alias
+) AS aliases,
+(
+    SELECT count(DISTINCT f.fact_id)
+    FROM fact_entities AS link
+    INNER JOIN facts AS f ON link.fact_id = f.fact_id
+    WHERE link.entity_id = e.entity_id AND f.status IN ('active', 'pending_confirmation')
+) AS facts,
+e.possible_twins,
+e.source_id,
+e.recorded_at
+
+-- name: listed_entities
+-- The entities of a scope in the order in which they were named first: all, or some of those that follow another one.
+SELECT {entity_columns}
+FROM entities AS e
+WHERE {scope}
+    AND (%(type)s::text IS NULL OR e.type = %(type)s)
+    AND (
+        %(after)s::uuid IS NULL
+        OR (e.recorded_at, e.ordinal, e.entity_id) > (
+            SELECT
+                last.recorded_at,
+                last.ordinal,
+                last.entity_id
+            FROM entities AS last
+            WHERE last.entity_id = %(after)s
+        )
+    )
+ORDER BY e.recorded_at, e.ordinal, e.entity_id
+LIMIT %(limit)s;
+
+-- name: entities_called
+-- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so.
+SELECT {entity_columns}
+FROM entities AS e
+WHERE {scope}
+    AND (
+        e.entity_id::text LIKE %(prefix)s
+        OR EXISTS (
+            SELECT FROM entity_aliases AS alias
+            WHERE alias.entity_id = e.entity_id
+                AND (
+                    lower(alias.alias) = lower(%(name)s)
+                    OR (alias.kind = 'name' AND (alias.key = %(key)s OR starts_with(alias.key, %(key)s || ' (')))
+                )
+        )
+    )
+ORDER BY e.recorded_at, e.ordinal, e.entity_id
+LIMIT 20;
+
+-- name: twins_of_entity
+-- The entities of a scope that may be the same as one.
+SELECT {entity_columns}
+FROM entities AS e
+WHERE {scope}
+    AND (e.entity_id = ANY(%(twins)s::uuid []) OR e.possible_twins @> ARRAY[%(entity_id)s::uuid])
+ORDER BY e.recorded_at, e.ordinal, e.entity_id;
+
+-- name: facts_of_entity
+-- The facts that name an entity, in the order in which they were learned, with its role in each.
+SELECT
+    link.role,
+    {fact}
+FROM fact_entities AS link
+INNER JOIN facts AS f ON link.fact_id = f.fact_id
+WHERE link.entity_id = %(entity_id)s
+    AND (%(all_versions)s OR f.status IN ('active', 'pending_confirmation'))
+ORDER BY f.recorded_at, f.ordinal, f.fact_id, link.role;
+
+-- name: names_of_entity
+-- The names of an entity, the first first: when it was called so, and in which turn or command.
+SELECT
+    alias.alias AS name,
+    alias.kind,
+    alias.recorded_at,
+    alias.event_id
+FROM entity_aliases AS alias
+WHERE alias.entity_id = %(entity_id)s
+ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key;
