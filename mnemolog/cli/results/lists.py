@@ -34,6 +34,8 @@ def show_exported(number: int, _: ShortIds = WHOLE_IDS) -> None:
 
 def show_import(report: "ImportReport") -> None:
     print_line(f"{counted(report.read, 'line')} read, {counted(report.sent, 'fact')} sent")
+    if report.not_active:
+        print_line(f"{counted(report.not_active, 'fact')} passed over, not active")
     if report.added or report.known:
         print_line(f"{report.added} added, {report.known} known already")
     for number, what in list(report.damaged.items())[:_MAX_SHOWN]:

@@ -40,7 +40,8 @@ class ImportMixin(CommandBase):
 
         A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
         the id `import/ID/DIGEST`, so a second import of the file does nothing. A fact that the scope has already is
-        left as it is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged
+        left as it is; beside another value of its key it is unresolved. Facts that are not active, as an export of all
+        versions has them, are passed over. Raises `InvalidCommandError` that names damaged
         lines before anything is sent, or with `skip_damaged` sends the others.
         """
         reader = LineReader(ids=scope_ids(arguments), issued_at=self._now(), actor=arguments.get("actor"))
@@ -79,7 +80,9 @@ def _checked_lines(reader: LineReader, stream: IO[bytes]) -> ImportReport:
     report = ImportReport()
     for number, found in reader.commands(stream):
         report.read += 1
-        if isinstance(found, str):
+        if found is None:
+            report.not_active += 1
+        elif isinstance(found, str):
             report.damaged[number] = found
     return report
 
