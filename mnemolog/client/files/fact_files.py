@@ -17,6 +17,9 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 
 MAX_LINE_BYTES: Final = 1 << 21
 """A line of `export` has the text of a fact three times at the most: as a record of the log, which is of a megabyte."""
+MAX_NAMED: Final = 1000
+"""How many lines a report names: a file of any size has one of a few hundred kilobytes."""
+_MAX_REASON: Final = 300
 _DIGEST_CHARACTERS: Final = 32
 _MAX_QUOTED: Final = 40
 _OWN_NAMES: Final = frozenset(ImportedFact.model_fields)
@@ -28,7 +31,8 @@ class ImportReport:
 
     `not_active` are facts that do not hold now, which an export of all versions has: they are passed over. Where the
     ends were waited for, `added` counts the facts that this import, or an earlier one of the same line, has added,
-    `known` those that the scope had already, and `rejected` says by the ids of commands why they did nothing.
+    `known` those that the scope had already, and `rejected` says by the ids of commands why they did nothing. Of both
+    the first `MAX_NAMED` are named, and all are counted.
     """
 
     read: int = 0
@@ -36,8 +40,20 @@ class ImportReport:
     added: int = 0
     known: int = 0
     not_active: int = 0
+    damaged_count: int = 0
     damaged: dict[int, str] = field(default_factory=dict)
+    rejected_count: int = 0
     rejected: dict[str, str] = field(default_factory=dict)
+
+    def name_damaged(self, number: int, reason: str) -> None:
+        self.damaged_count += 1
+        if len(self.damaged) < MAX_NAMED:
+            self.damaged[number] = reason[:_MAX_REASON]
+
+    def name_rejected(self, command_id: str, reason: str) -> None:
+        self.rejected_count += 1
+        if len(self.rejected) < MAX_NAMED:
+            self.rejected[command_id] = reason[:_MAX_REASON]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ class ImportMixin(CommandBase):
             start = stream.tell()
             report = await asyncio.to_thread(_checked_lines, reader, stream)
             if report.damaged and not skip_damaged:
-                raise InvalidCommandError(f"{_in_words(report.damaged)}: nothing was imported")
+                raise InvalidCommandError(f"{_in_words(report)}: nothing was imported")
             stream.seek(start)
             commands = (found for _, found in reader.commands(stream) if isinstance(found, Command))
             while batch := await asyncio.to_thread(_next_batch, commands):
@@ -83,7 +83,7 @@ def _checked_lines(reader: LineReader, stream: IO[bytes]) -> ImportReport:
         if found is None:
             report.not_active += 1
         elif isinstance(found, str):
-            report.damaged[number] = found
+            report.name_damaged(number, found)
     return report
 
 
@@ -97,10 +97,11 @@ def _count(report: ImportReport, ends: object) -> None:
             report.added += end.facts_added
             report.known += not end.facts_added
         elif isinstance(end, WriteResult):
-            report.rejected[end.turn_id] = end.error or end.status
+            report.name_rejected(end.turn_id, end.error or end.status)
 
 
-def _in_words(damaged: dict[int, str]) -> str:
-    shown = [f"line {number}: {what}" for number, what in islice(damaged.items(), _MAX_SHOWN)]
-    more = [f"and {len(damaged) - _MAX_SHOWN} more lines"] if len(damaged) > _MAX_SHOWN else []
+def _in_words(report: ImportReport) -> str:
+    shown = [f"line {number}: {what}" for number, what in islice(report.damaged.items(), _MAX_SHOWN)]
+    hidden = report.damaged_count - len(shown)
+    more = [f"and {hidden} more lines"] if hidden else []
     return "; ".join([*shown, *more])

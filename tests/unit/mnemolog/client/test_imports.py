@@ -95,6 +95,17 @@ async def test_versions_that_do_not_hold_are_passed_over() -> None:
     assert (report.read, report.sent, report.not_active, report.damaged) == (4, 1, 3, {})
 
 
+async def test_a_report_names_the_first_damaged_lines_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fact_files, "MAX_NAMED", 3)
+    lines = [{"text": "A.", "user_id": "ann", "x" * 1_000_000: 1}] * 8
+    report = await OfflineClient().import_facts(file_of(*lines), skip_damaged=True)
+    assert (report.read, report.damaged_count, [*report.damaged]) == (8, 8, [1, 2, 3])
+    assert max(map(len, report.damaged.values())) <= 300
+    with pytest.raises(InvalidCommandError, match=r"line 3: .*; and 5 more lines: nothing was imported") as raised:
+        await OfflineClient().import_facts(file_of(*lines))
+    assert len(str(raised.value)) < 2000
+
+
 class Pipe(io.RawIOBase):
     """Can be read once."""
 
