@@ -187,7 +187,7 @@ class ImportedFact(Record):
     `true_from` is the time of the command unless given, and `confidence` that of its certainty.
     """
 
-    text: CommandText
+    text: Annotated[Text, Field(min_length=1, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
     key: Slot | None = None
     value: Text | None = None
     category: Slot = "other"

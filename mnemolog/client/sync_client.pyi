@@ -581,7 +581,8 @@ class MemoryClient:
 
         A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
         the id `import/ID/DIGEST`, so a second import of the file does nothing. A fact that the scope has already is
-        left as it is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged
+        left as it is; beside another value of its key it is unresolved. Facts that are not active, as an export of all
+        versions has them, are passed over. Raises `InvalidCommandError` that names damaged
         lines before anything is sent, or with `skip_damaged` sends the others.
         """
 

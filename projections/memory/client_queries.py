@@ -154,6 +154,7 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
                     **_exact("context"),
                     "at": "now()",
                     "categories": "ARRAY['hard_preference', 'health', 'task_context', 'soft_preference']",
+                    "events": "ARRAY['specific_event', 'routine_activity', 'conversational']",
                 },
             )
         },

@@ -157,7 +157,9 @@ BEGIN
             FROM ({query}) AS lasting
         ),
         once AS (
-            SELECT DISTINCT ON (wanted.fact_id) wanted.*
+            SELECT DISTINCT ON (wanted.fact_id)
+                wanted.*,
+                bool_or(NOT wanted.is_hit) OVER (PARTITION BY wanted.fact_id) AS is_lasting
             FROM wanted
             ORDER BY wanted.fact_id, wanted.number
         ),
@@ -166,7 +168,7 @@ BEGIN
                 f.*,
                 once.number,
                 CASE
-                    WHEN f.category IN ('hard_preference', 'health') THEN 'constraints'
+                    WHEN f.category = 'hard_preference' OR (f.category = 'health' AND once.is_lasting) THEN 'constraints'
                     WHEN f.category = 'task_context' THEN 'task'
                     WHEN f.category = 'soft_preference' AND NOT once.is_hit THEN 'preferences'
                     ELSE 'relevant'

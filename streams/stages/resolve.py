@@ -136,6 +136,9 @@ class ResolveStage:
         result = await self._handle_command(envelope, rules)
         events = await self._close_lapsed(envelope, result.events, self._clock())
         step = Step(stage="resolve", milliseconds=round((perf_counter() - started) * 1000, 3))
+        facts = added_facts(events, self._clock())
+        if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=0):
+            return end_commit(envelope, limit_end(hit), attempt=attempt, decided_at=self._clock(), step=step)
         return commit_of(
             envelope,
             attempt=attempt,
