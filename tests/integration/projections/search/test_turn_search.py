@@ -11,6 +11,7 @@ from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.turn_hits import SHOWN_STATUSES, TurnFindings, TurnStatus
 from mnemolog.projections.search.turn_search import search_turns
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.provenance import DroppedStatement, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from tests.support.builders.commits import ALICE, BOB, START_TIME, added, commit, day, fact_id_at
@@ -167,6 +168,15 @@ async def test_a_turn_is_shown_by_how_it_ended(db: ProjectedDatabase) -> None:
     )
     assert set(await ids(db, "tandem")) == {"facts", "no_facts", "failed"}
     assert await ids(db, "tandem", statuses=["rejected"]) == ["rejected"]
+
+
+async def test_a_turn_that_repeats_recalled_memory_is_not_shown(db: ProjectedDatabase) -> None:
+    """The echo became no fact, so nothing would tell when its memory is deleted."""
+    echo = DroppedStatement(text="Alice owns a tandem.", reason="recalled", excerpt="tandem")
+    told = [Step(stage="embed", milliseconds=1), Step(stage="extract", milliseconds=1, dropped=(echo,))]
+    await db.journal(turn("echo", "tandem"), turn("said", "tandem"))
+    await db.apply(commit("echo", steps=told), commit("said", steps=told[:1]))
+    assert await ids(db, "tandem") == ["said"]
 
 
 async def test_what_is_left_out_is_counted_where_it_is_asked_for(db: ProjectedDatabase) -> None:
