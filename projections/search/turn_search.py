@@ -73,7 +73,7 @@ def _composed(*, wildcards: tuple[tuple[str, str], ...], is_filtered: bool, is_e
     live = parts["live"].format(scope=scope, filter=condition)
     query = parts["turns"].format(
         live=live if wildcards else of_facts["of_scopes"].format(live=live),
-        of_any_scope=scope if wildcards else of_facts["of_any_scope"],
+        scope=scope if wildcards else of_facts["of_any_scope"],
         left_out=parts["left_out" if is_explained else "nothing_left_out"],
     )
     return SQL(query.as_string())
@@ -98,4 +98,4 @@ def _parameters(text: str, options: SearchOptions, now: datetime) -> dict[str, A
 def _hit(row: Mapping[str, Any]) -> TurnHit:
     score = TurnScore(**{name: row[name] for name in _SCORE_COLUMNS})
     columns = {name: value for name, value in row.items() if name not in _OWN_COLUMNS}
-    return TurnHit(**columns | {"fact_ids": tuple(row["fact_ids"]), "metadata": row["metadata"] or {}}, score=score)
+    return TurnHit(**columns | {"fact_ids": tuple(row["fact_ids"])}, score=score)

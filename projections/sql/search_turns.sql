@@ -111,7 +111,7 @@ deletions AS MATERIALIZED (
     FROM commits AS f
     WHERE f.order_kind = 'delete_all'
         AND f.outcome = 'done'
-        AND {of_any_scope}
+        AND {scope}
         AND (
             NOT EXISTS (
                 SELECT FROM memory_events AS taking WHERE taking.owner = f.owner AND taking.source_id = f.source_id
@@ -246,7 +246,7 @@ SELECT
         WHERE told.owner = shown.owner AND told.source_id = shown.source_id
         ORDER BY told.ordinal, told.fact_id
     ) AS fact_ids,
-    journal.body -> 'metadata' AS metadata,
+    coalesce(journal.body -> 'metadata', jsonb_build_object()) AS metadata,
     shown.total,
     shown.text_score,
     shown.text_part,
