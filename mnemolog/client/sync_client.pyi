@@ -155,7 +155,8 @@ class MemoryClient:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
         `SearchArgs` says what may be asked besides: the scope, `top_k`, `threshold`, `filters`, `state`, times, several
-        scopes at once, and how signals are fused. `notice` of the result says why there is no hit.
+        scopes at once, how signals are fused, and whether turns are included, which are `turns` of the result. `notice`
+        of it says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.

@@ -133,22 +133,25 @@ def _asked_id(asked: Equality[str]) -> str | None:
     return ANY_VALUE if asked.exists else None
 
 
+_OF_TURNS: Final = {"of_turns": "of_turns"}
+
+
 async def matching_scopes(
     conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
 ) -> list[Scope]:
-    """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
+    """The scopes of `within` with facts or turns to delete, or in which the model or prompt version to undo decided."""
     parameters: dict[str, Any] = {**payload.model_dump(exclude={"filters"}), **within.parameters}
     query: Query = read_query("scopes", "undo", scope=within.parameters, row="happened")
     if isinstance(payload, DeleteAll):
-        deleted = read_query("scopes", "delete_all", scope=within.parameters)
+        deleted = read_query("scopes", "delete_all", scope=within.parameters, parts=_OF_TURNS)
         query, values = with_filter(deleted, payload.filters or EVERYTHING)
-        parameters |= values
+        parameters |= values | {"all": payload.filters is None}
     return [Scope.from_columns(row) for row in await (await conn.execute(query, parameters)).fetchall()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionShare:
-    """Facts of a scope that one command can delete: those that were stored up to `until` and are left."""
+    """What one command can delete of a scope: the facts that were stored up to `until` and are left, and all turns."""
 
     scope: Scope
     until: datetime
@@ -156,6 +159,6 @@ class DeletionShare:
 
 async def deletion_shares(conn: AsyncConnection[TupleRow], within: ScopeFilter, *, most: int) -> list[DeletionShare]:
     """All that the scopes of `within` hold, in shares of `most` facts, scope by scope in the order of time."""
-    query = read_query("scopes", "deletion_shares", scope=within.parameters)
+    query = read_query("scopes", "deletion_shares", scope=within.parameters, parts=_OF_TURNS)
     rows = await (await conn.execute(query, {**within.parameters, "most": most})).fetchall()
     return [DeletionShare(scope=Scope.from_columns(columns), until=until) for *columns, until in rows]
