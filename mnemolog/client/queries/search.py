@@ -16,7 +16,7 @@ from mnemolog.client.metrics import measured, search_phase
 from mnemolog.client.queries.asked_periods import time_of_event, with_asked_period
 from mnemolog.client.queries.hit_counts import count_hits
 from mnemolog.client.queries.search_models import RERANKED
-from mnemolog.client.queries.search_result import SearchResult
+from mnemolog.client.queries.search_result import SearchResult, with_cut
 from mnemolog.client.queries.wordings import joined_words, mean_vector
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -71,7 +71,7 @@ class SearchMixin(ClientBase):
             notice="; ".join(filter(None, notices)) or None,
             threshold=asked.threshold or 0.0,
             below_threshold=found.below_threshold,
-            left_out=found.left_out,
+            left_out=with_cut(found.left_out, hits[top_k:]) if asked.explain else {},
             turns=turns.turns,
             left_out_turns=turns.left_out,
         )
@@ -94,21 +94,17 @@ class SearchMixin(ClientBase):
             return await self._query(search_turns, within, words, asked, at=self._now(), statuses=included.turn_status)
 
     async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
-        """The vector of the question, with those of its other wordings that can be had; or none, with a notice."""
+        """The vector of the question and its other wordings; of those that are known where the embedder is away."""
         with search_phase("embed"):
-            embedder = self._connections.query_embedder
-            vectors: list[Vector] = []
-            for text in (query, *wordings):
-                vector, notice = await embedder.embed(text)
-                if vector is None:
-                    return (mean_vector(vectors) if vectors else None), notice
-                vectors.append(vector)
-            return mean_vector(vectors), None
+            vectors, fault = await self._connections.query_embedder.embed(query, *wordings)
+        if not vectors:
+            return None, f"full-text search only: {fault}"
+        return mean_vector(vectors), f"without the vectors of some wordings: {fault}" if fault else None
 
     async def _event_time(self, within: Sequence[ScopeFilter], asked: SearchOptions, words: str) -> datetime | None:
         """When the event was that a question names, by the fact that has most of its words."""
         options = asked.model_copy(update={"top_k": 1})
-        with search_phase("sql"):
+        with search_phase("event"):
             return time_of_event(await self._query(searches.search, within, words, None, options, at=self._now()))
 
     def _with_threshold(self, asked: SearchOptions, vector: Vector | None) -> SearchOptions:

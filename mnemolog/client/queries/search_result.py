@@ -1,10 +1,10 @@
 """What a search found."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mnemolog.projections.queries.results import counted
-from mnemolog.projections.search.hits import Hit, LeftOutHits, LeftOutReason, SearchMode
+from mnemolog.projections.search.hits import SHOWN, Hit, LeftOutHits, LeftOutReason, SearchMode
 from mnemolog.projections.search.turn_hits import LeftOutTurns, TurnHit
 
 
@@ -46,6 +46,15 @@ class SearchResult:
         turns = [f"  {counted(len(self.turns), 'turn')}:"] if self.turns else []
         turns += [f"  {number}. {one.excerpt} ({one.turn_id})" for number, one in enumerate(self.turns, start=1)]
         return "\n".join([f"SearchResult, {self.mode}, {counted(len(found), 'hit')}:", *found, *turns, *notice])
+
+
+def with_cut(left_out: Mapping[LeftOutReason, LeftOutHits], cut: Sequence[Hit]) -> dict[LeftOutReason, LeftOutHits]:
+    """What is left out with the hits that are cut off behind `top_k`: these are the best of those beyond it."""
+    before = left_out.get("over_top_k", LeftOutHits(facts=0, first=()))
+    if not cut:
+        return {**left_out}
+    first = (*(hit.fact.fact_id for hit in cut), *before.first)[:SHOWN]
+    return {**left_out, "over_top_k": LeftOutHits(facts=before.facts + len(cut), first=first)}
 
 
 def _mark(hit: Hit) -> str:
