@@ -62,7 +62,7 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision
 
 def supports(builder: EventBuilder, case: PendingCase) -> bool:
     """Whether a statement supports a pending overwrite: an earlier one would end what was said after it."""
-    return case.said_at <= builder.context.occurred_at
+    return case.said_at <= builder.said_at
 
 
 def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[PendingRejected]:
@@ -70,9 +70,7 @@ def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> 
     context = builder.context
     cases = [context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(known.challenged_by)]
     contradicted = (
-        case
-        for case in cases
-        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < context.occurred_at
+        case for case in cases if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.said_at
     )
     return [
         PendingRejected(
