@@ -270,7 +270,10 @@ class Command(Versioned):
     def _promotes_within_an_owner(self) -> Self:
         source = self.order.source if isinstance(self.order, Promote) else None
         if source is not None and (source == self.scope or source.owner != self.scope.owner):
-            raise ValueError("facts are promoted into another scope of the same user, or agent where there is none")
+            raise ValueError(
+                "facts are promoted into another scope of the same user, or agent where there is none: "
+                "name the run that they are of, or another scope to promote them into"
+            )
         return self
 
     @classmethod

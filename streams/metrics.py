@@ -101,7 +101,7 @@ FACTS_DROPPED: Final = CATALOGUE.counter(
     "mnemolog_facts_dropped", "extracted statements dropped before the decision", unit="facts", labels=("reason",)
 )
 PROMOTIONS: Final = CATALOGUE.counter(
-    "mnemolog_promotions", "promote commands published by the policy of a run", labels=("policy",)
+    "mnemolog_promotions", "promote commands that followed from turns and ends of sessions, by policy"
 )
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved",

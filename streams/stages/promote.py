@@ -140,7 +140,7 @@ class FollowUps:
                 actor=f"the policy promote={when}",
             )
             await self._publish(command)
-            metrics.PROMOTIONS.labels(policy=when).inc()
+            metrics.PROMOTIONS.inc()
 
 
 def _may_promote(commit: Commit) -> bool:
