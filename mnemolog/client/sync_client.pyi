@@ -437,6 +437,36 @@ class MemoryClient:
         **arguments: Unpack[CommandArgs],
     ) -> WriteResult: ...
     @overload
+    def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Have facts of a run decided in the scope of its user, like statements of a turn there.
+
+        They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
+        in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
+        the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
+        Both facts stay; what was promoted before is left out. `undo(turn_id=command_id)` takes all of it back.
+        """
+
+    @overload
+    def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
     def delete_all(
         self,
         *,

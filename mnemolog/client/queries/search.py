@@ -90,7 +90,7 @@ class SearchMixin(ClientBase):
         """The turns that are found, where they are looked for."""
         if not included.turns:
             return TurnFindings()
-        with search_phase("sql"):
+        with search_phase("turns"):
             return await self._query(search_turns, within, words, asked, at=self._now(), statuses=included.turn_status)
 
     async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
