@@ -38,7 +38,7 @@ class LimitEnforcer:
     async def exceeded_limit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, *, facts: int, tokens: int
     ) -> LimitHit | None:
-        """The limit that a turn, an import or a promotion would break that brings so many more facts and used so many tokens.
+        """The limit that a turn, an import or a promotion would break with so many more facts and tokens used.
 
         To be called right before the commit, when the owner's earlier commits are projected; a turn that is let through
         counts from now on, also before its commit is projected. None where it breaks none; no round trip where none is
