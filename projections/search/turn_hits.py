@@ -10,8 +10,8 @@ TurnStatus = Literal["facts", "no_facts", "failed", "rejected"]
 """How a turn ended. One that is on its way is never found."""
 SHOWN_STATUSES: Final[tuple[TurnStatus, ...]] = ("facts", "no_facts", "failed")
 LeftOutTurns = Literal["not_shown", "outside_period", "over_top_k"]
-"""`not_shown` are turns with a word of the question that have no end yet or another one, or of which something was
-taken back since."""
+"""`not_shown` are turns that would be hits, but have no end yet or another one, or something of them was taken back
+since: behind the last hit nobody looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

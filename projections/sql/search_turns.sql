@@ -56,7 +56,7 @@ EXISTS (
 )
 
 -- name: left_out
--- Why turns with a word of the question are no hits: how many for each reason.
+-- Why turns with a word of the question are no hits: how many for each reason. Those before the last hit were looked up.
 (
     SELECT jsonb_object_agg(others.reason, others.turns)
     FROM (
@@ -64,10 +64,16 @@ EXISTS (
         FROM (
             SELECT
                 CASE
-                    WHEN coalesce(status_of_shown_turn(summed.owner, summed.source_id) <> ALL(%(statuses)s::text []), true)
+                    WHEN %(only_period)s::boolean AND NOT summed.is_timely THEN 'outside_period'
+                    WHEN (SELECT count(*) FROM shown) < %(top_k)s
+                        OR (-summed.total, -date_part('epoch', summed.occurred_at), summed.owner, summed.source_id) < (
+                            SELECT -shown.total, -date_part('epoch', shown.occurred_at), shown.owner, shown.source_id
+                            FROM shown
+                            ORDER BY shown.total, shown.occurred_at, shown.owner DESC, shown.source_id DESC
+                            LIMIT 1
+                        )
                         THEN 'not_shown'
-                    WHEN summed.is_timely OR NOT %(only_period)s::boolean THEN 'over_top_k'
-                    ELSE 'outside_period'
+                    ELSE 'over_top_k'
                 END AS reason
             FROM summed
             WHERE NOT EXISTS (
@@ -207,7 +213,7 @@ summed AS MATERIALIZED (
     ) AS time
 ),
 shown AS MATERIALIZED (
-    SELECT best.*
+    SELECT best.*, ending.status
     FROM (
         SELECT *
         FROM summed
@@ -215,7 +221,9 @@ shown AS MATERIALIZED (
         ORDER BY total DESC, occurred_at DESC, owner, source_id
         OFFSET 0
     ) AS best
-    WHERE status_of_shown_turn(best.owner, best.source_id) = ANY(%(statuses)s::text [])
+    CROSS JOIN LATERAL (SELECT status_of_shown_turn(best.owner, best.source_id) AS status OFFSET 0) AS ending
+    WHERE ending.status = ANY(%(statuses)s::text [])
+    ORDER BY best.total DESC, best.occurred_at DESC, best.owner, best.source_id
     LIMIT %(top_k)s
 )
 SELECT
@@ -240,7 +248,7 @@ SELECT
         )
     END AS excerpt,
     shown.occurred_at,
-    status_of_shown_turn(shown.owner, shown.source_id) AS status,
+    shown.status,
     ARRAY(
         SELECT told.fact_id FROM facts AS told
         WHERE told.owner = shown.owner AND told.source_id = shown.source_id

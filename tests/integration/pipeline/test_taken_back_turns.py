@@ -136,6 +136,16 @@ async def test_every_turn_that_repeated_a_deleted_fact_is_hidden(tenant: TenantH
         assert await shown(memory) == {"new"}
 
 
+async def test_a_repetition_that_is_undone_is_hidden(tenant: TenantHarness) -> None:
+    """The fact that it repeated stays."""
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        for name in ("berlin", "again"):
+            await memory.add("I live in Berlin.", user_id="mira", speaker="Mira", turn_id=f"x-{name}", wait=True)
+        undone = await memory.undo(turn_id="x-again", user_id="mira", wait=True)
+        assert undone.status == "done"
+        assert await shown(memory) == {"berlin"}
+
+
 async def test_a_reset_takes_back_the_turns_of_scopes_without_facts(tenant: TenantHarness) -> None:
     async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
         await memory.add("How is the weather?", user_id="mira", turn_id="x-question", wait=True)

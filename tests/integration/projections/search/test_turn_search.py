@@ -181,10 +181,12 @@ async def test_a_turn_that_repeats_recalled_memory_is_not_shown(db: ProjectedDat
 
 async def test_what_is_left_out_is_counted_where_it_is_asked_for(db: ProjectedDatabase) -> None:
     turns = [turn(f"t{number}", "tandem", on=number) for number in range(5)]
-    await db.journal(*turns, turn("in_flight", "tandem"))
+    await db.journal(*turns, turn("in_flight", "tandem", on=4), turn("behind", "tandem"))
     await db.apply(*ended(*turns))
     explained = await found(db, "tandem", explain=True, top_k=2, period=(day(2), day(9)), only_period=True)
-    assert explained.left_out == {"not_shown": 1, "outside_period": 2, "over_top_k": 1}
+    assert explained.left_out == {"not_shown": 1, "outside_period": 3, "over_top_k": 1}
+    assert (await found(db, "tandem", explain=True, top_k=3)).left_out == {"not_shown": 1, "over_top_k": 3}
+    assert (await found(db, "tandem", explain=True)).left_out == {"not_shown": 2}
     assert (await found(db, "tandem", top_k=2)).left_out == {}
 
 
