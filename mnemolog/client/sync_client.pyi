@@ -599,7 +599,8 @@ class MemoryClient:
         """Put `new` in the place of `old` in the texts of a scope or a filter, from now on, as `update` does.
 
         The facts are those that `facts` of the same arguments lists now; a human's word is left as it is. Each command
-        names up to 100 facts of one scope, and is rejected where one of them has changed until then: call it again.
+        names some facts of one scope, and is rejected where one of them has changed until then: call it again. Raises
+        `InvalidCommandError` that names a fact whose text would be empty or too long; then nothing is sent.
         """
 
     @overload

@@ -1,9 +1,11 @@
 """The method of the client that changes the texts of many facts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Final, Literal, Unpack, overload
+
+import orjson
 
 from mnemolog.client.base import checked
 from mnemolog.client.commands import CommandBase
@@ -15,7 +17,12 @@ from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.results import Fact, WriteResult
-from mnemolog.schemas.command import MAX_ITEMS
+from mnemolog.schemas.admission import MAX_COMMAND_BYTES
+from mnemolog.schemas.command import MAX_COMMAND_TEXT
+
+EDITS: Final = 25
+EDIT_BYTES: Final = MAX_COMMAND_BYTES // 2
+"""Of one command. Its commit has each new text several times and its vector, of up to 11 kB, in a megabyte."""
 
 
 @checked(InvalidCommandError)
@@ -54,7 +61,8 @@ class TextEditMixin(CommandBase):
         """Put `new` in the place of `old` in the texts of a scope or a filter, from now on, as `update` does.
 
         The facts are those that `facts` of the same arguments lists now; a human's word is left as it is. Each command
-        names up to 100 facts of one scope, and is rejected where one of them has changed until then: call it again.
+        names some facts of one scope, and is rejected where one of them has changed until then: call it again. Raises
+        `InvalidCommandError` that names a fact whose text would be empty or too long; then nothing is sent.
         """
         if not old:
             raise InvalidCommandError("old is empty: give the part of the texts that is to be replaced")
@@ -71,7 +79,33 @@ class TextEditMixin(CommandBase):
 def _drafts(draft: CommandDraft, changed: Sequence[Fact], old: str, new: str) -> Iterator[CommandDraft]:
     in_order = sorted(changed, key=lambda fact: tuple(fact.scope.columns.values()))
     for scope, group in groupby(in_order, lambda fact: fact.scope):
-        edits = [{"fact_id": fact.fact_id, "text": fact.text.replace(old, new)} for fact in group]
-        for place in range(0, len(edits), MAX_ITEMS):
-            payload = {"kind": "update", "edits": edits[place : place + MAX_ITEMS]}
-            yield replace(draft, payload=payload).for_scope(scope, place)
+        edits = ({"fact_id": fact.fact_id, "text": _new_text(fact, old, new)} for fact in group)
+        for place, share in enumerate(_shares(edits)):
+            yield replace(draft, payload={"kind": "update", "edits": share}).for_scope(scope, place)
+
+
+def _new_text(fact: Fact, old: str, new: str) -> str:
+    """The changed text. Raises `InvalidCommandError` for one that no update can have."""
+    text = fact.text.replace(old, new)
+    if not text.strip():
+        fault = "would have no text"
+    elif len(text) > MAX_COMMAND_TEXT:
+        fault = f"would have {len(text)} characters, and an update takes {MAX_COMMAND_TEXT}"
+    else:
+        return text
+    raise InvalidCommandError(f"{fact.fact_id} {fault}: leave it out by a filter; nothing was published")
+
+
+def _shares(edits: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """The edits in lists of at most `EDITS`, and of `EDIT_BYTES` as JSON; one edit is always smaller than that."""
+    share: list[dict[str, Any]] = []
+    used = 0
+    for edit in edits:
+        size = len(orjson.dumps(edit)) + 1
+        if share and (len(share) == EDITS or used + size > EDIT_BYTES):
+            yield share
+            share, used = [], 0
+        share.append(edit)
+        used += size
+    if share:
+        yield share
