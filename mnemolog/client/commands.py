@@ -56,7 +56,12 @@ class CommandBase(OwnerLookup):
         else:
             await producer.publish_batch(map(OutgoingRecord.of, commands))
         receipts = [
-            CommandReceipt(command_id=one.command_id, tenant=one.scope.tenant, user_id=one.scope.user_id)
+            CommandReceipt(
+                command_id=one.command_id,
+                tenant=one.scope.tenant,
+                user_id=one.scope.user_id,
+                agent_id=one.scope.agent_id,
+            )
             for one in commands
         ]
         return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
