@@ -463,19 +463,6 @@ class MemoryClient:
         **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
     @overload
-    def reset(
-        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> list[CommandReceipt]:
-        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
-
-        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
-        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
-        was deleted, and `undo` of a command restores it.
-        """
-
-    @overload
-    def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...
-    @overload
     def undo(
         self, *, event_id: FactId, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt:
@@ -613,3 +600,16 @@ class MemoryClient:
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
+    @overload
+    def reset(
+        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> list[CommandReceipt]:
+        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
+
+        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
+        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
+        was deleted, and `undo` of a command restores it.
+        """
+
+    @overload
+    def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...

@@ -1,16 +1,21 @@
-"""How the edits of `update_all` are divided into commands."""
+"""How the edits of `update_all`, and what a reset deletes, are divided into commands."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from mnemolog import InvalidCommandError
-from mnemolog.client.text_edits import EDIT_BYTES, EDITS
+from mnemolog.client import many_facts
+from mnemolog.client.many_facts import EDIT_BYTES, EDITS
 from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import DeletionShare
 from mnemolog.schemas.admission import MAX_COMMAND_BYTES
-from mnemolog.schemas.command import Update
+from mnemolog.schemas.command import DeleteAll, Update
+from mnemolog.schemas.scope import Scope
 from tests.support.builders.known_facts import known_fact
+from tests.support.builders.values import day
 from tests.support.harnesses.offline_client import OfflineClient
 
 
@@ -60,3 +65,30 @@ async def test_a_fact_that_cannot_be_changed_is_named_before_anything_is_sent(te
     with pytest.raises(InvalidCommandError, match=f"{known_fact(text).fact_id} {reason}.*: leave it out by a filter"):
         await client.update_all("old", new, user_id="alice")
     assert client.producer.records == []
+
+
+async def test_a_reset_reads_no_further_than_it_has_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many scopes there are; each has commands up to a time, and a last one for all that is left."""
+    client, taken = OfflineClient(), []
+
+    @asynccontextmanager
+    async def connection() -> AsyncIterator[None]:
+        yield None
+
+    async def shares(*_: object, most: int) -> AsyncIterator[DeletionShare]:
+        for number in range(1000):
+            for place in range(1 + number % 3):
+                taken.append(number)
+                assert len(taken) <= len(client.producer.records) + 11
+                yield DeletionShare(scope=Scope(user_id=f"user{number}"), until=day(place + most))
+
+    pool = type("Pool", (), {"connection": staticmethod(connection)})
+    monkeypatch.setattr(client._connections, "read_pool", pool)
+    monkeypatch.setattr(many_facts, "deletion_shares", shares)
+    monkeypatch.setattr(many_facts, "RESET_BATCH", 10)
+    receipts = await client.reset(confirm="default")
+    assert len({receipt.command_id for receipt in receipts}) == len(receipts) == len(taken) == 1999
+    orders = [(one.scope.user_id, one.order.filters) for one in client.commands if isinstance(one.order, DeleteAll)]
+    assert [user for user, _ in orders] == [f"user{number}" for number in taken]
+    last = [place for place, (user, _) in enumerate(orders) if user not in [after for after, _ in orders[place + 1 :]]]
+    assert [place for place, (_, filters) in enumerate(orders) if filters is None] == last
