@@ -20,9 +20,12 @@ from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
 
 MAX_ITEMS = 100
+MAX_COMMAND_TEXT = 8000  # characters
 ResolveAction = Literal[ConflictAction, "merge"]
 FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]
-CommandText = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
+CommandText = Annotated[
+    Text, Field(min_length=1, max_length=MAX_COMMAND_TEXT, pattern=r"\S", json_schema_extra={"pattern": r"\S"})
+]
 
 
 class Edit(Record):

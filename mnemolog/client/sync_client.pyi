@@ -494,19 +494,6 @@ class MemoryClient:
         **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
     @overload
-    def reset(
-        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> list[CommandReceipt]:
-        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
-
-        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
-        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
-        was deleted, and `undo` of a command restores it.
-        """
-
-    @overload
-    def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...
-    @overload
     def undo(
         self, *, event_id: FactId, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt:
@@ -630,7 +617,8 @@ class MemoryClient:
         """Put `new` in the place of `old` in the texts of a scope or a filter, from now on, as `update` does.
 
         The facts are those that `facts` of the same arguments lists now; a human's word is left as it is. Each command
-        names up to 100 facts of one scope, and is rejected where one of them has changed until then: call it again.
+        names some facts of one scope, and is rejected where one of them has changed until then: call it again. Raises
+        `InvalidCommandError` that names a fact whose text would be empty or too long; then nothing is sent.
         """
 
     @overload
@@ -643,3 +631,16 @@ class MemoryClient:
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
+    @overload
+    def reset(
+        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> list[CommandReceipt]:
+        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
+
+        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
+        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
+        was deleted, and `undo` of a command restores it.
+        """
+
+    @overload
+    def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...

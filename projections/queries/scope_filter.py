@@ -1,6 +1,6 @@
 """Whose facts a query may see: one scope exactly, or wider where the caller says so."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
@@ -24,6 +24,8 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 _IDS: Final = tuple(name for name in SCOPE_FIELDS if name != "tenant")
 _OWNERS: Final = frozenset({"user_id", "agent_id"})
+SHARE_BATCH: Final = 1000
+"""How many shares of a deletion are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +159,16 @@ class DeletionShare:
     until: datetime
 
 
-async def deletion_shares(conn: AsyncConnection[TupleRow], within: ScopeFilter, *, most: int) -> list[DeletionShare]:
-    """All that the scopes of `within` hold, in shares of `most` facts, scope by scope in the order of time."""
+async def deletion_shares(
+    conn: AsyncConnection[TupleRow], within: ScopeFilter, *, most: int
+) -> AsyncGenerator[DeletionShare]:
+    """All that the scopes of `within` hold, in shares of `most` facts, scope by scope in the order of time.
+
+    They are read `SHARE_BATCH` at a time, all as of one moment.
+    """
     query = read_query("scopes", "deletion_shares", scope=within.parameters, parts=_OF_TURNS)
-    rows = await (await conn.execute(query, {**within.parameters, "most": most})).fetchall()
-    return [DeletionShare(scope=Scope.from_columns(columns), until=until) for *columns, until in rows]
+    async with conn.transaction(), conn.cursor("deletion_shares") as cursor:
+        await cursor.execute(query, {**within.parameters, "most": most})
+        while rows := await cursor.fetchmany(SHARE_BATCH):
+            for *columns, until in rows:
+                yield DeletionShare(scope=Scope.from_columns(columns), until=until)
