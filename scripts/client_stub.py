@@ -23,7 +23,7 @@ SOURCES: Final = (
     "fact_commands",
     "commands",
     "files/imports",
-    "text_edits",
+    "many_facts",
 )
 CLASSES: Final = (
     *(
@@ -37,7 +37,7 @@ CLASSES: Final = (
         "EntityQueryMixin",
         "FactCommandMixin",
     ),
-    *("ScopeCommandMixin", "ImportMixin", "TextEditMixin"),
+    *("ScopeCommandMixin", "ImportMixin", "TextEditMixin", "ResetMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

@@ -36,6 +36,7 @@ INNER = {
     "ScopeCommandMixin",
     "ImportMixin",
     "TextEditMixin",
+    "ResetMixin",
 }
 
 
