@@ -108,7 +108,8 @@ class Candidate(Record):
     One that is `ended` was true until `true_to`; only a statement that was made before that is compared with it.
 
     `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
-    would overwrite this one, or what it was before it was merged or corrected.
+    would overwrite this one, or what it was before it was merged or corrected. `subject_relation` says whether it is
+    about the entity that the new one is about, where the resolver is certain.
     """
 
     fact_id: UUID
@@ -132,6 +133,9 @@ class Candidate(Record):
     event_time: Timestamp | None = None
     said_at: Timestamp | None = None
     challenged_by: tuple[UUID, ...] = ()
+    subject_relation: Literal["same", "other"] | None = Field(
+        default=None, exclude_if=lambda relation: relation is None
+    )
 
 
 class PromotedFrom(Record):

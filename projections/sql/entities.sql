@@ -76,9 +76,17 @@ ORDER BY number
 ON CONFLICT (fact_id, entity_id, role) DO NOTHING;
 
 -- name: entities_of_heads
--- The entities of exactly this scope that names with these heads may mean, with all their names; those that are called
--- by one of the keys first, then the newest, at most `limit`.
-WITH found AS (
+-- The entities of exactly this scope that names with these heads may mean, with all their names: those that are called by
+-- one of the keys first, then the newest, at most `limit`; and those that these facts are about, each with its facts.
+WITH subjects AS (
+    SELECT
+        link.fact_id,
+        link.entity_id
+    FROM fact_entities AS link
+    WHERE link.fact_id = ANY(%(fact_ids)s::uuid []) AND link.role = 'subject'
+),
+
+found AS (
     SELECT
         alias.entity_id,
         bool_or(alias.key = ANY(%(keys)s::text [])) AS is_called,
@@ -103,9 +111,13 @@ SELECT
         WHERE alias.entity_id = entities.entity_id
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
         LIMIT %(aliases)s
-    ) AS aliases
-FROM found
-INNER JOIN entities ON found.entity_id = entities.entity_id
+    ) AS aliases,
+    ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = entities.entity_id) AS fact_ids
+FROM entities
+WHERE
+    entities.entity_id IN (SELECT found.entity_id FROM found UNION SELECT subjects.entity_id FROM subjects)
+    AND (entities.tenant, entities.user_id, entities.agent_id, entities.app_id, entities.run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
 ORDER BY entities.recorded_at, entities.ordinal, entities.entity_id;
 
 -- name: entity_columns

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from typing import ClassVar, Final
+from uuid import UUID
 
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
@@ -18,9 +19,14 @@ class EntityStore(Store):
 
     QUERIES: ClassVar = queries("entities")
 
-    async def known_entities(self, scope: Scope, *, heads: Collection[str], keys: Collection[str]) -> list[KnownEntity]:
-        """Those with a name of one of these heads, in one round trip; called by one of the keys first, then newest."""
-        asked = {**scope.columns, "heads": sorted(heads), "keys": sorted(keys)}
+    async def known_entities(
+        self, scope: Scope, *, heads: Collection[str], keys: Collection[str], fact_ids: Collection[UUID] = ()
+    ) -> list[KnownEntity]:
+        """Those with a name of one of these heads, those called by one of the keys first, then the newest.
+
+        And those that these facts are about; in one round trip.
+        """
+        asked = {**scope.columns, "heads": sorted(heads), "keys": sorted(keys), "fact_ids": list(fact_ids)}
         rows = await self._rows("entities_of_heads", {**asked, "limit": MAX_FOUND, "aliases": MAX_ALIASES})
         return [
             KnownEntity(
@@ -29,6 +35,7 @@ class EntityStore(Store):
                 type=kind,
                 possible_twins=tuple(twins),
                 aliases=tuple(Alias(**alias) for alias in aliases),
+                subject_of=tuple(subject_of),
             )
-            for entity_id, name, kind, twins, aliases in rows
+            for entity_id, name, kind, twins, aliases, subject_of in rows
         ]

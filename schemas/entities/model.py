@@ -60,13 +60,14 @@ class Alias(Record):
 
 
 class KnownEntity(Record):
-    """An entity with its names, the first of them its own."""
+    """An entity with its names, the first of them its own; `subject_of` are those of some facts that are about it."""
 
     entity_id: UUID
     name: EntityName
     type: EntityType
     aliases: tuple[Alias, ...]
     possible_twins: tuple[UUID, ...] = ()
+    subject_of: tuple[UUID, ...] = ()
 
     def keys(self, kind: AliasKind) -> frozenset[str]:
         """The keys of its names of one kind."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from typing import Protocol
+from uuid import UUID
 
 from mnemolog.schemas.entities.events import AnyEntityEvent
 from mnemolog.schemas.entities.model import KnownEntity
@@ -11,6 +12,7 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext, lookup_keys
+from mnemolog.streams.entities.subject_relations import candidate_ids
 from mnemolog.streams.entities.turn_entities import TurnEntities
 
 
@@ -18,9 +20,9 @@ class EntityReader(Protocol):
     """Reads known entities. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def known_entities(
-        self, scope: Scope, *, heads: Collection[str], keys: Collection[str]
+        self, scope: Scope, *, heads: Collection[str], keys: Collection[str], fact_ids: Collection[UUID]
     ) -> Sequence[KnownEntity]:
-        """The entities of exactly `scope` with a name of one of these heads, bounded."""
+        """The entities of exactly `scope` with a name of one of these heads, bounded, and those of these facts."""
 
 
 class EntityLinker:
@@ -40,7 +42,8 @@ class EntityLinker:
             user_names=envelope.user_names,
         )
         asked = lookup_keys(facts, context)
-        known = await self._reader.known_entities(envelope.scope, heads=asked.heads, keys=asked.keys)
+        compared = candidate_ids(envelope)
+        known = await self._reader.known_entities(envelope.scope, heads=asked.heads, keys=asked.keys, fact_ids=compared)
         return TurnEntities.of_facts(facts, known, context)
 
     async def events_of_command(

@@ -18,7 +18,7 @@ from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import same_slot
 from mnemolog.streams.resolution.guards import StatementContext, TimedFact, next_version_start, statement_confidence
 from mnemolog.streams.resolution.turn_state import TurnState
-from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.subjects import relate_subjects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class EventBuilder:
 
     def is_of_other_subject(self, known: Candidate) -> bool:
         """Whether a known fact is certainly about another subject."""
-        return compare_subjects(self.fact.subject, known.subject, self.context.user_names) == "other"
+        return relate_subjects(self.fact, known, self.context.user_names) == "other"
 
     def has_value_of(self, known: Candidate) -> bool:
         """Whether both say one lasting value of one slot, perhaps with other details."""

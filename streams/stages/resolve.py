@@ -21,6 +21,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.linker import EntityLinker
+from mnemolog.streams.entities.subject_relations import with_subject_relations
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
@@ -121,6 +122,8 @@ class ResolveStage:
         thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
         now = self._clock()
         named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
+        if named is not None:
+            envelope = with_subject_relations(envelope, named)
         is_late = latest_end is not None and envelope.occurred_at < latest_end
         decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=now)
         events, step = await self._close_lapsed(envelope, decision.events, now), decision.step

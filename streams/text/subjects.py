@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from mnemolog.schemas.base import normalise
+from mnemolog.schemas.facts import Candidate, ExtractedFact
 
 SubjectRelation = Literal["same", "other", "unsure"]
 USER: Final = "the user"
@@ -45,6 +46,11 @@ def compare_subjects(one: str | None, other: str | None, user_names: Sequence[st
     spoken = [_spoken_names(side, names) for side in (left, right)]
     alike = any(_have_common_words(a, b) for a in spoken[0] for b in spoken[1])
     return "unsure" if alike else "other"
+
+
+def relate_subjects(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> SubjectRelation:
+    """Whether a fact and a known one are about the same: as their entities say where that is certain, else by names."""
+    return known.subject_relation or compare_subjects(fact.subject, known.subject, user_names)
 
 
 def subject_in_turn(subject: str | None, speaker: str | None, user_names: Sequence[str]) -> str | None:

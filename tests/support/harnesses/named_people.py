@@ -65,7 +65,7 @@ class NamedPeople:
         self.offsets[scope.owner] = offset + 1
         turn_id, at = f"turn-{offset}", START + timedelta(days=offset)
         entities = [{"name": name, "type": kind, "role": "object"} for name, kind in named]
-        self.model.facts[turn_id] = [fact_json(text, entities=entities, **fields)]
+        self.model.facts[turn_id] = [fact_json(text, **{"entities": entities} | fields)]
         messages = (Message(role="user", content=text),)
         turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=speaker)
         place = {"partition": owners.index(scope.owner), "offset": offset}
