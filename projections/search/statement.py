@@ -74,9 +74,12 @@ def _composed(
     state_at = parts["state_at"]
     condition = SQL("{filter}" if is_filtered else "true")
     live = parts[source].format(scope=scope, filter=condition, state_at=state_at, state=queries("filters")["state"])
+    if is_several:
+        of_scopes = parts["of_scopes"].format(live=live)
+        live = parts["facts_of_scopes"].format(of_scopes=of_scopes, scope=of_any, filter=condition)
     travels = source == "as_of"
     query = parts["hybrid"].format(
-        live=parts["of_scopes"].format(live=live, scope=of_any, filter=condition) if is_several else live,
+        live=live,
         state=parts["hit_state"].format(state_at=state_at) if travels else SQL(""),
         whole=parts["indexed_facts" if source == "from_indexes" else "all_facts"],
         conversation=parts["conversation"] if has_neighbours else SQL(""),

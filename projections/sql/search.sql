@@ -67,12 +67,16 @@ WHERE former.fact_id = f.fact_id
 CROSS JOIN LATERAL ({state_at}) AS s
 
 -- name: of_scopes
--- The facts of several scopes, one after the other, each by its index; without those that were promoted into another one
--- of them, which is found in their place.
+-- What several scopes hold, one after the other, each by its index.
 SELECT mine.*
 FROM unnest(%(user_ids)s::text [], %(agent_ids)s::text [], %(app_ids)s::text [], %(run_ids)s::text [])
 AS named (user_id, agent_id, app_id, run_id)
 CROSS JOIN LATERAL ({live} OFFSET 0) AS mine
+
+-- name: facts_of_scopes
+-- The facts of several scopes, without those that were promoted into another one of them, which is found in their place.
+SELECT mine.*
+FROM ({of_scopes}) AS mine
 WHERE NOT EXISTS (
     SELECT FROM memory_events AS promoted
     INNER JOIN facts AS f ON promoted.fact_id = f.fact_id
