@@ -20,9 +20,12 @@ from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
 
 MAX_ITEMS = 100
+MAX_COMMAND_TEXT = 8000  # characters
 ResolveAction = Literal[ConflictAction, "merge"]
 FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]
-CommandText = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
+CommandText = Annotated[
+    Text, Field(min_length=1, max_length=MAX_COMMAND_TEXT, pattern=r"\S", json_schema_extra={"pattern": r"\S"})
+]
 
 
 class Edit(Record):
@@ -208,7 +211,7 @@ class ImportedFact(Record):
     `true_from` is the time of the command unless given, and `confidence` that of its certainty.
     """
 
-    text: CommandText
+    text: Annotated[Text, Field(min_length=1, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
     key: Slot | None = None
     value: Text | None = None
     category: Slot = "other"

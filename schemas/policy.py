@@ -181,7 +181,7 @@ class UsageCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUsage:
-    """What one turn is about to use: facts more than before, and tokens. It is one turn of its minute.
+    """What one turn is about to use: facts more than before, and tokens. An imported fact is no turn of its minute.
 
     `published_at` is the broker's time of it, which gives the minute and the day.
     """
@@ -192,10 +192,11 @@ class TurnUsage:
     published_at: datetime
     facts: int
     tokens: int
+    turns: int = 1
 
     @property
     def counts(self) -> UsageCounts:
-        return UsageCounts(facts=self.facts, turns=1, tokens=self.tokens)
+        return UsageCounts(facts=self.facts, turns=self.turns, tokens=self.tokens)
 
 
 def exceeded_turn_size(rules: EffectivePolicy, size: int) -> LimitHit | None:

@@ -89,6 +89,7 @@ class PendingCase:
     ended_at: datetime | None
     needs_human: bool
     said_at: datetime
+    authority: Authority = "extracted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.context.entries import SECTION_OF_CATEGORY
+from mnemolog.projections.context.entries import EVENT_KINDS, SECTION_OF_CATEGORY
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.fact_rows import read_query
@@ -25,7 +25,7 @@ async def lasting_facts(conn: AsyncConnection[TupleRow], scopes: Sequence[ScopeF
     if not all(scope.is_exact for scope in scopes):
         raise QueryError("a context belongs to exact scopes: name each id, or leave it out, instead of '*'")
     query = read_query("context", "lasting_facts", at="%(at)s")
-    common = {"at": at, "categories": list(SECTION_OF_CATEGORY)}
+    common = {"at": at, "categories": list(SECTION_OF_CATEGORY), "events": list(EVENT_KINDS)}
     by_scope = [await fetch_rows(conn, Fact, query, {**scope.parameters, **common}) for scope in scopes]
     found = [fact for facts in by_scope for fact in facts]
     return found if len(scopes) == 1 else await _without_promoted(conn, found)

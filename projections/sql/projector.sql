@@ -43,7 +43,7 @@ SELECT DISTINCT ON (commits.owner, commits.source_id)
     commits.owner,
     commits.source_id,
     commits.attempt,
-    commits.source_kind = 'turn' AND (commits.outcome = 'failed' OR commits.limit_hit IS NOT NULL) AS retryable
+    commits.limit_hit IS NOT NULL OR (commits.source_kind = 'turn' AND commits.outcome = 'failed') AS retryable
 FROM unnest(%(owners)s::text [], %(source_ids)s::text []) AS asked (owner, source_id)
 INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.source_id
 ORDER BY commits.owner, commits.source_id, commits.attempt DESC;

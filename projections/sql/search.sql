@@ -17,20 +17,11 @@ WHERE f.status = 'pending_confirmation'
     AND {filter}
 
 -- name: in_states
--- The facts of a scope in some states, or in any. One whose end has passed counts as expired, as it will be.
+-- The facts of a scope in some states, or in any.
 SELECT f.*
 FROM facts AS f
 WHERE {scope}
-    AND (
-        %(states)s::text [] IS NULL
-        OR CASE
-            WHEN
-                f.status IN ('active', 'pending_confirmation')
-                AND least(f.valid_until, f.true_to) <= %(at)s
-                THEN 'expired'
-            ELSE f.status
-        END = ANY(%(states)s::text [])
-    )
+    AND (%(states)s::text [] IS NULL OR {state} = ANY(%(states)s::text []))
     AND {filter}
 
 -- name: as_of

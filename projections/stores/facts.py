@@ -105,13 +105,13 @@ class FactStore(Store):
         return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
 
     async def scope_facts(
-        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, limit: int
+        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> ScopeFacts:
-        """The active and pending facts of exactly `scope` that a filter lets through; at most `limit` of them.
+        """The active and pending facts of exactly `scope` that a filter lets through at `at`; at most `limit` of them.
 
         Those of a key or category where that is given.
         """
-        parameters = {**scope.columns, "key": key, "category": category, "limit": limit}
+        parameters = {**scope.columns, "key": key, "category": category, "at": at, "limit": limit}
         rows = await self._filtered("in_scope", parameters, wanted)
         return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
 

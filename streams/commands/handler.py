@@ -135,6 +135,7 @@ class CommandHandler:
             key=payload.key,
             category=payload.category,
             wanted=payload.filters or EVERYTHING,
+            at=context.now,
             limit=MAX_FACTS,
         )
         if found.total > MAX_FACTS:
@@ -149,7 +150,7 @@ class CommandHandler:
         known: dict[UUID, None] = {}
         for wanted in facts_to_compare(payload):  # one after the other: those of a key may be many
             found = await self._facts.scope_facts(
-                context.scope, key=None, category=None, wanted=wanted, limit=MAX_ITEMS
+                context.scope, key=None, category=None, wanted=wanted, at=context.now, limit=MAX_ITEMS
             )
             known |= dict.fromkeys(found.fact_ids)
         return import_fact(context, payload, embedded, await self._facts.facts(tuple(known)), rules)

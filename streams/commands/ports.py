@@ -29,9 +29,9 @@ class FactReader(EndedFactReader, RivalReader, Protocol):
         """The facts that an unresolved fact was added beside."""
 
     async def scope_facts(
-        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, limit: int
+        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> ScopeFacts:
-        """The open facts of exactly `scope` that a filter lets through, of a key or category if given."""
+        """The open facts of exactly `scope` that a filter lets through at `at`, of a key or category if given."""
 
     async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> Sequence[UUID]:
         """Those of `fact_ids` that a filter would let through if they were active."""

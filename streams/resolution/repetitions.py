@@ -19,7 +19,8 @@ def repetition_events(
 ) -> Sequence[MemoryEvent]:
     """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
 
-    It confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`. A raw turn,
+    It confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`, but for those
+    that are a human's word. A raw turn,
     any under `add_only`, and a late one about what has ended do neither.
     """
     context, state = builder.context, builder.state
@@ -70,7 +71,10 @@ def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> 
     context = builder.context
     cases = [context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(known.challenged_by)]
     contradicted = (
-        case for case in cases if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.said_at
+        case
+        for case in cases
+        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.said_at
+        if case.authority != "human"
     )
     return [
         PendingRejected(

@@ -153,6 +153,9 @@ class ResolveStage:
             result = await self._handle_command(envelope, rules)
         events = await self._close_lapsed(envelope, result.events, self._clock())
         step = step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)})
+        facts, tokens = added_facts(events, self._clock()), count_tokens((step,))
+        if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):
+            return end_commit(envelope, limit_end(hit), attempt=attempt, decided_at=self._clock(), step=step)
         return commit_of(
             envelope,
             attempt=attempt,
