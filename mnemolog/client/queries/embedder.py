@@ -16,6 +16,10 @@ EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 """Seconds that a query waits for its vector; then it searches by words."""
 
 
+MAX_EMBEDDED: Final = 8000
+"""Characters of a question that are embedded: models read fewer, and an embedder takes seconds for a megabyte."""
+
+
 class QueryEmbedder:
     """Embeds queries with the configured embedder, made at the first query and kept. The last vectors are kept too."""
 
@@ -29,6 +33,7 @@ class QueryEmbedder:
     async def embed(self, text: str) -> tuple[Vector | None, str | None]:
         """The vector of a query, or else a notice: an embedder that is missing or away raises nothing."""
         try:
+            text = text.strip()[:MAX_EMBEDDED]
             embedder = await self._embedder.get()  # its time is not counted against the query
             if known := self._vectors.get(embedder.model, text):
                 return known, None
