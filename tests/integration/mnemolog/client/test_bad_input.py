@@ -58,6 +58,7 @@ CALLS: Final[Mapping[str, Call]] = {
     "users": lambda client, value: client.users(after=value),
     "context": lambda client, value: client.context(None, user_id=value),
     "question": lambda client, value: client.context(value, user_id="alice"),
+    "status": lambda client, value: client.status(value),
     "get": lambda client, value: client.get(value),
     "export": lambda client, value: client.export(io.BytesIO(), user_id=value),
     "file to write": lambda client, value: client.export(value, user_id="alice"),
