@@ -155,7 +155,8 @@ class MemoryClient:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
         `SearchArgs` says what may be asked besides: the scope, `top_k`, `threshold`, `filters`, `state`, times, several
-        scopes at once, and how signals are fused. `notice` of the result says why there is no hit.
+        scopes at once, how signals are fused, and whether turns are included, which are `turns` of the result. `notice`
+        of it says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
@@ -432,6 +433,36 @@ class MemoryClient:
         *,
         targets: FactIds = ...,
         text: str | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
+    def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Have facts of a run decided in the scope of its user, like statements of a turn there.
+
+        They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
+        in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
+        the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
+        Both facts stay; what was promoted before is left out. `undo(turn_id=command_id)` takes all of it back.
+        """
+
+    @overload
+    def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> WriteResult: ...

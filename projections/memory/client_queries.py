@@ -103,6 +103,10 @@ _SEARCH_PARAMETERS: Final = MappingProxyType(
         "only_period": "false",
     }
 )
+_TURN_PARAMETERS: Final = {
+    "believed_at": "NULL::timestamptz",
+    "statuses": "ARRAY['facts', 'no_facts', 'failed']",
+}
 _UNFILTERED: Final = {
     "route": "any_route",
     "state": "",
@@ -145,6 +149,14 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
             "is_indexed": ClientQuery(
                 file="search", name="by_indexes_or_not", parameters={**_SEARCH_PARAMETERS, "indexed": "true"}
             ),
+        },
+        "search_turns": {
+            "query": ClientQuery(
+                file="search_turns",
+                name="turns",
+                parts={"live": "live", "left_out": "nothing_left_out"},
+                parameters={**_SEARCH_PARAMETERS, **_exact("search_turns"), **_TURN_PARAMETERS},
+            )
         },
         "context": {
             "query": ClientQuery(

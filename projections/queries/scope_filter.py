@@ -135,22 +135,25 @@ def _asked_id(asked: Equality[str]) -> str | None:
     return ANY_VALUE if asked.exists else None
 
 
+_OF_TURNS: Final = {"of_turns": "of_turns"}
+
+
 async def matching_scopes(
     conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
 ) -> list[Scope]:
-    """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
+    """The scopes of `within` with facts or turns to delete, or in which the model or prompt version to undo decided."""
     parameters: dict[str, Any] = {**payload.model_dump(exclude={"filters"}), **within.parameters}
     query: Query = read_query("scopes", "undo", scope=within.parameters, row="happened")
     if isinstance(payload, DeleteAll):
-        deleted = read_query("scopes", "delete_all", scope=within.parameters)
+        deleted = read_query("scopes", "delete_all", scope=within.parameters, parts=_OF_TURNS)
         query, values = with_filter(deleted, payload.filters or EVERYTHING)
-        parameters |= values
+        parameters |= values | {"all": payload.filters is None}
     return [Scope.from_columns(row) for row in await (await conn.execute(query, parameters)).fetchall()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionShare:
-    """Facts of a scope that one command can delete: those that were stored up to `until` and are left."""
+    """What one command can delete of a scope: the facts that were stored up to `until` and are left, and all turns."""
 
     scope: Scope
     until: datetime
@@ -163,7 +166,7 @@ async def deletion_shares(
 
     They are read `SHARE_BATCH` at a time, all as of one moment.
     """
-    query = read_query("scopes", "deletion_shares", scope=within.parameters)
+    query = read_query("scopes", "deletion_shares", scope=within.parameters, parts=_OF_TURNS)
     async with conn.transaction(), conn.cursor("deletion_shares") as cursor:
         await cursor.execute(query, {**within.parameters, "most": most})
         while rows := await cursor.fetchmany(SHARE_BATCH):

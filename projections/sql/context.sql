@@ -1,3 +1,11 @@
+-- name: promoted
+-- Those of some facts that were promoted to others of them.
+SELECT promoted.promoted_from
+FROM memory_events AS promoted
+WHERE promoted.promoted_from = ANY(%(fact_ids)s)
+    AND promoted.fact_id = ANY(%(fact_ids)s)
+    AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id);
+
 -- name: lasting_facts
 -- The facts of one scope that a context holds whatever the question is, as far as its profile has them: at most the
 -- fifty surest of a section. They hold at an instant, or begin later. Of health, what happened at a time is none of them.

@@ -96,7 +96,8 @@ COPY commits (
 -- COPY of events.
 COPY memory_events (
     event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes
+    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes,
+    promoted_from
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_facts

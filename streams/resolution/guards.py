@@ -7,7 +7,13 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
-from mnemolog.schemas.facts import CAUTIOUS_CONFIDENCE, CONFIDENCE_OF_CERTAINTY, Candidate, ExtractedFact
+from mnemolog.schemas.facts import (
+    CAUTIOUS_CONFIDENCE,
+    CONFIDENCE_OF_CERTAINTY,
+    Candidate,
+    ExtractedFact,
+    MatchedFact,
+)
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import StoredFact
@@ -60,6 +66,11 @@ class TimedFact(Protocol):
 def confidence_of(fact: ExtractedFact, rules: EffectivePolicy) -> float:
     """The first confidence of a fact: by how it was stated, or the same for all under the preset `cautious`."""
     return CAUTIOUS_CONFIDENCE if rules.confidence == "cautious" else CONFIDENCE_OF_CERTAINTY[fact.certainty]
+
+
+def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
+    """That of a new fact, or what it has become of a promoted one in the scope that it comes from."""
+    return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
 
 
 def find_guard(

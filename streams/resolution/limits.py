@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from mnemolog.schemas.command import Import
+from mnemolog.schemas.command import Import, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
@@ -38,14 +38,14 @@ class LimitEnforcer:
     async def exceeded_limit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, *, facts: int, tokens: int
     ) -> LimitHit | None:
-        """The limit that a turn or an import would break that brings so many more facts and used so many tokens.
+        """The limit that a turn, an import or a promotion would break with so many more facts and tokens used.
 
         To be called right before the commit, when the owner's earlier commits are projected; a turn that is let through
         counts from now on, also before its commit is projected. None where it breaks none; no round trip where none is
         set.
         """
         is_turn = envelope.source_kind == "turn"
-        if envelope.scope is None or not (is_turn or (isinstance(envelope.order, Import) and facts > 0)):
+        if envelope.scope is None or not (is_turn or (isinstance(envelope.order, Import | Promote) and facts > 0)):
             return None
         usage = TurnUsage(
             owner=envelope.owner,
@@ -53,7 +53,7 @@ class LimitEnforcer:
             scope=envelope.scope,
             published_at=envelope.published_at,
             facts=facts,
-            tokens=tokens if is_turn else 0,
+            tokens=tokens,
             turns=int(is_turn),
         )
         too_large = exceeded_turn_size(rules, envelope.size) if is_turn else None

@@ -63,7 +63,7 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision
 
 def supports(builder: EventBuilder, case: PendingCase) -> bool:
     """Whether a statement supports a pending overwrite: an earlier one would end what was said after it."""
-    return case.said_at <= builder.context.occurred_at
+    return case.said_at <= builder.said_at
 
 
 def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[PendingRejected]:
@@ -73,7 +73,7 @@ def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> 
     contradicted = (
         case
         for case in cases
-        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < context.occurred_at
+        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.said_at
         if case.authority != "human"
     )
     return [

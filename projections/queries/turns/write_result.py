@@ -138,6 +138,7 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         trace=None if texts is None else build_trace(commit, texts),
         tenant=commit.scope.tenant if commit.scope else None,
         user_id=commit.scope.user_id if commit.scope else None,
+        notes=(commit.detail,) if success and commit.detail else (),
         agent_id=commit.scope.agent_id if commit.scope else None,
     )
 
