@@ -51,6 +51,11 @@ DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
 )
 """Measured on real dialogues (docs/discussions.md, "How signals are joined")."""
 _ADDED: Final = ("vector", "text", "names", "recency", "times")
+FIELD_WEIGHTS: Final = (1.0, 1.0, 1.0, 0.5)
+"""What a word counts in the text of a fact, its search text, its key and value, and its excerpt.
+
+The last one is measured (docs/discussions.md, "How signals are joined"); nothing measured tells the others apart.
+"""
 DEFAULT_FUSION: Final[Fusion] = "weighted"
 DEFAULT_HALF_LIFE_DAYS: Final = 365.0
 

@@ -12,8 +12,8 @@ from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.hits import Findings, Hit, LeftOutHits, Score, SearchMode
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.question import MAX_QUERY_LEXEMES, storable_question
+from mnemolog.projections.search.options import FIELD_WEIGHTS, SearchOptions
+from mnemolog.projections.search.question import MAX_QUERY_WORDS, storable_question
 from mnemolog.projections.search.statement import scope_parameters, search_query
 from mnemolog.schemas.vector import Vector
 
@@ -93,7 +93,8 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
         "rrf_k": options.rrf_k,
         "half_life_days": options.half_life_days,
         "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.top_k),
-        "max_lexemes": MAX_QUERY_LEXEMES,
+        "max_words": MAX_QUERY_WORDS,
+        "field_weights": list(FIELD_WEIGHTS),
         "top_k": options.top_k,
         "ranked": 2 * options.top_k,
         "per_matter": options.per_matter,

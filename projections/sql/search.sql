@@ -219,16 +219,19 @@ NULL::bigint AS vector_rank, NULL::bigint AS text_rank
 -- similarity threshold, unless that is 0. Without a vector the words and names decide.
 -- Either all facts of the scope are scanned, or those that its indexes find; where it is the other way round there is no
 -- row, else at least one. Each fact is read once; only hits are read whole.
-WITH asked AS MATERIALIZED (
-    SELECT
-        search_words(%(text)s, %(max_lexemes)s) AS query,
-        ' ' || lower(regexp_replace(%(text)s, '(''|’)s\M|[^[:alnum:]''’-]+', ' ', 'g')) || ' ' AS words
-    WHERE {route}
+WITH question AS MATERIALIZED (
+    SELECT %(text)s::text AS text WHERE {route}
 ),
-lexemes AS MATERIALIZED (
-    SELECT word.place, word.lexeme::tsquery AS lexeme
-    FROM asked
-    CROSS JOIN LATERAL unnest(string_to_array(asked.query::text, ' | ')) WITH ORDINALITY AS word (lexeme, place)
+words AS MATERIALIZED (
+    SELECT word.*
+    FROM question
+    CROSS JOIN LATERAL question_words(question.text, %(max_words)s) AS word
+),
+asked AS MATERIALIZED (
+    SELECT
+        question.text,
+        (SELECT string_agg(words.lexemes::text, ' | ' ORDER BY words.place)::tsquery FROM words) AS query
+    FROM question
 ),
 scored AS MATERIALIZED (
     SELECT
@@ -249,15 +252,23 @@ scored AS MATERIALIZED (
         END AS distance,
         CASE
             WHEN live.words @@ asked.query
-                THEN ARRAY(SELECT lexemes.place FROM lexemes WHERE live.words @@ lexemes.lexeme)
-        END AS places,
-        strpos(asked.words, ' ' || lower(live.subject) || ' ') > 0
-        OR strpos(asked.words, ' ' || lower(live.speaker) || ' ') > 0 AS is_named
+                THEN ARRAY(
+                    SELECT
+                        4 * words.place + CASE
+                            WHEN live.words @@ words.in_text THEN 0
+                            WHEN live.words @@ words.in_search_text THEN 1
+                            WHEN live.words @@ words.in_value THEN 2
+                            ELSE 3
+                        END
+                    FROM words
+                    WHERE live.words @@ words.lexemes
+                )
+        END AS places
     FROM asked
     CROSS JOIN LATERAL ({live}) AS live
 ),
 word_sets AS MATERIALIZED (
-    -- Which words of the question, by their places, facts have; there are few such sets.
+    -- Which words of the question facts have, each by its place and the field of the fact; there are few such sets.
     SELECT places, count(*) AS facts FROM scored WHERE places IS NOT NULL GROUP BY places
 ),
 word_weights AS MATERIALIZED (
@@ -265,12 +276,13 @@ word_weights AS MATERIALIZED (
     SELECT
         place,
         ln(1 + (whole.facts - with_word.facts + 0.5) / (with_word.facts + 0.5)) AS weight
-    FROM lexemes
+        live.speaker,
+    FROM words
     CROSS JOIN ({whole}) AS whole
     LEFT JOIN (
-        SELECT place, sum(word_sets.facts)::float8 AS facts
-        FROM word_sets CROSS JOIN LATERAL unnest(word_sets.places) AS place
-        GROUP BY place
+        SELECT one.place / 4 AS place, sum(word_sets.facts)::float8 AS facts
+        FROM word_sets CROSS JOIN LATERAL unnest(word_sets.places) AS one (place)
+        GROUP BY one.place / 4
     ) AS found USING (place)
     CROSS JOIN LATERAL (
         SELECT coalesce(found.facts * CASE WHEN found.facts < whole.most THEN 1 ELSE whole.times END, 0) AS facts
@@ -279,7 +291,11 @@ word_weights AS MATERIALIZED (
 set_scores AS MATERIALIZED (
     SELECT
         word_sets.places,
-        (SELECT sum(weight) FROM word_weights WHERE place = ANY(word_sets.places))
+        (
+            SELECT sum(word_weights.weight * (%(field_weights)s::float8 [])[1 + (one.place & 3)])
+            FROM unnest(word_sets.places) AS one (place)
+            INNER JOIN word_weights ON word_weights.place = one.place / 4
+        )
         / (SELECT sum(weight) FROM word_weights) AS score
     FROM word_sets
 ),
@@ -307,11 +323,21 @@ parts AS (
             WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + text_rank), 0)
             ELSE coalesce(text_score, 0)
         END AS text_part,
+names AS MATERIALIZED (
+    -- The subjects and speakers that the question names; there are few different ones.
+    SELECT who.name
+    FROM (SELECT subject AS name FROM scored UNION SELECT speaker FROM scored) AS who
+    CROSS JOIN asked
+    WHERE names_person(asked.text, who.name)
+),
         CASE WHEN is_named THEN %(names_weight)s::float8 * one.part ELSE 0 END AS names_part,
         CASE
             WHEN %(recency_weight)s::float8 > 0 AND status <> 'pending_confirmation'
                 THEN
                     %(recency_weight)s::float8 * one.part
+        coalesce(
+            scored.subject IN (SELECT name FROM names) OR scored.speaker IN (SELECT name FROM names), false
+        ) AS is_named,
                     * exp(-least(greatest(asked_at - mentioned_at, 0) * one.decay, 700)) -- beyond that it underflows
             ELSE 0
         END AS recency_part,
