@@ -110,6 +110,7 @@ _UNFILTERED: Final = {
     "ranks": "no_ranks",
     "conversation": "",
     "neighbours": "no_neighbours",
+    "shown": "hits_alone",
     "left_out": "nothing_left_out",
 }
 

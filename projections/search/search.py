@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -96,6 +98,7 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
         "max_words": MAX_QUERY_WORDS,
         "field_weights": list(FIELD_WEIGHTS),
         "top_k": options.top_k,
+        "neighbours": options.neighbours,
         "ranked": 2 * options.top_k,
         "per_matter": options.per_matter,
     }
@@ -103,20 +106,24 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
 
 def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
     """The first row is there even where nothing was found."""
+    found = [row for row in rows if row["fact_id"] is not None]
+    of_hits = [list(group) for _, group in groupby(found, key=itemgetter("hit_id"))]
     return Findings(
-        hits=tuple(_hit(row, mode) for row in rows if row["fact_id"] is not None),
+        hits=tuple(_hit(group, mode) for group in of_hits),
         below_threshold=rows[0]["below_threshold"],
         left_out={reason: LeftOutHits.from_json(one) for reason, one in (rows[0]["left_out"] or {}).items()},
     )
 
 
-def _hit(row: Mapping[str, Any], mode: SearchMode) -> Hit:
-    score = Score(mode=mode, **{name: row[name] for name in _SCORE_COLUMNS})
-    return Hit(fact=Fact(**{name: value for name, value in row.items() if name not in _OWN_COLUMNS}), score=score)
+def _hit(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Hit:
+    """A hit and its neighbours, each with the score of the hit."""
+    score = Score(mode=mode, **{name: rows[0][name] for name in _SCORE_COLUMNS})
+    facts = {row["step"]: Fact(**{name: row[name] for name in row if name not in _OWN_COLUMNS}) for row in rows}
+    return Hit(fact=facts.pop(0), score=score, neighbours=tuple(facts.values()))
 
 
 _SCORE_COLUMNS: Final = (
     *("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part"),
     *("names_part", "recency_part", "times_part", "neighbours_part", "prior"),
 )
-_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out"})
+_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step"})

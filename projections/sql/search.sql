@@ -156,6 +156,30 @@ live.said_at, live.ordinal, live.app_id, live.run_id,
 -- Each fact for itself.
 0::float8 AS neighbours_part, is_hit AS is_found FROM parts
 
+-- name: hits_alone
+-- The hits and nothing else.
+(SELECT *, fact_id AS shown_id, 0 AS step FROM first) AS first
+
+-- name: with_neighbours
+-- Each hit, and so many facts before and after it of what was said within an hour in its scope.
+(
+    WITH said AS MATERIALIZED (
+        SELECT
+            fact_id, user_id, agent_id, app_id, run_id, said_at,
+            row_number() OVER (ORDER BY user_id, agent_id, app_id, run_id, said_at, ordinal, fact_id) AS number
+        FROM scored
+    )
+    SELECT first.*, near.fact_id AS shown_id, (near.number - own.number)::integer AS step
+    FROM first
+    INNER JOIN said AS own USING (fact_id)
+    CROSS JOIN generate_series(-%(neighbours)s::integer, %(neighbours)s::integer) AS place (step)
+    INNER JOIN said AS near
+        ON near.number = own.number + place.step
+        AND (near.user_id, near.agent_id, near.app_id, near.run_id)
+        = (own.user_id, own.agent_id, own.app_id, own.run_id)
+        AND (place.step = 0 OR near.said_at BETWEEN own.said_at - interval '1 hour' AND own.said_at + interval '1 hour')
+) AS first
+
 -- name: left_out
 -- Why facts are no hits: how many for each reason, and the best of them; and how many with a word of the question are in
 -- other states, or have ended.
@@ -244,6 +268,7 @@ scored AS MATERIALIZED (
         live.user_id,
         live.agent_id,
         live.subject,
+        live.speaker,
         live.key,
         {conversation}
         CASE
@@ -276,7 +301,6 @@ word_weights AS MATERIALIZED (
     SELECT
         place,
         ln(1 + (whole.facts - with_word.facts + 0.5) / (with_word.facts + 0.5)) AS weight
-        live.speaker,
     FROM words
     CROSS JOIN ({whole}) AS whole
     LEFT JOIN (
@@ -299,11 +323,21 @@ set_scores AS MATERIALIZED (
         / (SELECT sum(weight) FROM word_weights) AS score
     FROM word_sets
 ),
+names AS MATERIALIZED (
+    -- The subjects and speakers that the question names; there are few different ones.
+    SELECT who.name
+    FROM (SELECT subject AS name FROM scored UNION SELECT speaker FROM scored) AS who
+    CROSS JOIN asked
+    WHERE names_person(asked.text, who.name)
+),
 candidates AS (
     SELECT
         scored.*,
         1 - scored.distance AS similarity,
         set_scores.score AS text_score,
+        coalesce(
+            scored.subject IN (SELECT name FROM names) OR scored.speaker IN (SELECT name FROM names), false
+        ) AS is_named,
         {ranks}
     FROM scored
     LEFT JOIN set_scores USING (places)
@@ -323,21 +357,11 @@ parts AS (
             WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + text_rank), 0)
             ELSE coalesce(text_score, 0)
         END AS text_part,
-names AS MATERIALIZED (
-    -- The subjects and speakers that the question names; there are few different ones.
-    SELECT who.name
-    FROM (SELECT subject AS name FROM scored UNION SELECT speaker FROM scored) AS who
-    CROSS JOIN asked
-    WHERE names_person(asked.text, who.name)
-),
         CASE WHEN is_named THEN %(names_weight)s::float8 * one.part ELSE 0 END AS names_part,
         CASE
             WHEN %(recency_weight)s::float8 > 0 AND status <> 'pending_confirmation'
                 THEN
                     %(recency_weight)s::float8 * one.part
-        coalesce(
-            scored.subject IN (SELECT name FROM names) OR scored.speaker IN (SELECT name FROM names), false
-        ) AS is_named,
                     * exp(-least(greatest(asked_at - mentioned_at, 0) * one.decay, 700)) -- beyond that it underflows
             ELSE 0
         END AS recency_part,
@@ -411,11 +435,13 @@ SELECT
     first.neighbours_part,
     first.prior,
     first.total,
+    first.fact_id AS hit_id,
+    first.step,
     {fact}
 FROM asked
 LEFT JOIN (
-    first
-    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = first.fact_id LIMIT 1) AS f
+    {shown}
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = first.shown_id LIMIT 1) AS f
     {state}
 ) ON true
 ORDER BY
@@ -424,7 +450,8 @@ ORDER BY
     first.status,
     first.importance DESC,
     first.confidence DESC,
-    first.fact_id;
+    first.fact_id,
+    first.step;
 
 -- name: count_by_ids
 -- How many facts a scope holds, active or waiting for a confirmation, by the ids that they name.
