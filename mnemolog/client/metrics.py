@@ -35,12 +35,12 @@ CONTEXT_LEFT_OUT: Final = CATALOGUE.counter(
     labels=("reason",),
 )
 
-SearchPhase = Literal["embed", "variants", "event", "sql", "rerank"]
+SearchPhase = Literal["embed", "variants", "event", "sql", "turns", "rerank"]
 SEARCH_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_client_search_seconds",
     "time of a part of a search: embed is the vector of the question, variants its other wordings from a model, event "
-    "when an event was that the question names, sql the statement, both with the wait for a connection, rerank the "
-    "order that a model gives",
+    "when an event was that the question names, sql the statement that finds facts, turns the one that finds turns, "
+    "these three with the wait for a connection, rerank the order that a model gives",
     labels=("phase",),
     buckets=(0.001, 0.0025, *SECONDS_BUCKETS),
 )

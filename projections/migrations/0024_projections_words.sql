@@ -210,7 +210,7 @@ CREATE TRIGGER facts_words
 BEFORE INSERT OR UPDATE OF text, search_text, key, value, excerpt ON facts
 FOR EACH ROW EXECUTE FUNCTION fill_fact_words();
 
--- `search_words` stays for programs of the version before.
+-- `search_words` stays for turns, and for programs of the version before.
 CREATE FUNCTION question_words(question text, max_words integer)
 RETURNS TABLE (place bigint, lexemes tsquery, in_text tsquery, in_search_text tsquery, in_value tsquery)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 10 AS $$

@@ -78,7 +78,7 @@ def _composed(
     live = parts[source].format(scope=scope, filter=condition, state_at=state_at, state=queries("filters")["state"])
     travels = source == "as_of"
     query = parts["hybrid"].format(
-        live=parts["of_scopes"].format(live=live) if is_several else live,
+        live=parts["of_scopes"].format(live=live, scope=of_any, filter=condition) if is_several else live,
         state=parts["hit_state"].format(state_at=state_at) if travels else SQL(""),
         whole=parts["indexed_facts" if source == "from_indexes" else "all_facts"],
         conversation=parts["conversation"] if has_neighbours or shows_neighbours else SQL(""),

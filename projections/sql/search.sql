@@ -67,11 +67,22 @@ WHERE former.fact_id = f.fact_id
 CROSS JOIN LATERAL ({state_at}) AS s
 
 -- name: of_scopes
--- The facts of several scopes. One after the other, each by its index.
+-- The facts of several scopes, one after the other, each by its index; without those that were promoted into another one
+-- of them, which is found in their place.
 SELECT mine.*
 FROM unnest(%(user_ids)s::text [], %(agent_ids)s::text [], %(app_ids)s::text [], %(run_ids)s::text [])
 AS named (user_id, agent_id, app_id, run_id)
 CROSS JOIN LATERAL ({live} OFFSET 0) AS mine
+WHERE NOT EXISTS (
+    SELECT FROM memory_events AS promoted
+    INNER JOIN facts AS f ON promoted.fact_id = f.fact_id
+    WHERE promoted.promoted_from = mine.fact_id
+        AND promoted.decided_at <= coalesce(%(believed_at)s, 'infinity'::timestamptz)
+        AND f.status = mine.status
+        AND {scope}
+        AND {filter}
+        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id)
+)
 
 -- name: of_named_scope
 -- The facts of one of several scopes.

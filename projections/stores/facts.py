@@ -41,7 +41,7 @@ class FactStore(Store):
     async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
         """Those of `fact_ids` that there are, whatever their scope and status."""
         rows = await self._rows("facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
-        return {row["fact_id"]: _stored_fact(row) for row in rows}
+        return {row["fact_id"]: stored_fact(row) for row in rows}
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
@@ -147,7 +147,8 @@ class FactStore(Store):
         ]
 
 
-def _stored_fact(row: Mapping[str, Any]) -> StoredFact:
+def stored_fact(row: Mapping[str, Any]) -> StoredFact:
+    """A fact of a row with the columns of the query `facts`."""
     return StoredFact(
         fact_id=row["fact_id"],
         scope=Scope.from_columns(row[name] for name in SCOPE_FIELDS),

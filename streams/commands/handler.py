@@ -17,6 +17,7 @@ from mnemolog.schemas.command import (
     Expire,
     Feedback,
     Import,
+    Promote,
     Reject,
     Resolve,
     SetPolicy,
@@ -110,6 +111,8 @@ class CommandHandler:
                 events = await self._delete_all(context, payload)
             case Import():
                 events = await self._import(context, payload, envelope.facts[0], rules)
+            case Promote():
+                raise AssertionError("a promotion is decided like a turn")
             case Feedback() | EndSession():
                 events = ()  # the commit says it all
             case SetPolicy():

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from mnemolog.schemas.command import Undo
+from mnemolog.schemas.command import Promote, Undo
 from mnemolog.schemas.filters.model import Filter
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, ScopeFacts
+from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, PromotableFacts, ScopeFacts
 from mnemolog.streams.ends.moved_ends import EndedFactReader
 from mnemolog.streams.ends.undone_values import RivalReader
 
@@ -35,6 +35,15 @@ class FactReader(EndedFactReader, RivalReader, Protocol):
 
     async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> Sequence[UUID]:
         """Those of `fact_ids` that a filter would let through if they were active."""
+
+
+class PromotionReader(Protocol):
+    """Reads what a promote command selects."""
+
+    async def promotable_facts(
+        self, into: Scope, payload: Promote, *, at: datetime, min_importance: float, limit: int
+    ) -> PromotableFacts:
+        """The first `limit` of the selected facts, those that can be promoted `into` a scope first."""
 
 
 class EventReader(Protocol):
