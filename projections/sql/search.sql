@@ -239,6 +239,17 @@ live.said_at, live.ordinal, live.app_id, live.run_id,
 -- Where nobody asks for it.
 NULL::jsonb AS left_out
 
+-- name: messages
+-- What was said in the turn that a fact came from.
+(
+    SELECT journal.body -> 'messages' FROM turn_journal AS journal
+    WHERE journal.owner = f.owner AND journal.source_id = f.source_id
+) AS messages
+
+-- name: no_messages
+-- Where nobody asks for them.
+NULL::jsonb AS messages
+
 -- name: ranks
 -- The place of each fact by each signal that orders facts.
 CASE WHEN scored.distance IS NOT NULL THEN row_number() OVER (ORDER BY scored.distance, scored.status, scored.fact_id) END
@@ -452,6 +463,7 @@ SELECT
     first.total,
     first.fact_id AS hit_id,
     first.step,
+    {messages},
     {fact}
 FROM asked
 LEFT JOIN (
