@@ -75,6 +75,7 @@ CROSS JOIN LATERAL ({live} OFFSET 0) AS mine
 
 -- name: facts_of_scopes
 -- The facts of several scopes, without those that were promoted into another one of them, which is found in their place.
+-- OFFSET keeps that a look-up for each fact.
 SELECT mine.*
 FROM ({of_scopes}) AS mine
 WHERE NOT EXISTS (
@@ -86,6 +87,7 @@ WHERE NOT EXISTS (
         AND {scope}
         AND {filter}
         AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id)
+    OFFSET 0
 )
 
 -- name: of_named_scope
