@@ -23,7 +23,7 @@ SOURCES: Final = (
     "fact_commands",
     "commands",
     "files/imports",
-    "many_facts",
+    "text_edits",
 )
 CLASSES: Final = (
     *(
