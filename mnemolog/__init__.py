@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityName
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
-    from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
+    from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
@@ -116,6 +116,7 @@ __all__ = [
     "LimitExceededError",
     "LimitHit",
     "Limits",
+    "LinkedEntity",
     "MemoryClient",
     "Message",
     "MessageModel",
@@ -204,7 +205,7 @@ _MODULES: Final = {
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
-    "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
+    "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
     "projections.queries.pending": ("ConflictingFact", "PendingFact", "UnresolvedFact"),
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),

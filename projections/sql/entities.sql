@@ -219,3 +219,11 @@ SELECT
 FROM entity_aliases AS alias
 WHERE alias.entity_id = %(entity_id)s
 ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key;
+
+-- name: names
+-- The names of these entities.
+SELECT
+    entity_id,
+    name
+FROM entities
+WHERE entity_id = ANY(%(entity_ids)s::uuid []);

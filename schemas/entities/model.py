@@ -24,9 +24,9 @@ Role = Literal["subject", "object", "mention"]
 AliasKind = Literal["name", "tie", "user"]
 """A name ("Ana"), what somebody is to another one ("my wife"), or the user, who needs no name."""
 
-ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "fuzzy", "new"]
+ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "new"]
 """What found the entity of a name: it is the user, the name that it was registered by, another one of its names, what
-it is to somebody, a part of its name, a short form, a name that is spelled nearly so; or it was not known before."""
+it is to somebody, a part of its name, a short form; or it was not known before."""
 
 
 class NamedEntity(Record):

@@ -74,3 +74,12 @@ async def test_one_of_several_of_a_name_is_found_by_its_id_with_its_twin(client:
 async def test_who_is_not_known_is_an_error(client: AsyncMemoryClient, name: str) -> None:
     with pytest.raises(UnknownEntityError, match="no entity"):
         await client.entity(name, user_id="alice")
+
+
+async def test_an_explanation_says_whom_a_fact_names_and_how_they_were_found(client: AsyncMemoryClient) -> None:
+    (fact,) = [one for one in await client.facts(user_id="alice") if one.text == "My brother Tom skis"]
+    explained = await client.explain(fact.fact_id, user_id="alice")
+    assert [(one.name, one.role, one.said, one.step, one.compared) for one in explained.entities] == [
+        ("Tom", "subject", "Alice's brother Tom", "new", ["Tom"])
+    ]
+    assert 'its subject is Tom: "Alice\'s brother Tom" was not known before, and not Tom' in explained.words
