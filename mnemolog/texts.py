@@ -41,9 +41,10 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
 
 def _entity_sentence(linked: LinkedEntity) -> str:
     """Whom or what it names, and how that was found."""
-    said = f'"{linked.said}"' if linked.said else "nobody by name"
+    if linked.said is None:
+        return f"its {linked.role} is {linked.name}, the user"
     others = f", and not {', '.join(linked.compared)}" if linked.compared else ""
-    return f"its {linked.role} is {linked.name}: {said} {_STEP_PHRASES[linked.step]}{others}"
+    return f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}{others}'
 
 
 _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
