@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
+    from mnemolog.projections.queries.costs import CostFigures, ModelCost
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
     from mnemolog.projections.search.options import Weights
     from mnemolog.schemas.command import Edit
+    from mnemolog.schemas.costs.prices import Cost
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
     from mnemolog.schemas.provenance import FactSnapshot
     from mnemolog.schemas.scope import Scope
@@ -83,6 +85,8 @@ __all__ = [
     "Context",
     "ContextArgs",
     "ContextFact",
+    "Cost",
+    "CostFigures",
     "DecisionQuality",
     "Diff",
     "Edit",
@@ -115,6 +119,7 @@ __all__ = [
     "MissingExtraError",
     "MissingStatement",
     "MnemologError",
+    "ModelCost",
     "NotConnectedError",
     "OmittedStatement",
     "Overrides",
@@ -191,6 +196,7 @@ _MODULES: Final = {
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
+    "projections.queries.costs": ("CostFigures", "ModelCost"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
@@ -208,6 +214,7 @@ _MODULES: Final = {
     "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
     "projections.search.options": ("Weights",),
     "schemas.command": ("Edit",),
+    "schemas.costs.prices": ("Cost",),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
     "schemas.provenance": ("FactSnapshot",),
     "schemas.scope": ("Scope",),

@@ -82,6 +82,16 @@ MODEL_TOKENS: Final = CATALOGUE.counter(
     unit="tokens",
     labels=("purpose", "model", "direction"),
 )
+MODEL_COST: Final = CATALOGUE.counter(
+    "mnemolog_model_cost",
+    "money for the calls of models that have a price, in the currency of the price table",
+    labels=("purpose", "model"),
+)
+UNPRICED_CALLS: Final = CATALOGUE.counter(
+    "mnemolog_model_unpriced_calls",
+    "calls whose cost is unknown, because their model has no price or its server counts no tokens",
+    labels=("purpose", "model"),
+)
 PROMPT_TOKENS: Final = CATALOGUE.counter(
     "mnemolog_prompt_tokens",
     "tokens of prompts that the server had in its cache, or read fresh; only of servers that tell",

@@ -136,6 +136,7 @@ class ClientBase:
         self._new_id: Callable[[], str] = given.get("new_id", lambda: str(uuid_utils.uuid7()))
         timeout = given.get("publish_timeout", DEFAULT_PUBLISH_TIMEOUT)
         self._connections = Connections(self._settings, publish_timeout=timeout, now=self._now)
+        self._prices = self._settings.price_table
         self._scope: BoundArgs = {}
         self.is_bound = False
 

@@ -93,6 +93,8 @@ async def update_rows(connection: Connection, changes: Changes) -> None:
     if changes.commits:
         positions = _columns(changes.commits, partition="position.partition", log_offset="position.offset")
         await connection.execute(_SQL["count_tokens"], positions)
+        if any(step.model for row in changes.commits for step in row.commit.provenance.steps):
+            await connection.execute(_SQL["count_usage"], positions)
     if changes.updates:
         await connection.execute(_SQL["update_facts"], _columns(changes.updates, "fact_id", **_STATE_PATHS))
     if changes.settlements:

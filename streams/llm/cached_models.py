@@ -7,9 +7,11 @@ from time import perf_counter
 from typing import Final
 
 from mnemolog.schemas.base import Record
+from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
+from mnemolog.streams.llm.call_costs import count_cost
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.ports import (
     AskModel,
@@ -34,8 +36,9 @@ class CachedChatModel:
     What is fetched or stored while a call to the database runs goes there together in the next one.
     """
 
-    def __init__(self, model: ChatModel, replies: ReplyStore) -> None:
+    def __init__(self, model: ChatModel, replies: ReplyStore, prices: PriceTable = NO_PRICES) -> None:
         self._model = model
+        self._prices = prices
         self._replies = replies
         self._gets: MicroBatcher[ReplyKey, tuple[StoredReply, ...]] = MicroBatcher(self._get_many, max_wait=0)
         self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(
@@ -60,6 +63,7 @@ class CachedChatModel:
                 started = perf_counter()
                 reply = await self._model.complete(prompt)
                 milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage)
+                count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
                 new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
                 known = await self._puts.submit(new)
             usage = Usage(
@@ -93,8 +97,16 @@ class CachedEmbedder:
     """Embeds the texts of many sources in one call and stores the vectors of each source."""
 
     def __init__(
-        self, embedder: Embedder, replies: ReplyStore, *, max_texts: int, max_wait: float, max_concurrent: int
+        self,
+        embedder: Embedder,
+        replies: ReplyStore,
+        *,
+        max_texts: int,
+        max_wait: float,
+        max_concurrent: int,
+        prices: PriceTable = NO_PRICES,
     ) -> None:
+        self._prices = prices
         self._embedder = embedder
         self._replies = replies
         self._batcher: MicroBatcher[_EmbeddingRequest, EmbeddingResult] = MicroBatcher(
@@ -143,6 +155,7 @@ class CachedEmbedder:
         all_texts = [text for _, texts in wanted for text in texts]
         embeddings = await self._embedder.embed(all_texts, divisible=divisible)
         milliseconds = _record_call("embed", self.model, started, embeddings.usage)
+        count_cost(self._prices, "embed", self.model, embeddings.usage)
         metrics.EMBEDDING_TEXTS.observe(len(all_texts))
         vectors = iter(embeddings.vectors)
 
