@@ -40,6 +40,13 @@ def set_policy(
     turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
     tokens_per_day: Annotated[int | None, _option("the most tokens in a day (UTC)", low=0)] = None,
+    cost_per_day: Annotated[
+        float | None, _option("the most money for models in a day (UTC), in the currency of the price table", low=0)
+    ] = None,
+    when_spent: Annotated[
+        Literal["reject", "wait", "raw"] | None,
+        _option("what becomes of a turn when tokens or money of the day are spent; `reject` unless given"),
+    ] = None,
     note: Annotated[str | None, _option("why (free text, stored)")] = None,
 ) -> Change:
     """Set the policy of a tenant, or of the scope that is given; rules that are not given are unset."""
@@ -52,11 +59,13 @@ def set_policy(
         "min_importance": min_importance,
         "publish_profile": publish_profile,
         "profile_every": profile_every,
+        "when_spent": when_spent,
         "limits": {
             "active_facts": active_facts,
             "turns_per_minute": turns_per_minute,
             "bytes_per_turn": bytes_per_turn,
             "tokens_per_day": tokens_per_day,
+            "cost_per_day": None if cost_per_day is None else str(cost_per_day),
         },
         "note": note,
     }

@@ -59,7 +59,7 @@ class Connections:
     """What a client and its bound copies share, each opened at its first use."""
 
     def __init__(self, settings: Settings, *, publish_timeout: float, now: Callable[[], datetime]) -> None:
-        self.limit_precheck = LimitPrecheck()
+        self.limit_precheck = LimitPrecheck(settings.price_table)
         self.query_embedder = QueryEmbedder(settings)
         self.search_models = SearchModels(settings)
         self._settings = settings

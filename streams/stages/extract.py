@@ -24,8 +24,9 @@ from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceChatModel
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
-from mnemolog.streams.stages.envelope import limit_end, new_envelope, next_envelope
+from mnemolog.streams.stages.envelope import new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.over_limit import as_raw, end_over_limit, raw_note
 from mnemolog.streams.stages.ports import Precheck, RulesFor
 
 
@@ -82,10 +83,14 @@ class ExtractStage:
         if isinstance(parsed, Command):
             return next_envelope(ExtractedFacts, envelope, facts=command_facts(parsed.order))
         rules = await self._rules_for(parsed.scope, parsed.overrides)
+        notes = source.notes
         if hit := await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at):
-            return next_envelope(ExtractedFacts, envelope, end=limit_end(hit))
+            if end := end_over_limit(hit, rules):
+                return next_envelope(ExtractedFacts, envelope, end=end)
+            parsed, envelope = as_raw(parsed, envelope)
+            notes = (*notes, raw_note(hit))
         facts, step = await self._facts(parsed)
-        step = step.model_copy(update={"notes": source.notes})
+        step = step.model_copy(update={"notes": notes})
         for dropped in step.dropped:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
         end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")

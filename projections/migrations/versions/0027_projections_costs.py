@@ -1,7 +1,7 @@
-"""Runs 0027_projections_costs.sql."""
+"""Runs 0027_projections_costs.sql and 0027_projections_waiting.sql."""
 
 from mnemolog.projections.migrations.revision import sql_revision
 
 revision = "0027"
 down_revision = "0021"
-upgrade, downgrade = sql_revision("0027_projections_costs.sql")
+upgrade, downgrade = sql_revision("0027_projections_costs.sql", "0027_projections_waiting.sql")
