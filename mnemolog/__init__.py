@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.search.options import Weights
     from mnemolog.schemas.command import Edit
     from mnemolog.schemas.costs.prices import Cost
+    from mnemolog.schemas.instructions.model import DescribedCategory, ForbiddenTopic, Instructions
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
     from mnemolog.schemas.provenance import FactSnapshot
     from mnemolog.schemas.scope import Scope
@@ -88,6 +89,7 @@ __all__ = [
     "Cost",
     "CostFigures",
     "DecisionQuality",
+    "DescribedCategory",
     "Diff",
     "Edit",
     "EventResult",
@@ -100,11 +102,13 @@ __all__ = [
     "FactSource",
     "FailedTurn",
     "FeedbackFigures",
+    "ForbiddenTopic",
     "HeldOverwrites",
     "History",
     "Hit",
     "IdCount",
     "ImportReport",
+    "Instructions",
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
@@ -215,6 +219,7 @@ _MODULES: Final = {
     "projections.search.options": ("Weights",),
     "schemas.command": ("Edit",),
     "schemas.costs.prices": ("Cost",),
+    "schemas.instructions.model": ("DescribedCategory", "ForbiddenTopic", "Instructions"),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
     "schemas.provenance": ("FactSnapshot",),
     "schemas.scope": ("Scope",),

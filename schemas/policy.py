@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
 from mnemolog.schemas.costs.prices import Money
 from mnemolog.schemas.facts import ConfidencePreset, Slot
+from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 
@@ -107,7 +108,7 @@ class Policy(Record):
 
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
     those of the level above; limits hold at each level by themselves. Version 4 added `publish_profile`,
-    `profile_every`, the number of turns of `every_turns`, and `when_spent`.
+    `profile_every`, the number of turns of `every_turns`, `when_spent` and `instructions`.
     """
 
     add_only: bool | None = None
@@ -119,6 +120,7 @@ class Policy(Record):
     publish_profile: ProfilePublishing | None = Field(default=None, exclude_if=_is_unset)
     profile_every: Annotated[int | None, Field(ge=1, le=1000)] = Field(default=None, exclude_if=_is_unset)
     when_spent: WhenSpent | None = Field(default=None, exclude_if=_is_unset)
+    instructions: Instructions | None = Field(default=None, exclude_if=_is_unset)
     limits: Limits = Limits()
     note: Text | None = None
 
@@ -136,11 +138,14 @@ class EffectivePolicy:
     publish_profile: ProfilePublishing = "at_once"
     profile_every: int = PROFILE_EVERY
     when_spent: WhenSpent = "reject"
+    instructions: Instructions | None = None
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
         """These rules, replaced by what `policy` sets."""
         said = {name: value for name in POLICY_FIELDS if (value := getattr(policy, name)) is not None}
+        if policy.instructions is not None:
+            said["instructions"] = policy.instructions.over(self.instructions)
         return replace(self, **said, limits={**self.limits, level: policy.limits})
 
     def with_overrides(self, overrides: Overrides) -> "EffectivePolicy":

@@ -1,17 +1,17 @@
 """Ask models and store their replies before use: a turn that is delivered again gets the stored reply."""
 
 import hashlib
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Final
 
 from mnemolog.schemas.base import Record
-from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable
+from mnemolog.schemas.costs.prices import NO_PRICES, ModelUsage, PriceTable
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.call_costs import count_cost
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.ports import (
     AskModel,
@@ -218,6 +218,23 @@ def _record_call(purpose: str, model: str, started: float, usage: Usage) -> floa
         for result, tokens in (("cached", usage.cached_tokens), ("fresh", fresh)):
             metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, result=result).inc(tokens)
     return round(seconds * 1000, 3)
+
+
+def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> None:
+    """Count one call: its money, or that this is unknown."""
+    took = ModelUsage(
+        model=model,
+        day=datetime.now(UTC).date(),
+        input_tokens=usage.input_tokens,
+        cached_tokens=min(usage.cached_tokens or 0, usage.input_tokens),
+        output_tokens=usage.output_tokens,
+        uncounted=int(not usage.input_tokens and not usage.output_tokens),
+    )
+    amount = prices.cost([took]).amount
+    if amount is None:
+        metrics.UNPRICED_CALLS.labels(purpose=purpose, model=model).inc()
+    else:
+        metrics.MODEL_COST.labels(purpose=purpose, model=model).inc(float(amount))
 
 
 def _short_name(model: str) -> str:

@@ -218,7 +218,7 @@ def _stage(name: str, steps: Sequence[Step], prices: PriceTable, day: date) -> S
         tokens=_tokens(steps),
         reprompts=sum(step.reprompts for step in steps),
         models=_distinct(step.model for step in steps),
-        prompt_versions=_distinct(step.prompt_version for step in steps),
+        prompt_versions=_distinct(name for step in steps for name in (step.prompt_version, step.instructions)),
         cost=prices.cost(usages_of(steps, day)),
     )
 
