@@ -1,14 +1,23 @@
 """Budgets of a day over real servers: turns wait without delaying others, and come again; or are stored as they are."""
 
+import asyncio
+from collections import Counter
+from typing import Final
+
 import pytest
 
+from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.policy import WAITS_FOR_BUDGET, WhenSpent
-from tests.support.builders.model_replies import fact_json
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Turn
+from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.harnesses.pipeline_harness import PipelineHarness
-from tests.support.harnesses.worker_harness import OUTCOME_SECONDS
+from tests.support.harnesses.worker_harness import OUTCOME_SECONDS, user_turn
 from tests.support.servers.kafka_client import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
+
+TURNS: Final = 40
 
 
 async def set_budget(harness: PipelineHarness, tenant: str, tokens: int, when_spent: WhenSpent) -> None:
@@ -59,3 +68,39 @@ async def test_turns_over_a_budget_are_stored_as_they_are_where_a_policy_says_so
     assert harness.server.requests["chat"] == asked
     ((text, status),) = (await kai.statuses()).items()
     assert ("Kai lives in Bonn" in text, status) == (True, "active")
+
+
+async def test_many_turns_at_once_go_over_a_budget_by_what_is_under_way_and_none_is_lost(
+    harness: PipelineHarness,
+) -> None:
+    """Each ends: as facts, where the budget was not spent yet, or waiting; and once there is room, as facts, once."""
+    await set_budget(harness, "rush", 1, "wait")
+    turns = [
+        user_turn(f"t{number}", f"Parcel {number} has arrived.", scope=Scope(tenant="rush", user_id=f"user{number}"))
+        for number in range(TURNS)
+    ]
+    for turn in turns:
+        harness.model.extractions[turn.turn_id] = facts_reply(fact_json(turn.messages[0].content))
+    await asyncio.gather(*(harness.memory.add_many([turn]) for turn in turns))
+    ends = await asyncio.gather(*(wait_for_end(harness, turn) for turn in turns))
+    first = Counter(end.status for end in ends)
+    assert first["facts"] + first["rejected"] == TURNS
+    assert first["facts"] >= 1
+    assert all(end.limit is not None and end.llm_calls == 0 for end in ends if end.status == "rejected")
+    later = user_turn("later", "Parcel 99 has arrived.", scope=Scope(tenant="rush", user_id="late"))
+    await harness.memory.add_many([later])
+    assert (await wait_for_end(harness, later)).status == "rejected"
+    await set_budget(harness, "rush", 10_000_000, "wait")
+    for turn, end in zip((*turns, later), (*ends, None), strict=True):
+        if end is None or end.status == "rejected":
+            harness.model.extractions[turn.turn_id] = facts_reply(fact_json(turn.messages[0].content))
+            assert (await wait_for_end(harness, turn, attempt=2)).status == "facts"
+    facts = await harness.rows("SELECT text, count(*) AS n FROM facts WHERE tenant = 'rush' GROUP BY text")
+    assert [row["n"] for row in facts] == [1] * (TURNS + 1)
+    assert await harness.rows("SELECT * FROM waiting_turns WHERE tenant = 'rush'") == []
+
+
+async def wait_for_end(harness: PipelineHarness, turn: Turn, attempt: int = 1) -> WriteResult:
+    return await harness.memory.wait(
+        turn.turn_id, user_id=turn.scope.user_id, tenant="rush", attempt=attempt, timeout=OUTCOME_SECONDS
+    )
