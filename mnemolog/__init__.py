@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
     from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
     from mnemolog.projections.search.options import Weights
+    from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
     from mnemolog.schemas.command import Edit
     from mnemolog.schemas.costs.prices import Cost
     from mnemolog.schemas.instructions.model import DescribedCategory, ForbiddenTopic, Instructions
@@ -154,7 +155,9 @@ __all__ = [
     "TracedReprompt",
     "Turn",
     "TurnArgs",
+    "TurnHit",
     "TurnReceipt",
+    "TurnScore",
     "UnknownArgumentError",
     "UnknownEventError",
     "UnknownFactError",
@@ -217,6 +220,7 @@ _MODULES: Final = {
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
     "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
     "projections.search.options": ("Weights",),
+    "projections.search.turn_hits": ("TurnHit", "TurnScore"),
     "schemas.command": ("Edit",),
     "schemas.costs.prices": ("Cost",),
     "schemas.instructions.model": ("DescribedCategory", "ForbiddenTopic", "Instructions"),

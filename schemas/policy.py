@@ -18,6 +18,8 @@ from mnemolog.schemas.turn import Overrides
 Level = Literal["tenant", "scope"]
 ProfilePublishing = Literal["at_once", "every_turns", "session_end"]
 """When readers get a new profile: with each change; every so many turns and when a session ends; or only then."""
+PromotionTime = Literal["never", "always", "at_end"]
+"""When the facts of a run go into the scope without it: with each turn and at the end of the session, or only then."""
 PROFILE_EVERY: Final = 5
 """Turns between two profiles, unless a policy says otherwise (Mem Skill, stage 5)."""
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day"]
@@ -60,7 +62,7 @@ def _is_unset(given: object) -> bool:
 class Limits(Record):
     """The most that is allowed; None means no limit. A minute and a day are those of the broker's clock, in UTC.
 
-    `cost_per_day` is in the currency of the price table. Version 4 added it.
+    `cost_per_day` is in the currency of the price table. Version 5 added it.
     """
 
     active_facts: _Limit = None
@@ -107,8 +109,9 @@ class Policy(Record):
     """What is not set stays as it is at the level above: a scope's before its tenant's before the configured one.
 
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
-    those of the level above; limits hold at each level by themselves. Version 4 added `publish_profile`,
-    `profile_every`, the number of turns of `every_turns`, `when_spent` and `instructions`.
+    those of the level above; limits hold at each level by themselves. Version 4 added `publish_profile` and
+    `profile_every`, the number of turns of `every_turns`. Version 5 added `promote`, which is for the runs of the scope
+    too, where they do not set it themselves, `when_spent` and `instructions`.
     """
 
     add_only: bool | None = None
@@ -121,6 +124,7 @@ class Policy(Record):
     profile_every: Annotated[int | None, Field(ge=1, le=1000)] = Field(default=None, exclude_if=_is_unset)
     when_spent: WhenSpent | None = Field(default=None, exclude_if=_is_unset)
     instructions: Instructions | None = Field(default=None, exclude_if=_is_unset)
+    promote: PromotionTime | None = Field(default=None, exclude_if=_is_unset)
     limits: Limits = Limits()
     note: Text | None = None
 
@@ -139,6 +143,7 @@ class EffectivePolicy:
     profile_every: int = PROFILE_EVERY
     when_spent: WhenSpent = "reject"
     instructions: Instructions | None = None
+    promote: PromotionTime = "never"
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
@@ -173,7 +178,7 @@ class EffectivePolicy:
 
 POLICY_FIELDS: Final = (
     *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
-    *("publish_profile", "profile_every", "when_spent"),
+    *("publish_profile", "profile_every", "promote", "when_spent"),
 )
 
 
@@ -210,7 +215,7 @@ class UsageCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUsage:
-    """What one turn is about to use: facts more than before, and tokens. It is one turn of its minute.
+    """What one turn is about to use: facts more than before, and tokens. An imported fact is no turn of its minute.
 
     `published_at` is the broker's time of it, which gives the minute and the day.
     """
@@ -221,10 +226,11 @@ class TurnUsage:
     published_at: datetime
     facts: int
     tokens: int
+    turns: int = 1
 
     @property
     def counts(self) -> UsageCounts:
-        return UsageCounts(facts=self.facts, turns=1, tokens=self.tokens)
+        return UsageCounts(facts=self.facts, turns=self.turns, tokens=self.tokens)
 
 
 def exceeded_turn_size(rules: EffectivePolicy, size: int) -> LimitHit | None:

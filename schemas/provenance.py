@@ -50,7 +50,7 @@ class Step(Record):
 
     `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
     was changed before it was read. `cached_tokens` are those of the input that the model's server had in its cache;
-    None where it does not tell. `instructions` is the version of the instructions of a policy; version 4 added it.
+    None where it does not tell. `instructions` is the version of the instructions of a policy; version 5 added it.
     """
 
     stage: Stage

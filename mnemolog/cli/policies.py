@@ -39,6 +39,9 @@ def set_policy(
         Literal["at_once", "every_turns", "session_end"] | None, _option("when readers get a new profile")
     ] = None,
     profile_every: Annotated[int | None, _option("turns of `every_turns`; 5 unless given", low=1, high=1000)] = None,
+    promote: Annotated[
+        Literal["never", "always", "at_end"] | None, _option("when what a run learns is decided for its user too")
+    ] = None,
     active_facts: Annotated[int | None, _option("the most facts that are active at once", low=0)] = None,
     turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
@@ -68,6 +71,7 @@ def set_policy(
         "profile_every": profile_every,
         "when_spent": when_spent,
         "instructions": None if instructions is None else _read_instructions(instructions),
+        "promote": promote,
         "limits": {
             "active_facts": active_facts,
             "turns_per_minute": turns_per_minute,

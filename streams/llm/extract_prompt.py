@@ -42,6 +42,7 @@ from mnemolog.streams.text.turn_words import TurnWords, unsaid
 PROMPT_VERSION = "extract-2"
 MAX_FACTS = 100
 _MAX_QUOTED = 80
+_MAX_COMPARED = 1000  # texts; with more, each is shown
 
 _SYSTEM = """\
 You extract facts for a long-term memory from one turn of a conversation. \
@@ -146,8 +147,15 @@ def _turn_text(turn: Turn) -> str:
     if turn.speaker:
         lines.append(f"speaker: {one_line(turn.speaker)}")
     if turn.recalled:
-        lines += ["recalled:", *(f"> {one_line(text)}" for text in turn.recalled)]
+        lines += ["recalled:", *(f"> {text}" for text in _recalled_texts(turn))]
     return "\n".join([*lines, "conversation:", *map(_message_text, evidence_messages(turn))])
+
+
+def _recalled_texts(turn: Turn) -> list[str]:
+    """Each recalled text in one line, once: a context is given as a whole, and each of its facts again."""
+    texts = list(dict.fromkeys(map(one_line, turn.recalled)))
+    whole = max(texts, key=len)
+    return [text for text in texts if text == whole or len(texts) > _MAX_COMPARED or text not in whole]
 
 
 def _message_text(message: Message) -> str:

@@ -39,17 +39,20 @@ async def turn_status(
     tenant: str,
     turn_id: str,
     user_id: str | None = None,
+    agent_id: str | None = None,
     *,
     prices: PriceTable = NO_PRICES,
     verbose: bool = False,
 ) -> WriteResult:
     """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
 
+    Turns of one id are told apart by their user, or by the agent of a scope without a user.
+
     Of a turn that was published again the last end counts. A record that was not a valid turn is found by its
     position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
     `AmbiguousTurnError` where several owners of the tenant have one.
     """
-    commit = await last_commit(conn, tenant, turn_id, user_id)
+    commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
         return WriteResult(turn_id=turn_id, status="pending")
     texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)) if verbose else None
@@ -57,14 +60,18 @@ async def turn_status(
 
 
 async def last_commit(
-    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+    conn: AsyncConnection[TupleRow],
+    tenant: str,
+    turn_id: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
 ) -> Commit | None:
     """The last commit of a turn or a command; None while it has none. Raises as `turn_status` does."""
     for given in (tenant, turn_id, user_id or ""):
         check_unicode(given)
     if "\x00" in tenant + turn_id:
         raise QueryError("an id holds U+0000, which no stored id can")
-    parameters = {"tenant": tenant, "turn_id": turn_id, "user_id": user_id}
+    parameters = {"tenant": tenant, "turn_id": turn_id, **_whose(user_id, agent_id)}
     ends = await (await conn.execute(queries("facts")["turn"], parameters)).fetchall()
     match ends:
         case []:
@@ -76,12 +83,21 @@ async def last_commit(
 
 
 async def first_messages(
-    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+    conn: AsyncConnection[TupleRow],
+    tenant: str,
+    turn_id: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
 ) -> list[dict[str, Any]] | None:
     """The messages of the first turn that had this id, from the journal; None where it does not have exactly one."""
-    parameters = {"tenant": tenant, "turn_id": turn_id, "user_id": user_id}
+    parameters = {"tenant": tenant, "turn_id": turn_id, **_whose(user_id, agent_id)}
     found = await (await conn.execute(queries("journal")["first_messages"], parameters)).fetchall()
     return found[0][0] if len(found) == 1 else None
+
+
+def _whose(user_id: str | None, agent_id: str | None) -> dict[str, str | None]:
+    """A scope that has a user is that of the user, whatever its agent is."""
+    return {"user_id": user_id, "agent_id": agent_id if user_id is None else None}
 
 
 async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_ids: Iterable[UUID]) -> dict[UUID, str]:
@@ -128,7 +144,8 @@ def write_result(commit: Commit, texts: FactTexts | None = None, prices: PriceTa
         trace=None if texts is None else build_trace(commit, texts),
         tenant=commit.scope.tenant if commit.scope else None,
         user_id=commit.scope.user_id if commit.scope else None,
-        notes=tuple(note for step in steps for note in step.notes),
+        notes=_notes(commit, success=success),
+        agent_id=commit.scope.agent_id if commit.scope else None,
     )
 
 
@@ -196,6 +213,12 @@ def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
 def _count(fact_ids: Iterable[tuple[UUID, ...]]) -> int:
     """How many facts these are, each once."""
     return len(set(chain.from_iterable(fact_ids)))
+
+
+def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
+    """What a command that was carried out says of itself, and what was changed in a turn before it was read."""
+    said = (commit.detail,) if success and commit.detail else ()
+    return (*said, *(note for step in commit.provenance.steps for note in step.notes))
 
 
 def end_detail(commit: Commit) -> str:
