@@ -76,7 +76,9 @@ async def test_many_turns_at_once_go_over_a_budget_by_what_is_under_way_and_none
     """Each ends: as facts, where the budget was not spent yet, or waiting; and once there is room, as facts, once."""
     await set_budget(harness, "rush", 1, "wait")
     turns = [
-        user_turn(f"t{number}", f"Parcel {number} has arrived.", scope=Scope(tenant="rush", user_id=f"user{number}"))
+        user_turn(
+            f"rush-{number}", f"Parcel {number} has arrived.", scope=Scope(tenant="rush", user_id=f"user{number}")
+        )
         for number in range(TURNS)
     ]
     for turn in turns:
@@ -87,7 +89,7 @@ async def test_many_turns_at_once_go_over_a_budget_by_what_is_under_way_and_none
     assert first["facts"] + first["rejected"] == TURNS
     assert first["facts"] >= 1
     assert all(end.limit is not None and end.llm_calls == 0 for end in ends if end.status == "rejected")
-    later = user_turn("later", "Parcel 99 has arrived.", scope=Scope(tenant="rush", user_id="late"))
+    later = user_turn("rush-later", "Parcel 99 has arrived.", scope=Scope(tenant="rush", user_id="late"))
     await harness.memory.add_many([later])
     assert (await wait_for_end(harness, later)).status == "rejected"
     await set_budget(harness, "rush", 10_000_000, "wait")
