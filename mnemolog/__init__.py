@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityName
+    from mnemolog.projections.queries.costs import CostFigures, ModelCost
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from mnemolog.projections.search.options import Weights
     from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
     from mnemolog.schemas.command import Edit
+    from mnemolog.schemas.costs.prices import Cost
+    from mnemolog.schemas.instructions.model import DescribedCategory, ForbiddenTopic, Instructions
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
     from mnemolog.schemas.provenance import FactSnapshot
     from mnemolog.schemas.scope import Scope
@@ -86,7 +89,10 @@ __all__ = [
     "Context",
     "ContextArgs",
     "ContextFact",
+    "Cost",
+    "CostFigures",
     "DecisionQuality",
+    "DescribedCategory",
     "Diff",
     "Edit",
     "Entity",
@@ -103,11 +109,13 @@ __all__ = [
     "FactSource",
     "FailedTurn",
     "FeedbackFigures",
+    "ForbiddenTopic",
     "HeldOverwrites",
     "History",
     "Hit",
     "IdCount",
     "ImportReport",
+    "Instructions",
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
@@ -123,6 +131,7 @@ __all__ = [
     "MissingExtraError",
     "MissingStatement",
     "MnemologError",
+    "ModelCost",
     "NotConnectedError",
     "OmittedStatement",
     "Overrides",
@@ -204,6 +213,7 @@ _MODULES: Final = {
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
+    "projections.queries.costs": ("CostFigures", "ModelCost"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
@@ -222,6 +232,8 @@ _MODULES: Final = {
     "projections.search.options": ("Weights",),
     "projections.search.turn_hits": ("TurnHit", "TurnScore"),
     "schemas.command": ("Edit",),
+    "schemas.costs.prices": ("Cost",),
+    "schemas.instructions.model": ("DescribedCategory", "ForbiddenTopic", "Instructions"),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
     "schemas.provenance": ("FactSnapshot",),
     "schemas.scope": ("Scope",),

@@ -20,6 +20,7 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.instructions.prompt_part import prompt_part
 from mnemolog.streams.llm.named_entities import EntityReply, said_entities
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
@@ -125,7 +126,7 @@ class _FactsReply(_Facts):
 
 
 def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
-    """Ask for the facts of one turn. The system text depends on the settings alone, so servers can cache it."""
+    """Ask for the facts of one turn. The system text is that of settings and policy: servers can cache it."""
     return TaskPrompt(
         purpose="extract",
         version=PROMPT_VERSION,
@@ -139,7 +140,8 @@ def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
 
 
 def _system_text(subject: ExtractionTask) -> str:
-    return _SYSTEM.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
+    text = _SYSTEM.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
+    return text + prompt_part(subject.instructions)
 
 
 @cache

@@ -9,6 +9,7 @@ from uuid import UUID
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
@@ -50,11 +51,15 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What an extraction prompt is about: the turn, the categories that are allowed, and types of entities."""
+    """What an extraction prompt is about: the turn, the categories that are allowed, and types of entities.
+
+    `instructions` are what a policy adds.
+    """
 
     turn: Turn
     categories: tuple[str, ...]
     entity_types: tuple[str, ...] = ENTITY_TYPES
+    instructions: Instructions | None = None
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]

@@ -38,7 +38,7 @@ SINCE_2 = {"command"} | {
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
 CHANGED_IN_5 = {"command", "commit", "extracted_facts", "embedded_facts", "matched_facts"} | {
-    *("fact_replaced", "fact_skipped", *ENTITY_EVENT_CLASSES),
+    *("policy_set", "fact_replaced", "fact_skipped", *ENTITY_EVENT_CLASSES),
 }
 CHANGED_IN_4 = {"command", "turn"}
 CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"} | {
