@@ -9,7 +9,7 @@ from uuid import UUID
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.stored import ReplyKey, StoredReply
+from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
@@ -49,10 +49,11 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What an extraction prompt is about: the turn and the categories that are allowed."""
+    """What an extraction prompt is about: the turn, the categories that are allowed, and what is shown beside it."""
 
     turn: Turn
     categories: tuple[str, ...]
+    background: Background = NO_BACKGROUND
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]
