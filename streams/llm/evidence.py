@@ -50,7 +50,7 @@ class Evidence:
         recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
         said = tuple(
             _EvidenceMessage(message.content, comparable_text(message.content), asked)
-            for message, asked in _with_questions(turn, task.background.messages)
+            for message, asked in with_questions(turn, task.background.messages)
         )
         return cls(said, recalled, TurnWords.of(turn), turn)
 
@@ -110,7 +110,7 @@ class Evidence:
         yield "the user"
 
 
-def _with_questions(turn: Turn, earlier: Sequence[EarlierMessage]) -> Iterator[tuple[Message, str]]:
+def with_questions(turn: Turn, earlier: Sequence[EarlierMessage]) -> Iterator[tuple[Message, str]]:
     """The messages that facts may rest on, each with what it answers: of the message right before it, or ""."""
     before: Message | EarlierMessage | None = earlier[-1] if earlier else None
     for message in shown_messages(turn):

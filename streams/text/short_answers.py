@@ -1,6 +1,7 @@
 """Answers that say nothing alone ("Yes", "No", "Maybe"), and what of a message they answer."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
 
@@ -32,12 +33,17 @@ def short_answer(text: str) -> ShortAnswer | None:
     return next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(said)), None)
 
 
+def sentences_of(message: str) -> Iterator[str]:
+    """The sentences of a message, as their signs at the end tell."""
+    return (one.strip() for one in _SENTENCE_END.split(message) if one.strip())
+
+
 def asked_part(message: str) -> str:
     """What of a message an answer right behind it answers.
 
     That is its last question, with the sentence before it and all behind it; or its last sentence, if it asks nothing.
     """
-    sentences = [one.strip() for one in _SENTENCE_END.split(message) if one.strip()]
+    sentences = list(sentences_of(message))
     places = [place for place, one in enumerate(sentences) if "?" in one or "\uff1f" in one]
     first = max(0, places[-1] - 1) if places else len(sentences) - 1
     return " ".join(sentences[max(0, first) :])
