@@ -15,7 +15,7 @@ from mnemolog.streams.text.short_answers import sentences_of, short_answer
 
 _MAX_QUESTION: Final = 200  # characters
 _MAX_VALUE: Final = 6
-_MAX_FRAGMENT: Final = 5  # words
+_MAX_FRAGMENT: Final = 8  # words
 _RULES: Final = tables(Path(__file__).with_name("questions.toml"))
 _BEFORE: Final = r"(?:(?:so|and|ok|okay|oh|great|nice|got it|thanks?|hm+|well|by the way|und|et|y)\b[,.!:]?\s+)*"
 _LEADS: Final = re.compile(
@@ -122,7 +122,7 @@ def _question_of(asked: str) -> str | None:
     question = sentences[place]
     if place and _POINTS_BACK.match(question):
         question = sentences[place - 1]
-    question = without_margins(question)
+    question = without_margins(question.rpartition(": ")[2])
     return question if 0 < len(question) <= _MAX_QUESTION else None
 
 

@@ -23,8 +23,11 @@ _RELATIVE: Final = re.compile(
 )
 _CAPITAL: Final = re.compile(r"(?<![\w'])[A-Z\u00c0-\u00de][\w]*")
 _COMMON: Final = frozenset(
-    "my your he she how what where when who why is are did does has oh ah ok okay yes no nice great good wow cool lovely "
-    "sorry thanks that and but so well guess also then".split()  # noqa: SIM905 -- words
+    {
+        *("my", "your", "he", "she", "how", "what", "where", "when", "who", "why", "is", "are", "did", "does", "has"),
+        *("oh", "ah", "ok", "okay", "yes", "no", "nice", "great", "good", "wow", "cool", "lovely", "sorry", "thanks"),
+        *("that", "and", "but", "so", "well", "guess", "also", "then"),
+    }
 )
 _SUBJECT: Final = re.compile(
     r"^\W*(?:(?:and|but|so|yesterday|today|now|also|then|well|oh|yes|last \w+),? )?(?P<who>she|he)\b", re.IGNORECASE
