@@ -39,7 +39,8 @@ LEFT JOIN LATERAL (
                 false AS is_slot,
                 ts_rank(recent.words, question.words) AS rank,
                 recent.recorded_at
-            FROM (SELECT search_words(asked.said, %(lexemes)s) AS words) AS question
+            -- OFFSET 0: the words of what is said are found once, and not again for each fact.
+            FROM (SELECT search_words(asked.said, %(lexemes)s) AS words OFFSET 0) AS question
             CROSS JOIN LATERAL (
                 SELECT f.*
                 FROM facts AS f
