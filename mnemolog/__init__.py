@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
     from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
     from mnemolog.projections.search.options import Weights
+    from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
     from mnemolog.schemas.command import Edit
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
     from mnemolog.schemas.provenance import FactSnapshot
@@ -145,7 +146,9 @@ __all__ = [
     "TracedReprompt",
     "Turn",
     "TurnArgs",
+    "TurnHit",
     "TurnReceipt",
+    "TurnScore",
     "UnknownArgumentError",
     "UnknownEventError",
     "UnknownFactError",
@@ -207,6 +210,7 @@ _MODULES: Final = {
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
     "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
     "projections.search.options": ("Weights",),
+    "projections.search.turn_hits": ("TurnHit", "TurnScore"),
     "schemas.command": ("Edit",),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
     "schemas.provenance": ("FactSnapshot",),

@@ -18,6 +18,8 @@ OFFLINE_NOTICE: Final = (
     "docs/offline-provider.md says how to name OpenAI or a local server."
 )
 """For what runs with the offline provider."""
+NO_TURN: Final = "no turn of this scope that may be shown has a word of the question"
+"""Why a search found no turn."""
 _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
 
 
@@ -112,6 +114,12 @@ def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact
     if source.kind == "command":
         by = f" by {source.actor}" if source.actor else ""
         order = f"({source.order}{by}) " if source.order else ""
+        if source.promoted_from is not None and source.said_at is not None:
+            said = f"{_minute(source.said_at)}, {fact.speaker or 'a turn'} had said in {source.said_in}"
+            return (
+                f"It was promoted from fact {source.promoted_from} by command {source.source_id} "
+                f"{order}of {_minute(source.occurred_at)}; by {said}: {_quoted(fact.excerpt)}."
+            )
         return f"It comes from command {source.source_id} {order}of {_minute(source.occurred_at)}."
     excerpt = extraction.excerpt if extraction else fact.excerpt
     turn = f"turn {source.source_id} of {_minute(source.occurred_at)}"
@@ -189,6 +197,9 @@ def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
     moved = next((one for one in event.moved_ends if one["fact_id"] == str(fact.fact_id)), None)
     if moved is not None:
         return _moved_end_sentence(event, moved, known)
+    if event.promoted_from == fact.fact_id:
+        notes = " (undone since)" if event.undone else ""
+        return f"{_minute(event.decided_at)}: was promoted to fact {event.fact_id} in {event.source_id}.{notes}"
     own = event.fact_id in (None, fact.fact_id)
     words = _OWN_EVENT_PHRASES.get(event.event) if own else None
     words = words or _EVENT_PHRASES.get(event.event, event.event)

@@ -17,12 +17,12 @@ class DowngradeRefusedError(ProjectionError):
 
 
 class MemorySchemaInUseError(ProjectionError):
-    """Views or functions of the schema `memory` get other columns, and others depend on them."""
+    """Views or functions of the schema `memory` get other columns or parameters, and objects of others need them."""
 
     def __init__(self, dependents: Sequence[str]) -> None:
         super().__init__(
-            f"the schema memory is to be made anew, and {', '.join(dependents)} outside of it depends on it: "
-            "drop that, migrate, and create it again"
+            "views or functions of the schema memory get other columns or parameters, and what others have made needs "
+            f"them as they are: drop {', '.join(dependents)}, migrate, and create it again in another schema"
         )
 
 

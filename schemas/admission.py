@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from mnemolog.schemas.base import Identifier, SourceKind, Versioned, validation_error
-from mnemolog.schemas.command import Command
+from mnemolog.schemas.command import Command, Import
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
@@ -21,6 +21,8 @@ from mnemolog.schemas.turn import Turn
 DEFAULT_MAX_TURN_BYTES: Final = 256 * 1024
 MAX_COMMAND_BYTES: Final = 128 * 1024
 """Of one command: its texts travel several times, with their vectors, in one record of a megabyte."""
+MAX_IMPORT_BYTES: Final = 1024 * 1024 // 3
+"""Of one `import`: its only text travels three times in such a record, as that of a raw turn does."""
 
 MAX_AHEAD: Final = timedelta(days=1)
 """How far a turn may be ahead of the broker's time: a clock is minutes wrong, a zone 14 hours at the most."""
@@ -108,9 +110,12 @@ def parse_turn(
     return turn
 
 
-def parse_command(value: bytes | None, *, position: str, max_bytes: int = MAX_COMMAND_BYTES) -> Command | Refusal:
+def parse_command(value: bytes | None, *, position: str) -> Command | Refusal:
     """Judge the bytes of a command as `parse_turn` does those of a turn."""
-    return _COMMAND_PARSER.parse(value, position, max_bytes)
+    judged = _COMMAND_PARSER.parse(value, position, MAX_IMPORT_BYTES)
+    if isinstance(judged, Command) and isinstance(judged.order, Import):
+        return judged
+    return _COMMAND_PARSER.refuse_oversize(value or b"", position, MAX_COMMAND_BYTES) or judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +131,18 @@ class _RecordParser(Generic[V]):
 
     def parse(self, value: bytes | None, position: str, max_bytes: int) -> V | Refusal:
         data = value or b""
-        if len(data) > max_bytes:
-            detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: {self.oversize_advice}"
-            return self._refuse(data, position, "oversize", detail)
+        if oversize := self.refuse_oversize(data, position, max_bytes):
+            return oversize
         try:
             return self.model.model_validate_json(data, strict=True)
         except ValidationError as error:
             return self._refuse(data, position, *self._reason_of(error))
+
+    def refuse_oversize(self, data: bytes, position: str, max_bytes: int) -> Refusal | None:
+        if len(data) <= max_bytes:
+            return None
+        detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: {self.oversize_advice}"
+        return self._refuse(data, position, "oversize", detail)
 
     def _reason_of(self, error: ValidationError) -> tuple[RefusalReason, str]:
         explained = validation_error(self.model, error)

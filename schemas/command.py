@@ -20,9 +20,12 @@ from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
 
 MAX_ITEMS = 100
+MAX_COMMAND_TEXT = 8000  # characters
 ResolveAction = Literal[ConflictAction, "merge"]
 FactIds = Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_ITEMS)]
-CommandText = Annotated[Text, Field(min_length=1, max_length=8000, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
+CommandText = Annotated[
+    Text, Field(min_length=1, max_length=MAX_COMMAND_TEXT, pattern=r"\S", json_schema_extra={"pattern": r"\S"})
+]
 
 
 class Edit(Record):
@@ -174,6 +177,27 @@ class EndSession(Record):
     kind: Literal["end_session"] = "end_session"
 
 
+class Promote(Record):
+    """Have the facts of the scope `source`, such as a run, decided in the command's scope like statements of a turn.
+
+    Both scopes are of one owner. Without `fact_ids`, `source_id` (what that brought) or `filters` it is all that is
+    active there. `by_policy` leaves out what was promoted before and undone. Version 5 added it.
+    """
+
+    kind: Literal["promote"] = "promote"
+    source: Scope
+    fact_ids: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
+    source_id: Identifier | None = None
+    filters: GivenFilter | None = Field(default=None, exclude_if=lambda wanted: wanted is None)
+    by_policy: bool = False
+
+    @model_validator(mode="after")
+    def _one_selection(self) -> Self:
+        if sum((bool(self.fact_ids), self.source_id is not None, self.filters is not None)) > 1:
+            raise ValueError("promote one of: fact_ids, a source_id, what a filter lets through; or all, without these")
+        return self
+
+
 class Expire(Record):
     """Sent by the timer: the end of these facts may have come. Those whose end has not are left as they are."""
 
@@ -187,7 +211,7 @@ class ImportedFact(Record):
     `true_from` is the time of the command unless given, and `confidence` that of its certainty.
     """
 
-    text: CommandText
+    text: Annotated[Text, Field(min_length=1, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
     key: Slot | None = None
     value: Text | None = None
     category: Slot = "other"
@@ -223,6 +247,7 @@ CommandPayload = Annotated[
     | SetPolicy
     | Feedback
     | EndSession
+    | Promote
     | Expire
     | Import,
     Field(discriminator="kind"),
@@ -244,6 +269,16 @@ class Command(Versioned):
     order: CommandPayload
     actor: Text | None = None
 
+    @model_validator(mode="after")
+    def _promotes_within_an_owner(self) -> Self:
+        source = self.order.source if isinstance(self.order, Promote) else None
+        if source is not None and (source == self.scope or source.owner != self.scope.owner):
+            raise ValueError(
+                "facts are promoted into another scope of the same user, or agent where there is none: "
+                "name the run that they are of, or another scope to promote them into"
+            )
+        return self
+
     @classmethod
     def error_advice(cls, paths: Iterable[FieldPath]) -> str:
         if any("policy" in place for place in paths):
@@ -260,7 +295,7 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
             return (edit.fact_id,)
         case Resolve(fact_id=fact_id, targets=targets):
             return (fact_id, *targets)
-        case Delete() | Confirm() | Reject() | Expire():
+        case Delete() | Confirm() | Reject() | Expire() | Promote():
             return payload.fact_ids
         case DeleteAll() | Undo() | SetPolicy() | Feedback() | EndSession() | Import():
             return ()

@@ -52,5 +52,5 @@ class Commit(Versioned):
 
     @property
     def retryable(self) -> bool:
-        """Whether the source may have another commit: a turn that failed, or was rejected for a limit, did nothing."""
-        return self.source_kind == "turn" and (self.outcome == "failed" or self.limit is not None)
+        """Whether the source may have another commit: a turn that failed, or what was over a limit, did nothing."""
+        return self.limit is not None or (self.source_kind == "turn" and self.outcome == "failed")

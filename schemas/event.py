@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Record
-from mnemolog.schemas.facts import MovedEnd, NewFact, Statement
+from mnemolog.schemas.facts import MovedEnd, NewFact, PromotedFrom, Statement
 from mnemolog.schemas.provenance import Decision, Verdict
 
 Overwrite = Literal["merge", "replace", "contradict", "retract", "expire"]
@@ -29,6 +29,7 @@ class Event(Record):
     """What all events have in common; it is read from their fields `fact`, `statement`, `target` and `targets`.
 
     `moved_ends` are those of facts that were ended by what the event withdraws, or by what it says began earlier.
+    `promoted_from` is the fact of another scope whose statement led to it; version 5 added that.
     """
 
     fixed_overwrite: ClassVar[Overwrite | None] = None
@@ -40,6 +41,7 @@ class Event(Record):
     ordinal: Count
     decision: Decision
     moved_ends: tuple[MovedEnd, ...] = Field(default=(), exclude_if=lambda moved_ends: not moved_ends)
+    promoted_from: PromotedFrom | None = Field(default=None, exclude_if=lambda original: original is None)
 
     @property
     def new_fact(self) -> NewFact | None:

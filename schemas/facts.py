@@ -1,12 +1,13 @@
 """Facts on their way from a turn to the log."""
 
 import hashlib
+from datetime import datetime
 from typing import Annotated, Final, Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Fraction, Record, Text, Timestamp, normalise
+from mnemolog.schemas.base import Count, Fraction, Identifier, Record, Text, Timestamp, normalise
 from mnemolog.schemas.vector import Vector
 
 Certainty = Literal["explicit", "strong", "weak", "speculation"]
@@ -128,8 +129,35 @@ class Candidate(Record):
     challenged_by: tuple[UUID, ...] = ()
 
 
+class PromotedFrom(Record):
+    """The fact of another scope that a statement was promoted from: what `source_id` said at `said_at`."""
+
+    fact_id: UUID
+    source_id: Identifier
+    said_at: Timestamp
+
+
+class Original(Record):
+    """What a promoted statement keeps of the fact that it was: it counts as much as that did in its own scope."""
+
+    promoted_from: PromotedFrom
+    confidence: Fraction
+    speaker: Text | None = None
+    authority: Authority = "extracted"
+
+
 class MatchedFact(EmbeddedFact):
+    """A new fact with the known ones near it; a promoted one has its `original`. Version 5 added that."""
+
     candidates: tuple[Candidate, ...] = ()
+    original: Original | None = Field(default=None, exclude_if=lambda original: original is None)
+
+    def said_at(self, occurred_at: datetime) -> datetime:
+        """When it was said, in a source of the time `occurred_at`: a promoted one long before its command."""
+        return occurred_at if self.original is None else self.original.promoted_from.said_at
+
+    def holds_since(self, occurred_at: datetime) -> datetime:
+        return self.fact.event_time or self.said_at(occurred_at)
 
 
 class NewFact(ExtractedFact):

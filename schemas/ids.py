@@ -7,6 +7,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import orjson
 
+from mnemolog.schemas.base import MAX_IDENTIFIER_BYTES
+
 _NAMESPACE = uuid5(NAMESPACE_URL, "mnemolog")
 
 
@@ -23,6 +25,14 @@ def event_id(owner: str, source_id: str, ordinal: int) -> UUID:
 def provisional_fact_id(owner: str, source_id: str, place: int) -> UUID:
     """The id of the fact at `place` of a source until it is known which event it becomes; none of `fact_id`."""
     return _derive("provisional", owner, source_id, place)
+
+
+def follow_up_id(kind: str, source_id: str, part: int = 1) -> str:
+    """The id of the command of a kind that follows from a source: `kind/source_id`, or a digest where that is no id."""
+    name = f"{kind}/{source_id}"
+    if part == 1 and len(name.encode()) <= MAX_IDENTIFIER_BYTES:
+        return name
+    return f"{kind}/{_derive(kind, source_id, str(part), 0).hex}"
 
 
 def _derive(kind: str, owner: str, source_id: str, ordinal: int) -> UUID:

@@ -16,6 +16,8 @@ from mnemolog.schemas.turn import Overrides, ShownAge, ShownCount, ShownTimeout,
 Level = Literal["tenant", "scope"]
 ProfilePublishing = Literal["at_once", "every_turns", "session_end"]
 """When readers get a new profile: with each change; every so many turns and when a session ends; or only then."""
+PromotionTime = Literal["never", "always", "at_end"]
+"""When the facts of a run go into the scope without it: with each turn and at the end of the session, or only then."""
 PROFILE_EVERY: Final = 5
 """Turns between two profiles, unless a policy says otherwise (Mem Skill, stage 5)."""
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day"]
@@ -105,9 +107,9 @@ class Policy(Record):
 
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
     those of the level above; limits hold at each level by themselves. Version 4 added `publish_profile` and
-    `profile_every`, the number of turns of `every_turns`; version 5 what an extraction is shown beside its turn:
-    messages before it (their number, estimated tokens, and age in seconds), known facts, and the seconds that reading
-    these may take.
+    `profile_every`, the number of turns of `every_turns`. Version 5 added `promote`, which is for the runs of the scope
+    too, where they do not set it themselves, and what an extraction is shown beside its turn: messages before it (their
+    number, estimated tokens, and age in seconds), known facts, and the seconds that reading these may take.
     """
 
     add_only: bool | None = None
@@ -124,6 +126,7 @@ class Policy(Record):
     known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
     known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
+    promote: PromotionTime | None = Field(default=None, exclude_if=_is_unset)
     limits: Limits = Limits()
     note: Text | None = None
 
@@ -146,6 +149,7 @@ class EffectivePolicy:
     known_facts: int = KNOWN_FACTS
     known_tokens: int = KNOWN_TOKENS
     known_timeout: float = KNOWN_TIMEOUT
+    promote: PromotionTime = "never"
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
@@ -167,7 +171,7 @@ class EffectivePolicy:
 
 POLICY_FIELDS: Final = (
     *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
-    *("publish_profile", "profile_every"),
+    *("publish_profile", "profile_every", "promote"),
     *BACKGROUND_FIELDS,
 )
 
@@ -205,7 +209,7 @@ class UsageCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUsage:
-    """What one turn is about to use: facts more than before, and tokens. It is one turn of its minute.
+    """What one turn is about to use: facts more than before, and tokens. An imported fact is no turn of its minute.
 
     `published_at` is the broker's time of it, which gives the minute and the day.
     """
@@ -216,10 +220,11 @@ class TurnUsage:
     published_at: datetime
     facts: int
     tokens: int
+    turns: int = 1
 
     @property
     def counts(self) -> UsageCounts:
-        return UsageCounts(facts=self.facts, turns=1, tokens=self.tokens)
+        return UsageCounts(facts=self.facts, turns=self.turns, tokens=self.tokens)
 
 
 def exceeded_turn_size(rules: EffectivePolicy, size: int) -> LimitHit | None:

@@ -54,6 +54,30 @@ class StoredFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromotableFact:
+    """A fact that may be promoted, with its vector, and by which source and when it was said.
+
+    One that `is_known` was promoted into the scope before.
+    """
+
+    stored: StoredFact
+    vector: Vector
+    source_id: str
+    said_at: datetime
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotableFacts:
+    """The first facts that a promotion selects; of `total` ones `free` can be promoted and `known` were before."""
+
+    facts: tuple[PromotableFact, ...] = ()
+    free: int = 0
+    known: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCase:
     """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time.
 
@@ -67,6 +91,7 @@ class PendingCase:
     ended_at: datetime | None
     needs_human: bool
     said_at: datetime
+    authority: Authority = "extracted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ SOURCES: Final = (
     "fact_commands",
     "commands",
     "files/imports",
-    "text_edits",
+    "many_facts",
 )
 CLASSES: Final = (
     *(
@@ -35,7 +35,7 @@ CLASSES: Final = (
         "DecisionQueryMixin",
         "FactCommandMixin",
     ),
-    *("ScopeCommandMixin", "ImportMixin", "TextEditMixin"),
+    *("ScopeCommandMixin", "ImportMixin", "TextEditMixin", "ResetMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

@@ -103,6 +103,7 @@ DECISIONS: Final = Row(
             unit="cps",
             queries={
                 "unresolved": rate("mnemolog_unresolved_total"),
+                "promotions": rate("mnemolog_promotions_total"),
                 "stale": rate("mnemolog_stale_decisions_total"),
             },
         ),

@@ -105,6 +105,9 @@ BLIND_EXTRACTIONS: Final = CATALOGUE.counter(
 FACTS_DROPPED: Final = CATALOGUE.counter(
     "mnemolog_facts_dropped", "extracted statements dropped before the decision", unit="facts", labels=("reason",)
 )
+PROMOTIONS: Final = CATALOGUE.counter(
+    "mnemolog_promotions", "promote commands that followed from turns and ends of sessions, by policy"
+)
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved",
     "conflicting facts added as unresolved because no valid LLM decision was available",

@@ -41,6 +41,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(read.dry_run, 'mnemolog dry-run "I moved to Ulm." --user alice'),
         CommandEntry(commands.update, 'mnemolog update 3f2a1b4c "Alice lives in Bonn." --user alice'),
         CommandEntry(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
+        CommandEntry(commands.promote, "mnemolog promote --user alice --run chat-7"),
         CommandEntry(commands.delete, "mnemolog delete 3f2a1b4c --user alice"),
         CommandEntry(commands.delete_all, "mnemolog delete-all --user alice --yes"),
         CommandEntry(commands.reset, "mnemolog reset --confirm default"),

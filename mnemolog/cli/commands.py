@@ -1,4 +1,4 @@
-"""Commands that change memory: update, batch-update, correct, delete, delete-all, confirm, reject, resolve, undo.
+"""Commands that change memory: update, correct, delete, confirm, reject, resolve, promote, undo and others.
 
 Each publishes one command, or one for each scope, waits for the result and shows it.
 """
@@ -138,6 +138,27 @@ def resolve(
 ) -> Change:
     """Resolve the conflict of an unresolved fact (`mnemolog unresolved` lists them)."""
     return lambda client: client.resolve(fact_id, action, targets=target or (), text=text)
+
+
+@change_command()
+def promote(
+    *,
+    fact_ids: Annotated[
+        list[str] | None,
+        typer.Argument(parser=parse_id, metavar="ID", help="ids of facts; all unless given"),
+    ] = None,
+    turn: Annotated[str | None, typer.Option(help="what this turn brought")] = None,
+    filters: Annotated[
+        dict[str, Any] | None,
+        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
+    ] = None,
+    into: Annotated[
+        dict[str, Any] | None,
+        typer.Option("--into", parser=parse_object, metavar="JSON", help='ids that differ there: {"agent_id": null}'),
+    ] = None,
+) -> Change:
+    """Have facts of a run decided in the scope of its user: a move told there ends the old home."""
+    return lambda client: client.promote(fact_ids or (), turn_id=turn, filters=filters, into=into)
 
 
 @change_command()

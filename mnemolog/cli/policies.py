@@ -46,6 +46,9 @@ def set_policy(
     ] = None,
     known_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
     known_timeout: Annotated[float | None, _option("seconds to wait for these", low=0, high=60)] = None,
+    promote: Annotated[
+        Literal["never", "always", "at_end"] | None, _option("when what a run learns is decided for its user too")
+    ] = None,
     active_facts: Annotated[int | None, _option("the most facts that are active at once", low=0)] = None,
     turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
@@ -68,6 +71,7 @@ def set_policy(
         "known_facts": known_facts,
         "known_tokens": known_tokens,
         "known_timeout": known_timeout,
+        "promote": promote,
         "limits": {
             "active_facts": active_facts,
             "turns_per_minute": turns_per_minute,

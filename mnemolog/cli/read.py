@@ -61,6 +61,9 @@ def search(
     ] = "boost",
     rerank: Annotated[bool, typer.Option("--rerank", help="let a model order the hits")] = False,
     variants: Annotated[int, typer.Option(min=0, max=5, help="other wordings of the query that a model adds")] = 0,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", help="facts or turns: what people said; both if given twice")
+    ] = None,
 ) -> Query:
     """Find the facts nearest to a query in meaning and in words; those of a run only when --run names it."""
     asked: SearchArgs = {"top_k": top_k, "threshold": threshold, "filters": filters, "state": cast("Any", state)}
@@ -69,6 +72,8 @@ def search(
         asked["fusion"] = cast("Fusion", fusion)
     if with_run:
         asked["any"] = [{}, *({"run_id": run} for run in with_run)]
+    if include:
+        asked["include"] = cast("Any", include)
     return lambda client: client.search(query, **asked)
 
 

@@ -1,10 +1,7 @@
 """The methods of the client that change a whole scope, and how every command is published."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import groupby
-from operator import attrgetter
-from typing import Any, Final, Literal, Unpack, cast, overload
+from collections.abc import Mapping
+from typing import Any, Literal, Unpack, cast, overload
 
 from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import CommandArgs, ScopeArgs, scope_ids
@@ -21,19 +18,15 @@ from mnemolog.client.inputs.record_builder import (
 from mnemolog.client.inputs.scopes import scope_and_filter
 from mnemolog.client.owners import OwnerLookup
 from mnemolog.client.producer import OutgoingRecord
-from mnemolog.client.queries.arguments import wide_filter
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.projections.queries.scope_filter import DeletionShare, ScopeFilter, deletion_shares, matching_scopes
+from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.stores.policies import fetch_policies
 from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Undo
 from mnemolog.schemas.filters.model import written_filter
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import SCOPE_FIELDS
-
-RESET_SHARE: Final = 1000
-"""How many facts a command of `reset` is for: one command may delete 2 000, and more may come until then."""
 
 
 class CommandBase(OwnerLookup):
@@ -56,7 +49,12 @@ class CommandBase(OwnerLookup):
         else:
             await producer.publish_batch(map(OutgoingRecord.of, commands))
         receipts = [
-            CommandReceipt(command_id=one.command_id, tenant=one.scope.tenant, user_id=one.scope.user_id)
+            CommandReceipt(
+                command_id=one.command_id,
+                tenant=one.scope.tenant,
+                user_id=one.scope.user_id,
+                agent_id=one.scope.agent_id,
+            )
             for one in commands
         ]
         return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
@@ -117,34 +115,6 @@ class ScopeCommandMixin(CommandBase):
         ids = {name: getattr(within, name) for name in SCOPE_FIELDS}
         named = cast("CommandArgs", {**arguments, **ids})
         return await self._issue_for_scopes("delete_all", named, wait, **asked, filters=written_filter(wanted))
-
-    @overload
-    async def reset(
-        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> list[CommandReceipt]: ...
-    @overload
-    async def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...
-    async def reset(
-        self, *, confirm: str, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> list[CommandReceipt] | list[WriteResult]:
-        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
-
-        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
-        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
-        was deleted, and `undo` of a command restores it.
-        """
-        within = wide_filter(arguments)
-        if confirm != within.tenant:
-            raise InvalidCommandError(
-                f"confirm is {confirm!r}: repeat the tenant, {within.tenant!r}, of which all that matches is deleted"
-            )
-        shares = await self._query(deletion_shares, within, most=RESET_SHARE)
-        draft = self._draft("delete_all", arguments, {})
-        drafts = [
-            replace(draft, payload={"kind": "delete_all", **times}).for_scope(share.scope, place)
-            for share, place, times in _numbered(shares)
-        ]
-        return await self._publish([build_command(draft) for draft in drafts], wait)
 
     @overload
     async def undo(
@@ -311,15 +281,3 @@ def _policy_agent(scope_args: ScopeArgs) -> str | None:
     if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
         raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
     return TENANT_POLICY_AGENT
-
-
-def _numbered(shares: Sequence[DeletionShare]) -> Iterator[tuple[DeletionShare, int, dict[str, Any]]]:
-    """Each share with its number in its scope, and up to when it goes: the last one takes all that is left.
-
-    None leaves out what stands before it: a fact that has ended before would be active again without its ender.
-    """
-    for _, group in groupby(shares, attrgetter("scope")):
-        of_scope = list(group)
-        for place, share in enumerate(of_scope):
-            is_last = place == len(of_scope) - 1
-            yield share, place, {} if is_last else {"filters": {"created_at": {"lte": share.until}}}

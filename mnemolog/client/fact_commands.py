@@ -1,18 +1,25 @@
-"""The methods of the client that change facts: update, delete, confirm, reject, correct, resolve."""
+"""The methods of the client that change facts: update, delete, confirm, reject, correct, resolve, promote."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import EllipsisType
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Final, Literal, Unpack, overload
 
 from mnemolog.client.base import checked
 from mnemolog.client.commands import CommandBase
 from mnemolog.client.inputs.arguments import CommandArgs
 from mnemolog.client.inputs.checks import Wait, When
 from mnemolog.client.inputs.fact_ids import FactId, FactIds, as_edit, as_edits, as_ids
+from mnemolog.client.inputs.record_builder import PLACEHOLDER_SCOPE, build_command, exact_scope
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.command import Edit, ResolveAction
+from mnemolog.schemas.filters.model import parse_filter, written_filter
+from mnemolog.schemas.scope import SCOPE_FIELDS
+
+_PLACEHOLDER_RUN: Final = {"user_id": PLACEHOLDER_SCOPE.user_id, "run_id": "any run"}
+"""Stands for the scope of the facts while that is not known."""
 
 
 @checked(InvalidCommandError)
@@ -217,3 +224,63 @@ class FactCommandMixin(CommandBase):
         """
         beside = as_ids("targets", targets)
         return await self._issue("resolve", arguments, wait, fact_id=fact_id, action=action, targets=beside, text=text)
+
+    @overload
+    async def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    async def promote(
+        self,
+        fact_ids: FactIds = (),
+        *,
+        turn_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        into: Mapping[str, str | None] | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Have facts of a run decided in the scope of its user, like statements of a turn there.
+
+        They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
+        in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
+        the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
+        Both facts stay; what was promoted before is left out. `undo(turn_id=command_id)` takes all of it back.
+        """
+        fields = {
+            "source": _PLACEHOLDER_RUN,
+            "fact_ids": as_ids("fact_ids", fact_ids),
+            "source_id": turn_id,
+            "filters": None if filters is None else written_filter(parse_filter(filters)),
+        }
+        located = await self._located(self._draft("promote", arguments, fields))
+        source = exact_scope(located.scope_ids).model_dump()
+        target = {**located.scope_ids, "run_id": None, **_ids_of(into)}
+        draft = replace(located, scope_ids=target, payload={**located.payload, "source": source})
+        return (await self._publish([build_command(draft)], wait))[0]
+
+
+def _ids_of(into: Mapping[str, str | None] | None) -> Mapping[str, str | None]:
+    """Raises `InvalidCommandError` for what names no id of a scope."""
+    if into is not None and not set(into) <= set(SCOPE_FIELDS):
+        raise InvalidCommandError(
+            f"into must be ids of a scope ({', '.join(SCOPE_FIELDS)}), such as {{'agent_id': None}}"
+        )
+    return into or {}

@@ -35,11 +35,12 @@ CONTEXT_LEFT_OUT: Final = CATALOGUE.counter(
     labels=("reason",),
 )
 
-SearchPhase = Literal["embed", "variants", "sql", "rerank"]
+SearchPhase = Literal["embed", "variants", "event", "sql", "turns", "rerank"]
 SEARCH_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_client_search_seconds",
-    "time of a part of a search: embed is the vector of the question, variants its other wordings from a model, sql "
-    "the statement with the wait for a connection, rerank the order that a model gives",
+    "time of a part of a search: embed is the vector of the question, variants its other wordings from a model, event "
+    "when an event was that the question names, sql the statement that finds facts, turns the one that finds turns, "
+    "these three with the wait for a connection, rerank the order that a model gives",
     labels=("phase",),
     buckets=(0.001, 0.0025, *SECONDS_BUCKETS),
 )
@@ -50,8 +51,9 @@ QUERY_VECTORS: Final = CATALOGUE.counter(
 )
 SEARCH_HITS: Final = CATALOGUE.counter(
     "mnemolog_client_search_hits",
-    "hits of searches by what found them: words in common, a vector at the threshold or nearer, both, or other (names "
-    "alone); the share of words and both is the lexical hit rate, that of vector and both the vector hit rate",
+    "hits of searches by what found them: words in common, a vector at the threshold or nearer, both, neighbour (the "
+    "fact beside it alone) or other (names alone); the share of words and both is the lexical hit rate, that of vector "
+    "and both the vector hit rate",
     labels=("found_by",),
 )
 

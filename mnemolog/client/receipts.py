@@ -25,6 +25,7 @@ class TurnReceipt:
     status: Literal["pending"] = "pending"
     tenant: str | None = field(default=None, repr=False)
     user_id: str | None = field(default=None, repr=False)
+    agent_id: str | None = field(default=None, repr=False)
     position: str | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     content_hash: str | None = field(default=None, repr=False)
@@ -38,6 +39,7 @@ class CommandReceipt:
     status: Literal["pending"] = "pending"
     tenant: str | None = field(default=None, repr=False)
     user_id: str | None = field(default=None, repr=False)
+    agent_id: str | None = field(default=None, repr=False)
 
 
 Published = str | TurnReceipt | CommandReceipt | WriteResult
@@ -48,30 +50,35 @@ SeveralPublished = Iterable[TurnReceipt | CommandReceipt | WriteResult] | list[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedId:
-    """By what the end of a turn or a command is found; the user tells turns of one id apart."""
+    """By what the end of a turn or a command is found; the user, else the agent, tells those of one id apart."""
 
     id: str
     kind: SourceKind = "turn"
     tenant: str | None = None
     user_id: str | None = None
+    agent_id: str | None = None
     receipt: TurnReceipt | None = None
 
     @classmethod
     def of(cls, published: object) -> "PublishedId":
         """Raises `QueryError` for what is neither an id nor what publishing returned."""
         match published:
-            case TurnReceipt(tenant=tenant, user_id=user_id):
-                return cls(id=published.turn_id, tenant=tenant, user_id=user_id, receipt=published)
-            case CommandReceipt(tenant=tenant, user_id=user_id):
-                return cls(id=published.command_id, kind="command", tenant=tenant, user_id=user_id)
-            case WriteResult(tenant=tenant, user_id=user_id):
-                return cls(id=published.turn_id, kind=published.source_kind, tenant=tenant, user_id=user_id)
+            case TurnReceipt():
+                return cls(id=published.turn_id, receipt=published, **_owner(published))
+            case CommandReceipt():
+                return cls(id=published.command_id, kind="command", **_owner(published))
+            case WriteResult():
+                return cls(id=published.turn_id, kind=published.source_kind, **_owner(published))
             case str():
                 check_id_text(turn_id=published)
                 return cls(id=published)
         raise QueryError(
             f"turn_id must be text, or what `add`, a command, `wait` or `status` returned, not {kind_of(published)}"
         )
+
+
+def _owner(published: TurnReceipt | CommandReceipt | WriteResult) -> dict[str, Any]:
+    return {name: getattr(published, name) for name in ("tenant", "user_id", "agent_id")}
 
 
 def message_hash(messages: Iterable[Any]) -> str:
@@ -86,6 +93,7 @@ def turn_receipt(turn: Turn, *, position: str | None, notes: tuple[str, ...] = (
         turn_id=turn.turn_id,
         tenant=turn.scope.tenant,
         user_id=turn.scope.user_id,
+        agent_id=turn.scope.agent_id,
         position=position,
         notes=notes,
         content_hash=message_hash(turn.messages),

@@ -111,12 +111,12 @@ class ResultMixin(ClientBase):
     async def _status(
         self, published: PublishedId, user_id: str | None, tenant: str | None, *, verbose: bool
     ) -> WriteResult:
-        named = published.tenant or tenant or "", user_id or published.user_id
-        result = await self._query(turn_status, named[0], published.id, named[1], verbose=verbose)
+        named = published.tenant or tenant or "", user_id or published.user_id, published.agent_id
+        result = await self._query(turn_status, named[0], published.id, *named[1:], verbose=verbose)
         return await self._with_notes(result, published.receipt, named)
 
     async def _with_notes(
-        self, result: WriteResult, receipt: TurnReceipt | None, named: tuple[str, str | None]
+        self, result: WriteResult, receipt: TurnReceipt | None, named: tuple[str, str | None, str | None]
     ) -> WriteResult:
         """The result, with what its receipt knows: what was left out, and whether another turn had the id before."""
         if receipt is None:
@@ -125,7 +125,7 @@ class ResultMixin(ClientBase):
         own = receipt.content_hash is None or receipt.position in (None, result.position)
         if result.status == "pending" or own:
             return replace(result, notes=notes)
-        first = await self._query(first_messages, named[0], receipt.turn_id, named[1])
+        first = await self._query(first_messages, named[0], receipt.turn_id, *named[1:])
         if first is None or message_hash(first) == receipt.content_hash:
             return replace(result, notes=notes)
         return replace(result, notes=(*notes, REUSED_NOTE), reused=True)

@@ -155,7 +155,8 @@ class MemoryClient:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
         `SearchArgs` says what may be asked besides: the scope, `top_k`, `threshold`, `filters`, `state`, times, several
-        scopes at once, and how signals are fused. `notice` of the result says why there is no hit.
+        scopes at once, how signals are fused, and whether turns are included, which are `turns` of the result. `notice`
+        of it says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
@@ -436,6 +437,36 @@ class MemoryClient:
         **arguments: Unpack[CommandArgs],
     ) -> WriteResult: ...
     @overload
+    def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Have facts of a run decided in the scope of its user, like statements of a turn there.
+
+        They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
+        in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
+        the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
+        Both facts stay; what was promoted before is left out. `undo(turn_id=command_id)` takes all of it back.
+        """
+
+    @overload
+    def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
     def delete_all(
         self,
         *,
@@ -462,19 +493,6 @@ class MemoryClient:
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
-    @overload
-    def reset(
-        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> list[CommandReceipt]:
-        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
-
-        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
-        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
-        was deleted, and `undo` of a command restores it.
-        """
-
-    @overload
-    def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...
     @overload
     def undo(
         self, *, event_id: FactId, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
@@ -581,7 +599,8 @@ class MemoryClient:
 
         A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
         the id `import/ID/DIGEST`, so a second import of the file does nothing. A fact that the scope has already is
-        left as it is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged
+        left as it is; beside another value of its key it is unresolved. Facts that are not active, as an export of all
+        versions has them, are passed over. Raises `InvalidCommandError` that names damaged
         lines before anything is sent, or with `skip_damaged` sends the others.
         """
 
@@ -598,7 +617,8 @@ class MemoryClient:
         """Put `new` in the place of `old` in the texts of a scope or a filter, from now on, as `update` does.
 
         The facts are those that `facts` of the same arguments lists now; a human's word is left as it is. Each command
-        names up to 100 facts of one scope, and is rejected where one of them has changed until then: call it again.
+        names some facts of one scope, and is rejected where one of them has changed until then: call it again. Raises
+        `InvalidCommandError` that names a fact whose text would be empty or too long; then nothing is sent.
         """
 
     @overload
@@ -611,3 +631,16 @@ class MemoryClient:
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> list[WriteResult]: ...
+    @overload
+    def reset(
+        self, *, confirm: str, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> list[CommandReceipt]:
+        """Delete all that is known of a tenant, or of the scopes that ids name; `confirm` repeats the tenant.
+
+        An id that is not given is "**" here. There is a command for each scope, and several for one of more than
+        1 000 facts. Nothing is known afterwards but what is still on its way or told later; history and log keep what
+        was deleted, and `undo` of a command restores it.
+        """
+
+    @overload
+    def reset(self, *, confirm: str, wait: float, **arguments: Unpack[CommandArgs]) -> list[WriteResult]: ...

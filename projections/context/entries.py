@@ -7,6 +7,7 @@ from typing import Final, Literal
 from uuid import UUID
 
 from mnemolog.projections.queries.results import Fact
+from mnemolog.schemas.facts import ImportanceCategory
 
 Section = Literal["constraints", "task", "relevant", "preferences"]
 Doubt = Literal["pending", "unresolved", "low_confidence", "old"]
@@ -19,6 +20,8 @@ SECTION_OF_CATEGORY: Final[Mapping[str, Section]] = {
     "soft_preference": "preferences",
 }
 """What is in a context whatever the question is; all else only where the search finds it."""
+EVENT_KINDS: Final[tuple[ImportanceCategory, ...]] = ("specific_event", "routine_activity", "conversational")
+"""With a time of its own, health of these kinds has happened and is no constraint: a visit to the dentist is none."""
 OLD_AFTER: Final = timedelta(days=365)
 """A fact that nobody has mentioned for so long is old: a convention, not measured."""
 OLD_TASK_AFTER: Final = timedelta(days=30)
@@ -44,7 +47,7 @@ def context_entries(
     """Each fact once, in the order in which they get room: by section and rank, those that are doubtful last.
 
     Hits keep their order; behind them, facts of the profile go by importance, confidence and the last mention. A soft
-    preference that is a hit is relevant.
+    preference that is a hit is relevant, and so is health that is no fact of the profile.
     """
     places: dict[UUID, tuple[Section, Fact]] = {}
     for section, fact in _placed(profile_facts, hits):
@@ -60,10 +63,12 @@ def context_entries(
 
 def _placed(profile_facts: Iterable[Fact], hits: Iterable[Fact]) -> Iterator[tuple[Section, Fact]]:
     """Hits first: within a section what the question is about has its place before the rest."""
+    lasting = {fact.fact_id: fact for fact in profile_facts}
     for fact in hits:
         section = SECTION_OF_CATEGORY.get(fact.category, "relevant")
-        yield ("relevant" if section == "preferences" else section), fact
-    for fact in sorted(profile_facts, key=_profile_place):
+        passes = section == "preferences" or (fact.category == "health" and fact.fact_id not in lasting)
+        yield ("relevant" if passes else section), fact
+    for fact in sorted(lasting.values(), key=_profile_place):
         yield SECTION_OF_CATEGORY.get(fact.category, "relevant"), fact
 
 

@@ -6,22 +6,34 @@ from datetime import datetime
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.context.entries import SECTION_OF_CATEGORY
+from mnemolog.projections.context.entries import EVENT_KINDS, SECTION_OF_CATEGORY
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.sql import queries
 
 
 async def lasting_facts(conn: AsyncConnection[TupleRow], scopes: Sequence[ScopeFilter], at: datetime) -> list[Fact]:
     """Constraints, tasks and preferences of exactly these scopes that hold at `at`, in no order.
+
+    What was promoted from one of the scopes into another one is there once.
 
     Raises `QueryError` for a wider scope.
     """
     if not all(scope.is_exact for scope in scopes):
         raise QueryError("a context belongs to exact scopes: name each id, or leave it out, instead of '*'")
     query = read_query("context", "lasting_facts", at="%(at)s")
-    common = {"at": at, "categories": list(SECTION_OF_CATEGORY)}
-    found = [await fetch_rows(conn, Fact, query, {**scope.parameters, **common}) for scope in scopes]
-    return [fact for facts in found for fact in facts]
+    common = {"at": at, "categories": list(SECTION_OF_CATEGORY), "events": list(EVENT_KINDS)}
+    by_scope = [await fetch_rows(conn, Fact, query, {**scope.parameters, **common}) for scope in scopes]
+    found = [fact for facts in by_scope for fact in facts]
+    return found if len(scopes) == 1 else await _without_promoted(conn, found)
+
+
+async def _without_promoted(conn: AsyncConnection[TupleRow], found: Sequence[Fact]) -> list[Fact]:
+    """The facts without those that were promoted to others of them, which say the same."""
+    asked = {"fact_ids": [fact.fact_id for fact in found]}
+    rows = await (await conn.execute(queries("context")["promoted"], asked)).fetchall()
+    promoted = {fact_id for (fact_id,) in rows}
+    return [fact for fact in found if fact.fact_id not in promoted]

@@ -16,7 +16,6 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "id": "fact_id",
     "memory": "text",
     "categories": "category",
-    "state": "status",
     "created_at": "recorded_at",
     "updated_at": "state_since",
     "entity": "subject",
@@ -31,7 +30,8 @@ _JSON_EQUALITIES: Final = frozenset({"eq", "in_"})
 def filter_condition(wanted: Filter, *, as_active: bool = False) -> tuple[Composable, dict[str, Any]]:
     """A condition on the rows of `facts AS f`, and its parameters, whose names begin with `filter_`.
 
-    It is true, or not: a part of it may be unknown. With `as_active` every fact is taken to be active.
+    It is true, or not: a part of it may be unknown. The state is that of the query's parameter `at`, a time; with
+    `as_active` every fact is taken to be active.
     """
     conditions = _Conditions(as_active=as_active)
     return conditions.of_filter(wanted), conditions.parameters
@@ -96,8 +96,8 @@ class _Conditions:
 
     def _field(self, name: str, *, is_compared: bool) -> Composable:
         """The column of a field. An id that is not set is the empty string there, which equals no id: indexes serve."""
-        if name == "state" and self._as_active:
-            return _template("active")
+        if name == "state":
+            return _template("active" if self._as_active else "state")
         column = Identifier("f", _COLUMNS.get(name, name))
         return _template("scope_id", column=column) if name in SCOPE_FIELDS and not is_compared else column
 

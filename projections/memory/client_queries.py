@@ -103,6 +103,10 @@ _SEARCH_PARAMETERS: Final = MappingProxyType(
         "only_period": "false",
     }
 )
+_TURN_PARAMETERS: Final = {
+    "believed_at": "NULL::timestamptz",
+    "statuses": "ARRAY['facts', 'no_facts', 'failed']",
+}
 _UNFILTERED: Final = {
     "route": "any_route",
     "state": "",
@@ -146,6 +150,14 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
                 file="search", name="by_indexes_or_not", parameters={**_SEARCH_PARAMETERS, "indexed": "true"}
             ),
         },
+        "search_turns": {
+            "query": ClientQuery(
+                file="search_turns",
+                name="turns",
+                parts={"live": "live", "left_out": "nothing_left_out"},
+                parameters={**_SEARCH_PARAMETERS, **_exact("search_turns"), **_TURN_PARAMETERS},
+            )
+        },
         "context": {
             "query": ClientQuery(
                 file="context",
@@ -154,6 +166,7 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
                     **_exact("context"),
                     "at": "now()",
                     "categories": "ARRAY['hard_preference', 'health', 'task_context', 'soft_preference']",
+                    "events": "ARRAY['specific_event', 'routine_activity', 'conversational']",
                 },
             )
         },

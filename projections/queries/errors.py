@@ -34,7 +34,8 @@ class AmbiguousTurnError(QueryError):
     def __init__(self, turn_id: str, owners: list[str]) -> None:
         named = ", ".join(owners[:5])
         super().__init__(
-            f"turn {turn_id!r} is known of {len(owners)} owners ({named}): give the user_id of the one meant"
+            f"turn {turn_id!r} is known of {len(owners)} owners ({named}): give the user_id of the one meant, or what "
+            "publishing it returned"
         )
         self.turn_id = turn_id
         self.owners = owners

@@ -24,7 +24,8 @@ from mnemolog.schemas.events import FactsMerged, MemoryEvent
 class FactSource:
     """The turn or the command that a fact came from; `messages` are None where the journal does not have them.
 
-    `said_at` is when its words were said, where others than the turn's: the turn only settled a conflict about them.
+    `said_at` is when its words were said, where others than the turn's: the turn only settled a conflict about them, or
+    the command promoted them; then they are those of `promoted_from`, which `said_in` brought.
     """
 
     source_id: str
@@ -37,6 +38,8 @@ class FactSource:
     actor: str | None
     messages: list[dict[str, Any]] | None
     said_at: datetime | None = None
+    promoted_from: UUID | None = None
+    said_in: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +126,11 @@ def _settled(commit: Commit, event: MemoryEvent) -> datetime | None:
 
 
 def _source(commit: Commit, event: MemoryEvent, messages: list[dict[str, Any]] | None) -> FactSource:
+    origin = event.promoted_from
     return FactSource(
-        said_at=_settled(commit, event),
+        said_at=origin.said_at if origin else _settled(commit, event),
+        promoted_from=origin.fact_id if origin else None,
+        said_in=origin.source_id if origin else None,
         source_id=commit.source_id,
         kind=commit.source_kind,
         occurred_at=commit.occurred_at,

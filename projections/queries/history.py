@@ -20,7 +20,8 @@ class FactEvent:
     """One event: `candidates` are the known facts that the decision weighed, `[{fact_id, similarity}]`.
 
     `undone` says that it is not in effect any more. An undo is about no single fact. `moved_ends` are the facts that
-    the event gave another end, or none, `[{fact_id, ender, ended_at, ended_by, unresolved}]`.
+    the event gave another end, or none, `[{fact_id, ender, ended_at, ended_by, unresolved}]`. `promoted_from` is the
+    fact of another scope whose statement led to it: in the history of that one `fact_id` is what it was promoted to.
     """
 
     event_id: UUID
@@ -39,6 +40,7 @@ class FactEvent:
     undone: bool
     candidates: list[dict[str, Any]]
     moved_ends: list[dict[str, Any]]
+    promoted_from: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,6 @@ async def history(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
 
 
 async def fact_events(conn: AsyncConnection[TupleRow], fact: Fact, fact_ids: list[UUID]) -> list[FactEvent]:
-    """The events of the scope of `fact` that made, touched or challenged any of these facts."""
+    """The events of the scope of `fact` that made, touched or challenged any of these facts, or promoted one."""
     parameters = {**fact.scope.columns, "fact_ids": fact_ids}
     return await fetch_rows(conn, FactEvent, queries("history")["events"], parameters)

@@ -270,6 +270,7 @@ class WriteResult:
     trace: Trace | None = None
     tenant: str | None = None
     user_id: str | None = None
+    agent_id: str | None = None
     reused: bool = False
     notes: tuple[str, ...] = ()
 

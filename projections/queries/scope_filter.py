@@ -1,6 +1,6 @@
 """Whose facts a query may see: one scope exactly, or wider where the caller says so."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
@@ -24,6 +24,8 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 _IDS: Final = tuple(name for name in SCOPE_FIELDS if name != "tenant")
 _OWNERS: Final = frozenset({"user_id", "agent_id"})
+SHARE_BATCH: Final = 1000
+"""How many shares of a deletion are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,29 +135,40 @@ def _asked_id(asked: Equality[str]) -> str | None:
     return ANY_VALUE if asked.exists else None
 
 
+_OF_TURNS: Final = {"of_turns": "of_turns"}
+
+
 async def matching_scopes(
     conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
 ) -> list[Scope]:
-    """The scopes of `within` that hold facts to delete, or in which the model or prompt version to undo decided."""
+    """The scopes of `within` with facts or turns to delete, or in which the model or prompt version to undo decided."""
     parameters: dict[str, Any] = {**payload.model_dump(exclude={"filters"}), **within.parameters}
     query: Query = read_query("scopes", "undo", scope=within.parameters, row="happened")
     if isinstance(payload, DeleteAll):
-        deleted = read_query("scopes", "delete_all", scope=within.parameters)
+        deleted = read_query("scopes", "delete_all", scope=within.parameters, parts=_OF_TURNS)
         query, values = with_filter(deleted, payload.filters or EVERYTHING)
-        parameters |= values
+        parameters |= values | {"all": payload.filters is None}
     return [Scope.from_columns(row) for row in await (await conn.execute(query, parameters)).fetchall()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionShare:
-    """Facts of a scope that one command can delete: those that were stored up to `until` and are left."""
+    """What one command can delete of a scope: the facts that were stored up to `until` and are left, and all turns."""
 
     scope: Scope
     until: datetime
 
 
-async def deletion_shares(conn: AsyncConnection[TupleRow], within: ScopeFilter, *, most: int) -> list[DeletionShare]:
-    """All that the scopes of `within` hold, in shares of `most` facts, scope by scope in the order of time."""
-    query = read_query("scopes", "deletion_shares", scope=within.parameters)
-    rows = await (await conn.execute(query, {**within.parameters, "most": most})).fetchall()
-    return [DeletionShare(scope=Scope.from_columns(columns), until=until) for *columns, until in rows]
+async def deletion_shares(
+    conn: AsyncConnection[TupleRow], within: ScopeFilter, *, most: int
+) -> AsyncGenerator[DeletionShare]:
+    """All that the scopes of `within` hold, in shares of `most` facts, scope by scope in the order of time.
+
+    They are read `SHARE_BATCH` at a time, all as of one moment.
+    """
+    query = read_query("scopes", "deletion_shares", scope=within.parameters, parts=_OF_TURNS)
+    async with conn.transaction(), conn.cursor("deletion_shares") as cursor:
+        await cursor.execute(query, {**within.parameters, "most": most})
+        while rows := await cursor.fetchmany(SHARE_BATCH):
+            for *columns, until in rows:
+                yield DeletionShare(scope=Scope.from_columns(columns), until=until)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 from uuid import UUID
 
 from mnemolog.projections.queries.results import Fact
@@ -10,6 +10,8 @@ from mnemolog.projections.queries.results import Fact
 SearchMode = Literal["hybrid", "lexical"]
 LeftOutReason = Literal["below_threshold", "outside_period", "same_matter", "over_top_k", "other_state"]
 """`other_state` are facts with a word of the question that are in no state that was asked for, or did not hold then."""
+SHOWN: Final = 5
+"""How many ids are told of what was left out for a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

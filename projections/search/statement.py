@@ -73,10 +73,10 @@ def _composed(
     of_any = parts["of_any_scope"] if is_several else scope
     state_at = parts["state_at"]
     condition = SQL("{filter}" if is_filtered else "true")
-    live = parts[source].format(scope=scope, filter=condition, state_at=state_at)
+    live = parts[source].format(scope=scope, filter=condition, state_at=state_at, state=queries("filters")["state"])
     travels = source == "as_of"
     query = parts["hybrid"].format(
-        live=parts["of_scopes"].format(live=live) if is_several else live,
+        live=parts["of_scopes"].format(live=live, scope=of_any, filter=condition) if is_several else live,
         state=parts["hit_state"].format(state_at=state_at) if travels else SQL(""),
         whole=parts["indexed_facts" if source == "from_indexes" else "all_facts"],
         conversation=parts["conversation"] if has_neighbours else SQL(""),

@@ -212,7 +212,7 @@ SELECT
     ), 0) AS scope_version,
     coalesce(last.attempt, 0) AS attempt,
     coalesce(
-        last.source_kind = 'turn' AND (last.outcome = 'failed' OR last.limit_hit IS NOT NULL), false
+        last.limit_hit IS NOT NULL OR (last.source_kind = 'turn' AND last.outcome = 'failed'), false
     ) AS retryable,
     last.origin_topic,
     last.origin_partition,

@@ -1,6 +1,14 @@
+-- name: promoted
+-- Those of some facts that were promoted to others of them.
+SELECT promoted.promoted_from
+FROM memory_events AS promoted
+WHERE promoted.promoted_from = ANY(%(fact_ids)s)
+    AND promoted.fact_id = ANY(%(fact_ids)s)
+    AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id);
+
 -- name: lasting_facts
 -- The facts of one scope that a context holds whatever the question is, as far as its profile has them: at most the
--- fifty surest of a section. They hold at an instant, or begin later.
+-- fifty surest of a section. They hold at an instant, or begin later. Of health, what happened at a time is none of them.
 SELECT {fact}
 FROM profiles AS p
 CROSS JOIN LATERAL jsonb_array_elements(
@@ -14,5 +22,10 @@ WHERE p.tenant = %(tenant)s
     AND p.run_id = %(run_id)s
     AND f.status = 'active'
     AND f.category = any(%(categories)s)
+    AND NOT (
+        f.category = 'health'
+        AND f.event_time IS NOT NULL
+        AND coalesce(f.importance_category = any(%(events)s), false)
+    )
     AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
     AND (f.true_to IS NULL OR f.true_to > %(at)s);

@@ -167,6 +167,7 @@ WITH ends AS (
     WHERE source_id = %(turn_id)s
         AND (tenant = %(tenant)s OR (tenant = '' AND owner = source_id))
         AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s)
+        AND (%(agent_id)s::text IS NULL OR (user_id = '' AND agent_id = %(agent_id)s))
     ORDER BY owner, attempt DESC
 )
 SELECT owner, record
@@ -177,6 +178,7 @@ FROM turn_journal AS journal
 WHERE journal.source_id = %(turn_id)s
     AND (journal.tenant = %(tenant)s OR (journal.tenant = '' AND journal.owner = journal.source_id))
     AND (%(user_id)s::text IS NULL OR journal.user_id = %(user_id)s)
+    AND (%(agent_id)s::text IS NULL OR (journal.user_id = '' AND journal.agent_id = %(agent_id)s))
     AND NOT EXISTS (
         SELECT FROM commits WHERE commits.owner = journal.owner AND commits.source_id = journal.source_id
     )

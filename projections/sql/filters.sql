@@ -100,6 +100,13 @@ extract(QUARTER FROM f.recorded_at AT TIME ZONE 'UTC')
 -- The week of the year by ISO 8601.
 extract(WEEK FROM f.recorded_at AT TIME ZONE 'UTC')
 
+-- name: state
+-- The state of a fact at %(at)s. One whose end has passed counts as expired, as it will be.
+CASE
+    WHEN f.status IN ('active', 'pending_confirmation') AND least(f.valid_until, f.true_to) <= %(at)s THEN 'expired'
+    ELSE f.status
+END
+
 -- name: active
 -- The state of a fact that is taken to be active.
 'active'

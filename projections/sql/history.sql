@@ -42,12 +42,13 @@ WHERE f.tenant = %(tenant)s AND f.fact_id IN (SELECT fact_id FROM earlier UNION 
 ORDER BY f.recorded_at, f.ordinal, f.fact_id;
 
 -- name: events
--- Every event of one scope that made, touched or challenged one of these facts, in the order of the log.
+-- Every event of one scope that made, touched or challenged one of these facts, in the order of the log; and those of
+-- other scopes into which one of them was promoted, without what they name of these.
 SELECT
     event_id,
     event,
     fact_id,
-    targets,
+    CASE WHEN promoted_from = ANY(%(fact_ids)s) THEN '{}' ELSE targets END AS targets,
     source_id,
     occurred_at,
     decided_at,
@@ -58,10 +59,21 @@ SELECT
     guard,
     stale,
     EXISTS (SELECT FROM undone WHERE undone.event_id = memory_events.event_id) AS undone,
-    payload -> 'decision' -> 'candidates' AS candidates,
-    coalesce(payload -> 'moved_ends', '[]'::jsonb) AS moved_ends
+    CASE
+        WHEN promoted_from = ANY(%(fact_ids)s) THEN '[]'::jsonb
+        ELSE payload -> 'decision' -> 'candidates'
+    END AS candidates,
+    CASE
+        WHEN promoted_from = ANY(%(fact_ids)s) THEN '[]'::jsonb
+        ELSE coalesce(payload -> 'moved_ends', '[]'::jsonb)
+    END AS moved_ends,
+    promoted_from
 FROM memory_events
-WHERE (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+WHERE tenant = %(tenant)s
+    AND (
+        promoted_from = ANY(%(fact_ids)s)
+        OR (user_id, agent_id, app_id, run_id) = (%(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    )
     AND event_id IN (
         SELECT about.event_id
         FROM memory_events AS about
@@ -74,6 +86,10 @@ WHERE (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(
         SELECT former.event_id
         FROM former_states AS former
         WHERE former.fact_id = ANY(%(fact_ids)s)
+        UNION ALL
+        SELECT promoted.event_id
+        FROM memory_events AS promoted
+        WHERE promoted.promoted_from = ANY(%(fact_ids)s)
     )
 ORDER BY decided_at, partition, log_offset, ordinal;
 

@@ -54,6 +54,7 @@ WHERE
     journal.tenant = %(tenant)s
     AND journal.source_id = %(turn_id)s
     AND (%(user_id)s::text IS NULL OR journal.user_id = %(user_id)s)
+    AND (%(agent_id)s::text IS NULL OR (journal.user_id = '' AND journal.agent_id = %(agent_id)s))
     AND journal.body IS NOT NULL;
 
 -- name: user_messages

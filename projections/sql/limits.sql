@@ -66,13 +66,14 @@ made AS (
             WHERE owner = %(owner)s AND source_id = %(source_id)s
         ), 0),
         %(tenant)s,
-        %(published_at)s,
+        -- What is no turn was published in no minute.
+        CASE WHEN %(turns)s > 0 THEN %(published_at)s::timestamptz ELSE '-infinity' END,
         %(facts)s,
         %(tokens)s
     FROM used
     WHERE
         (%(facts)s = 0 OR used.facts IS NULL OR used.facts + %(facts)s <= %(max_facts)s)
-        AND (used.turns IS NULL OR used.turns + 1 <= %(max_turns)s)
+        AND (%(turns)s = 0 OR used.turns IS NULL OR used.turns + %(turns)s <= %(max_turns)s)
         AND (%(tokens)s = 0 OR used.tokens IS NULL OR used.tokens + %(tokens)s <= %(max_tokens)s)
     ON CONFLICT (owner, source_id, attempt) DO UPDATE
     SET

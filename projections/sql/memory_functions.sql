@@ -234,13 +234,17 @@ BEGIN
         coalesce(about.excerpt, happened.statement ->> 'excerpt'),
         journal.body -> 'messages'
     FROM (
-        SELECT told.*, stored.owner, stored.payload -> 'statement' AS statement
+        SELECT
+            told.*,
+            stored.owner,
+            stored.payload -> 'statement' AS statement,
+            coalesce(stored.payload -> 'promoted_from' ->> 'source_id', told.source_id) AS said_in
         FROM (SELECT events.*, row_number() OVER () AS number FROM ({query}) AS events) AS told
         INNER JOIN memory_events AS stored ON told.event_id = stored.event_id
     ) AS happened
     LEFT JOIN facts AS about ON happened.fact_id = about.fact_id
     LEFT JOIN turn_journal AS journal
-        ON happened.owner = journal.owner AND happened.source_id = journal.source_id
+        ON happened.owner = journal.owner AND happened.said_in = journal.source_id
     ORDER BY happened.number;
 END
 $$;

@@ -24,8 +24,23 @@ CREATE SCHEMA IF NOT EXISTS memory;
 -- Note which definitions it has.
 COMMENT ON SCHEMA memory IS {comment};
 
+-- name: rename_schema
+-- Out of the way of a new one, in a transaction that is rolled back.
+ALTER SCHEMA memory RENAME TO memory_before;
+
+-- name: functions
+-- The functions of the schema, each with the types of its parameters: other types make another function.
+SELECT p.oid, p.proname::text AS name, i.identity
+FROM pg_proc AS p
+CROSS JOIN LATERAL pg_identify_object('pg_proc'::regclass, p.oid, 0) AS i
+WHERE p.pronamespace = 'memory'::regnamespace;
+
+-- name: relations
+-- The views of the schema, and tables that somebody has made in it.
+SELECT c.relname::text FROM pg_class AS c WHERE c.relnamespace = 'memory'::regnamespace AND c.relkind IN ('v', 'm', 'r', 'p');
+
 -- name: dependents
--- Views, functions and the like outside of the schema that would be lost with it.
+-- Views, functions and the like that would be lost with these functions, or, without them, outside of the schema with it.
 SELECT DISTINCT coalesce(v.oid::regclass::text, p.oid::regprocedure::text, pg_describe_object(link.classid, link.objid, 0))
 FROM pg_depend AS link
 LEFT JOIN pg_rewrite AS r ON link.classid = 'pg_rewrite'::regclass AND r.oid = link.objid
@@ -43,7 +58,10 @@ WHERE (
     ))
 )
 AND link.classid <> 'pg_type'::regclass
-AND coalesce(v.relnamespace, p.pronamespace, 0) <> 'memory'::regnamespace
+AND CASE
+    WHEN %(functions)s::oid[] IS NULL THEN coalesce(v.relnamespace, p.pronamespace, 0) <> 'memory'::regnamespace
+    ELSE link.refclassid = 'pg_proc'::regclass AND link.refobjid = ANY(%(functions)s)
+END
 ORDER BY 1;
 
 -- name: drop_schema

@@ -95,6 +95,50 @@ COMMENT ON FUNCTION memory.search IS
 'those that wait for a confirmation, which the column state says; best first. The vector is the embedding of the '
 'question by the model of the facts. A fact without a word in common needs the similarity threshold.';
 
+-- name: search_turns
+-- The client's query of a search in turns.
+CREATE OR REPLACE FUNCTION memory.search_turns(
+    query text,
+    {scope_parameters},
+    top_k integer DEFAULT 20
+) RETURNS TABLE (
+    score double precision,
+    text_score double precision,
+    turn_id text,
+    speaker text,
+    excerpt text,
+    occurred_at timestamptz,
+    status text,
+    fact_ids uuid [],
+    metadata jsonb
+) LANGUAGE plpgsql STABLE ROWS 20
+{settings}
+AS $$
+#variable_conflict use_column
+DECLARE
+    question CONSTANT text := trim(E' \t\n\r' FROM left(search_turns.query, 10000));
+BEGIN
+    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    PERFORM memory.check_search(question, top_k, 0);
+    RETURN QUERY
+    SELECT
+        found.total,
+        found.text_score::double precision,
+        found.turn_id,
+        found.speaker,
+        found.excerpt,
+        found.occurred_at,
+        found.status,
+        found.fact_ids,
+        found.metadata
+    FROM ({query}) AS found
+    WHERE found.turn_id IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION memory.search_turns IS
+'The turns that have words of a question, as people said them, best first: none of which a command took back something, '
+'and none from before the last deletion of all of its scope.';
+
 -- name: context
 -- The order of the client's context, as rows.
 CREATE OR REPLACE FUNCTION memory.context(
@@ -157,7 +201,9 @@ BEGIN
             FROM ({query}) AS lasting
         ),
         once AS (
-            SELECT DISTINCT ON (wanted.fact_id) wanted.*
+            SELECT DISTINCT ON (wanted.fact_id)
+                wanted.*,
+                bool_or(NOT wanted.is_hit) OVER (PARTITION BY wanted.fact_id) AS is_lasting
             FROM wanted
             ORDER BY wanted.fact_id, wanted.number
         ),
@@ -166,7 +212,7 @@ BEGIN
                 f.*,
                 once.number,
                 CASE
-                    WHEN f.category IN ('hard_preference', 'health') THEN 'constraints'
+                    WHEN f.category = 'hard_preference' OR (f.category = 'health' AND once.is_lasting) THEN 'constraints'
                     WHEN f.category = 'task_context' THEN 'task'
                     WHEN f.category = 'soft_preference' AND NOT once.is_hit THEN 'preferences'
                     ELSE 'relevant'

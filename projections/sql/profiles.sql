@@ -61,46 +61,52 @@ WHERE states.status = 'active'
 ORDER BY states.confidence DESC, states.true_from DESC, mine.recorded_at, mine.ordinal, mine.fact_id;
 
 -- name: changes_at
--- The last changes that a profile had at an instant, the latest first.
-SELECT
-    happened.event,
-    about.text,
-    happened.fact_id::text AS fact_id,
-    utc_text(happened.decided_at) AS at,
-    ended.old
-FROM memory_events AS happened
-INNER JOIN facts AS about ON happened.fact_id = about.fact_id
-CROSS JOIN LATERAL (
+-- The last changes that a profile had at an instant, the latest first, but for those to what was deleted or retracted
+-- since.
+SELECT had.event, had.text, had.fact_id, had.at, had.old
+FROM (
     SELECT
-        jsonb_agg(
-            jsonb_build_object('text', old.text, 'fact_id', old.fact_id)
-            ORDER BY old.recorded_at, old.ordinal, old.fact_id
-        ) AS old
-    FROM former_states AS former
-    INNER JOIN facts AS old ON former.fact_id = old.fact_id
-    WHERE former.event_id = happened.event_id
-        AND old.fact_id = any(happened.fact_id || happened.targets)
-        AND (
-            old.fact_id <> happened.fact_id
-            OR happened.event IN ('fact_retracted', 'fact_expired')
-            OR happened.payload ->> 'action' = 'keep_old'
-        )
-) AS ended
-WHERE (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-    AND happened.event IN (
-        'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired', 'fact_corrected',
-        'pending_confirmed', 'conflict_resolved'
-    )
-    AND ended.old IS NOT NULL
-    AND happened.decided_at <= %(published_at)s
-    AND NOT EXISTS (
+        happened.event,
+        about.text,
+        happened.fact_id::text AS fact_id,
+        utc_text(happened.decided_at) AS at,
+        ended.old,
+        about.status = 'retracted' AND about.state_since > %(published_at)s AS is_deleted
+    FROM memory_events AS happened
+    INNER JOIN facts AS about ON happened.fact_id = about.fact_id
+    CROSS JOIN LATERAL (
         SELECT
-        FROM undone
-        WHERE undone.event_id = happened.event_id AND undone.since <= %(published_at)s
-    )
-ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
-LIMIT 10;
+            jsonb_agg(
+                jsonb_build_object('text', old.text, 'fact_id', old.fact_id)
+                ORDER BY old.recorded_at, old.ordinal, old.fact_id
+            ) AS old
+        FROM former_states AS former
+        INNER JOIN facts AS old ON former.fact_id = old.fact_id
+        WHERE former.event_id = happened.event_id
+            AND old.fact_id = any(happened.fact_id || happened.targets)
+            AND (
+                old.fact_id <> happened.fact_id
+                OR happened.event IN ('fact_retracted', 'fact_expired')
+                OR happened.payload ->> 'action' = 'keep_old'
+            )
+    ) AS ended
+    WHERE (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
+        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        AND happened.event IN (
+            'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired', 'fact_corrected',
+            'pending_confirmed', 'conflict_resolved'
+        )
+        AND ended.old IS NOT NULL
+        AND happened.decided_at <= %(published_at)s
+        AND NOT EXISTS (
+            SELECT
+            FROM undone
+            WHERE undone.event_id = happened.event_id AND undone.since <= %(published_at)s
+        )
+    ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
+    LIMIT 10
+) AS had
+WHERE NOT had.is_deleted;
 
 -- name: sources
 -- The turn or command that brought each of these facts, and what it said.

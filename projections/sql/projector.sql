@@ -43,7 +43,7 @@ SELECT DISTINCT ON (commits.owner, commits.source_id)
     commits.owner,
     commits.source_id,
     commits.attempt,
-    commits.source_kind = 'turn' AND (commits.outcome = 'failed' OR commits.limit_hit IS NOT NULL) AS retryable
+    commits.limit_hit IS NOT NULL OR (commits.source_kind = 'turn' AND commits.outcome = 'failed') AS retryable
 FROM unnest(%(owners)s::text [], %(source_ids)s::text []) AS asked (owner, source_id)
 INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.source_id
 ORDER BY commits.owner, commits.source_id, commits.attempt DESC;
@@ -96,7 +96,8 @@ COPY commits (
 -- COPY of events.
 COPY memory_events (
     event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes
+    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes,
+    promoted_from
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_facts

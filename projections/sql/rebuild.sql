@@ -250,7 +250,8 @@ ORDER BY log_offset;
 -- The events between two offsets of a partition, in the order of the log; the columns are those of copy_events.
 SELECT
     event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes
+    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes,
+    promoted_from
 FROM {table}
 WHERE partition = %(partition)s AND log_offset >= %(start)s AND log_offset < %(stop)s
 ORDER BY log_offset, ordinal;

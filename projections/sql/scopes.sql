@@ -13,8 +13,8 @@
 
 -- name: delete_all
 -- The exact scopes within a wider one that hold active or pending facts that a filter lets through, of one key or category
--- where that is given.
-SELECT DISTINCT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+-- where that is given; where all is deleted, also those that have turns alone.
+SELECT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
 FROM facts AS f
 WHERE
     f.status IN ('active', 'pending_confirmation')
@@ -22,7 +22,26 @@ WHERE
     AND (%(key)s::text IS NULL OR f.key = %(key)s)
     AND (%(category)s::text IS NULL OR f.category = %(category)s)
     AND {filter}
-ORDER BY f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id;
+UNION
+SELECT of_turns.tenant, of_turns.user_id, of_turns.agent_id, of_turns.app_id, of_turns.run_id
+FROM ({of_turns}) AS of_turns
+WHERE %(key)s::text IS NULL AND %(category)s::text IS NULL AND %(all)s
+ORDER BY tenant, user_id, agent_id, app_id, run_id;
+
+-- name: of_turns
+-- The scopes with a turn that no "delete all" came after, and when the last one was published.
+SELECT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, max(f.published_at) AS until
+FROM turn_journal AS f
+WHERE f.refusal IS NULL AND {scope}
+GROUP BY f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+HAVING max(f.published_at) > ALL(
+    SELECT deleting.published_at
+    FROM commits AS deleting
+    WHERE deleting.order_kind = 'delete_all'
+        AND deleting.outcome = 'done'
+        AND (deleting.tenant, deleting.user_id, deleting.agent_id, deleting.app_id, deleting.run_id)
+        = (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+)
 
 -- name: undo
 -- The exact scopes within a wider one in which a model or prompt version decided something that is still in effect, or
@@ -64,7 +83,8 @@ known.agent_id
 known.run_id
 
 -- name: deletion_shares
--- What one command each can delete of the scopes within a wider one: the time up to which so many facts were stored.
+-- What one command each can delete of the scopes within a wider one: the time up to which so many facts were stored. A
+-- scope that has turns alone needs one command.
 SELECT
     share.tenant,
     share.user_id,
@@ -90,4 +110,13 @@ FROM (
     WHERE f.status IN ('active', 'pending_confirmation') AND {scope}
 ) AS share
 GROUP BY share.tenant, share.user_id, share.agent_id, share.app_id, share.run_id, share.place
-ORDER BY share.tenant, share.user_id, share.agent_id, share.app_id, share.run_id, share.place;
+UNION ALL
+SELECT of_turns.*
+FROM ({of_turns}) AS of_turns
+WHERE NOT EXISTS (
+    SELECT FROM facts AS f
+    WHERE f.status IN ('active', 'pending_confirmation')
+        AND (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+        = (of_turns.tenant, of_turns.user_id, of_turns.agent_id, of_turns.app_id, of_turns.run_id)
+)
+ORDER BY tenant, user_id, agent_id, app_id, run_id, until;

@@ -17,20 +17,11 @@ WHERE f.status = 'pending_confirmation'
     AND {filter}
 
 -- name: in_states
--- The facts of a scope in some states, or in any. One whose end has passed counts as expired, as it will be.
+-- The facts of a scope in some states, or in any.
 SELECT f.*
 FROM facts AS f
 WHERE {scope}
-    AND (
-        %(states)s::text [] IS NULL
-        OR CASE
-            WHEN
-                f.status IN ('active', 'pending_confirmation')
-                AND least(f.valid_until, f.true_to) <= %(at)s
-                THEN 'expired'
-            ELSE f.status
-        END = ANY(%(states)s::text [])
-    )
+    AND (%(states)s::text [] IS NULL OR {state} = ANY(%(states)s::text []))
     AND {filter}
 
 -- name: as_of
@@ -76,11 +67,22 @@ WHERE former.fact_id = f.fact_id
 CROSS JOIN LATERAL ({state_at}) AS s
 
 -- name: of_scopes
--- The facts of several scopes. One after the other, each by its index.
+-- The facts of several scopes, one after the other, each by its index; without those that were promoted into another one
+-- of them, which is found in their place.
 SELECT mine.*
 FROM unnest(%(user_ids)s::text [], %(agent_ids)s::text [], %(app_ids)s::text [], %(run_ids)s::text [])
 AS named (user_id, agent_id, app_id, run_id)
 CROSS JOIN LATERAL ({live} OFFSET 0) AS mine
+WHERE NOT EXISTS (
+    SELECT FROM memory_events AS promoted
+    INNER JOIN facts AS f ON promoted.fact_id = f.fact_id
+    WHERE promoted.promoted_from = mine.fact_id
+        AND promoted.decided_at <= coalesce(%(believed_at)s, 'infinity'::timestamptz)
+        AND f.status = mine.status
+        AND {scope}
+        AND {filter}
+        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id)
+)
 
 -- name: of_named_scope
 -- The facts of one of several scopes.

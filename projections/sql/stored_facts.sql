@@ -37,6 +37,87 @@ SELECT
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
+-- name: promotable
+-- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
+-- their vectors, and whether they were promoted into it and are so still, or, for a policy, ever. With each row comes how
+-- many of all can be, and how many were.
+SELECT
+    f.fact_id,
+    f.tenant,
+    f.user_id,
+    f.agent_id,
+    f.app_id,
+    f.run_id,
+    f.true_from,
+    f.speaker,
+    f.authority,
+    f.text,
+    f.excerpt,
+    f.search_text,
+    f.key,
+    f.value,
+    f.category,
+    f.importance_category,
+    f.importance,
+    f.certainty,
+    f.subject,
+    f.event_time,
+    f.valid_until,
+    f.action_hint,
+    f.single_valued,
+    f.status,
+    f.confidence,
+    f.mention_count,
+    f.last_confirmed_at,
+    f.true_to,
+    f.closed_at,
+    f.believed_from,
+    f.believed_to,
+    f.superseded_by,
+    f.unresolved,
+    f.source_id,
+    f.said_at,
+    f.embedding_model,
+    f.embedding,
+    f.is_known,
+    count(*) FILTER (WHERE f.is_free) OVER () AS free,
+    count(*) FILTER (WHERE f.status = 'active' AND f.is_known) OVER () AS known,
+    count(*) OVER () AS total
+FROM (
+    SELECT
+        f.*,
+        made.is_known,
+        f.status = 'active'
+        AND NOT made.is_known
+        AND f.importance >= %(min_importance)s
+        AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+        AND (f.true_to IS NULL OR f.true_to > %(at)s) AS is_free
+    FROM facts AS f
+    CROSS JOIN LATERAL (
+        SELECT coalesce(bool_or(%(by_policy)s::boolean OR undone.event_id IS NULL), false) AS is_known
+        FROM memory_events AS event
+        LEFT JOIN undone ON event.event_id = undone.event_id
+        WHERE
+            event.promoted_from = f.fact_id
+            AND (event.tenant, event.user_id, event.agent_id, event.app_id, event.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    ) AS made
+    WHERE {selected} AND {filter}
+) AS f
+ORDER BY f.is_free DESC, f.said_at, f.recorded_at, f.ordinal, f.fact_id
+LIMIT %(limit)s;
+
+-- name: promotable_ids
+-- Facts that are named, wherever they live.
+f.fact_id = ANY(%(fact_ids)s::uuid [])
+
+-- name: promotable_scope
+-- The active and pending facts of a scope, of one turn or command where that is named.
+(f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+= (%(from_tenant)s, %(from_user_id)s, %(from_agent_id)s, %(from_app_id)s, %(from_run_id)s)
+AND f.status IN ('active', 'pending_confirmation')
+AND (%(source_id)s::text IS NULL OR f.source_id = %(source_id)s)
+
 -- name: pending_cases
 -- The open cases among these facts: what they would end, as far as it is open, and what merged or corrected targets
 -- have become. Where a human's word took a target's place, only a human confirms the challenge.
@@ -47,9 +128,11 @@ SELECT
     pending.action,
     pending.ended_at,
     pending.needs_human OR coalesce(standing.is_human, false) AS needs_human,
-    happened.occurred_at AS said_at
+    happened.occurred_at AS said_at,
+    waiting.authority
 FROM pending_confirmations AS pending
 INNER JOIN memory_events AS happened ON pending.event_id = happened.event_id
+INNER JOIN facts AS waiting ON pending.fact_id = waiting.fact_id
 LEFT JOIN (
     SELECT
         challenged.pending_id,

@@ -41,7 +41,7 @@ class FactStore(Store):
     async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
         """Those of `fact_ids` that there are, whatever their scope and status."""
         rows = await self._rows("facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
-        return {row["fact_id"]: _stored_fact(row) for row in rows}
+        return {row["fact_id"]: stored_fact(row) for row in rows}
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
@@ -105,13 +105,13 @@ class FactStore(Store):
         return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
 
     async def scope_facts(
-        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, limit: int
+        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> ScopeFacts:
-        """The active and pending facts of exactly `scope` that a filter lets through; at most `limit` of them.
+        """The active and pending facts of exactly `scope` that a filter lets through at `at`; at most `limit` of them.
 
         Those of a key or category where that is given.
         """
-        parameters = {**scope.columns, "key": key, "category": category, "limit": limit}
+        parameters = {**scope.columns, "key": key, "category": category, "at": at, "limit": limit}
         rows = await self._filtered("in_scope", parameters, wanted)
         return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
 
@@ -147,7 +147,8 @@ class FactStore(Store):
         ]
 
 
-def _stored_fact(row: Mapping[str, Any]) -> StoredFact:
+def stored_fact(row: Mapping[str, Any]) -> StoredFact:
+    """A fact of a row with the columns of the query `facts`."""
     return StoredFact(
         fact_id=row["fact_id"],
         scope=Scope.from_columns(row[name] for name in SCOPE_FIELDS),

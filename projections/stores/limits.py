@@ -101,6 +101,7 @@ async def _reserve(connection: AsyncConnection[TupleRow], usage: TurnUsage, limi
         "published_at": usage.published_at,
         "facts": max(usage.facts, 0),
         "tokens": usage.tokens,
+        "turns": usage.turns,
         "max_facts": limits.active_facts,
         "max_turns": limits.turns_per_minute,
         "max_tokens": limits.tokens_per_day,

@@ -56,6 +56,11 @@ class CommitTimes:
         occurred_at = min(commit.occurred_at, commit.decided_at) if is_command else commit.occurred_at
         return cls(decided_at=commit.decided_at, occurred_at=occurred_at)
 
+    def of_event(self, event: MemoryEvent) -> "CommitTimes":
+        """The same, of an event by a promoted statement with the time when that was said."""
+        origin = event.promoted_from
+        return self if origin is None else replace(self, occurred_at=min(origin.said_at, self.decided_at))
+
 
 def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
     """The statuses that a named fact must have for the event to change it."""

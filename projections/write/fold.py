@@ -147,7 +147,7 @@ class _CommitFold:
     def _apply_to_targets(self, event: MemoryEvent, sound: FactStates) -> Iterator[FormerStateRow]:
         """Let the event change its targets; gives the former state of each that changed."""
         raised = event.confirmed_id
-        after = states_after(event, sound, self._times, raises_confidence=raised not in self._confirmed)
+        after = states_after(event, sound, self._times.of_event(event), raises_confidence=raised not in self._confirmed)
         if raised in sound:
             self._confirmed.add(raised)
         own_ends = {moved.fact_id: moved for moved in event.moved_ends}

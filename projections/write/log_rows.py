@@ -22,7 +22,7 @@ _EVENT_TYPES: Final = [
     *["uuid", "int4", "int8", "int4", "text", "text"],
     *SCOPE_TYPES,
     *["text", "uuid", "uuid[]", "timestamptz", "timestamptz", "text", "text", "bool", "jsonb"],
-    *["text", "text", "text", "uuid"],
+    *["text", "text", "text", "uuid", "uuid"],
 ]
 
 
@@ -56,12 +56,20 @@ def commit_row(row: CommitRow) -> Row:
 def event_row(row: EventRow) -> Row:
     """The columns of `copy_events`."""
     commit, event, decision = row.commit, row.event, row.event.decision
+    origin = event.promoted_from
     return (
         *(event.event_id, row.position.partition, row.position.offset, event.ordinal, commit.owner, commit.source_id),
         *scope_columns(commit.scope),
-        *(event.event, row.fact_id, list(row.targets), commit.occurred_at, commit.decided_at),
+        *(
+            event.event,
+            row.fact_id,
+            list(row.targets),
+            origin.said_at if origin else commit.occurred_at,
+            commit.decided_at,
+        ),
         *(decision.by, decision.reason, row.stale),
         jsonb(event.model_dump_json(exclude=WITHOUT_VECTOR_DATA)),
         *(decision.model, decision.prompt_version, decision.guard),
         event.undone if isinstance(event, DecisionUndone) else None,
+        origin.fact_id if origin else None,
     )

@@ -17,6 +17,7 @@ from mnemolog.schemas.command import (
     Expire,
     Feedback,
     Import,
+    Promote,
     Reject,
     Resolve,
     SetPolicy,
@@ -110,6 +111,8 @@ class CommandHandler:
                 events = await self._delete_all(context, payload)
             case Import():
                 events = await self._import(context, payload, envelope.facts[0], rules)
+            case Promote():
+                raise AssertionError("a promotion is decided like a turn")
             case Feedback() | EndSession():
                 events = ()  # the commit says it all
             case SetPolicy():
@@ -132,6 +135,7 @@ class CommandHandler:
             key=payload.key,
             category=payload.category,
             wanted=payload.filters or EVERYTHING,
+            at=context.now,
             limit=MAX_FACTS,
         )
         if found.total > MAX_FACTS:
@@ -146,7 +150,7 @@ class CommandHandler:
         known: dict[UUID, None] = {}
         for wanted in facts_to_compare(payload):  # one after the other: those of a key may be many
             found = await self._facts.scope_facts(
-                context.scope, key=None, category=None, wanted=wanted, limit=MAX_ITEMS
+                context.scope, key=None, category=None, wanted=wanted, at=context.now, limit=MAX_ITEMS
             )
             known |= dict.fromkeys(found.fact_ids)
         return import_fact(context, payload, embedded, await self._facts.facts(tuple(known)), rules)

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from mnemolog.schemas.command import Undo
+from mnemolog.schemas.command import Promote, Undo
 from mnemolog.schemas.filters.model import Filter
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, ScopeFacts
+from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, PromotableFacts, ScopeFacts
 from mnemolog.streams.ends.moved_ends import EndedFactReader
 from mnemolog.streams.ends.undone_values import RivalReader
 
@@ -29,12 +29,21 @@ class FactReader(EndedFactReader, RivalReader, Protocol):
         """The facts that an unresolved fact was added beside."""
 
     async def scope_facts(
-        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, limit: int
+        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> ScopeFacts:
-        """The open facts of exactly `scope` that a filter lets through, of a key or category if given."""
+        """The open facts of exactly `scope` that a filter lets through at `at`, of a key or category if given."""
 
     async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> Sequence[UUID]:
         """Those of `fact_ids` that a filter would let through if they were active."""
+
+
+class PromotionReader(Protocol):
+    """Reads what a promote command selects."""
+
+    async def promotable_facts(
+        self, into: Scope, payload: Promote, *, at: datetime, min_importance: float, limit: int
+    ) -> PromotableFacts:
+        """The first `limit` of the selected facts, those that can be promoted `into` a scope first."""
 
 
 class EventReader(Protocol):

@@ -42,6 +42,7 @@ from mnemolog.streams.text.subjects import is_user_word
 PROMPT_VERSION = "extract-3"
 MAX_FACTS = 100
 _MAX_QUOTED = 80
+_MAX_COMPARED = 1000  # texts; with more, each is shown
 
 _SYSTEM = """\
 You extract facts for a long-term memory from one turn of a conversation. \
@@ -153,7 +154,7 @@ def _turn_text(turn: Turn, background: Background) -> str:
     if turn.speaker:
         lines.append(f"speaker: {one_line(turn.speaker)}")
     if turn.recalled:
-        lines += ["recalled:", *(f"> {one_line(text)}" for text in turn.recalled)]
+        lines += ["recalled:", *(f"> {text}" for text in _recalled_texts(turn))]
     lines += _background_lines(background)
     return "\n".join([*lines, "conversation:", *map(_message_text, shown_messages(turn))])
 
@@ -176,6 +177,13 @@ def _fact_line(fact: ShownFact) -> str:
     slot = f" [{fact.key}: {one_line(fact.value or '')}]" if fact.key else ""
     about = f" (about {one_line(fact.subject)})" if fact.subject and fact.subject not in fact.text else ""
     return f"{one_line(fact.text)}{slot}{about}"
+
+
+def _recalled_texts(turn: Turn) -> list[str]:
+    """Each recalled text in one line, once: a context is given as a whole, and each of its facts again."""
+    texts = list(dict.fromkeys(map(one_line, turn.recalled)))
+    whole = max(texts, key=len)
+    return [text for text in texts if text == whole or len(texts) > _MAX_COMPARED or text not in whole]
 
 
 def _message_text(message: Message) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.events import FactAdded, FactConfirmed, FactSkipped
-from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, NewFact, Statement
+from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, NewFact, Original, Statement
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
 from mnemolog.schemas.stored import PendingCase
@@ -16,7 +16,7 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends.end_rules import same_value
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import same_slot
-from mnemolog.streams.resolution.guards import StatementContext, TimedFact, confidence_of, next_version_start
+from mnemolog.streams.resolution.guards import StatementContext, TimedFact, next_version_start, statement_confidence
 from mnemolog.streams.resolution.turn_state import TurnState
 from mnemolog.streams.text.subjects import compare_subjects
 
@@ -74,7 +74,8 @@ class DecisionContext:
 class EventBuilder:
     """Makes the events about one statement; `ordinal` is that of the first of them, `state` the turn's so far.
 
-    `candidates` are named in each decision. A statement without a `vector` adds no fact of its own.
+    `candidates` are named in each decision. A statement without a `vector` adds no fact of its own. A promoted one has
+    speaker, authority and time of its `original`.
     """
 
     context: DecisionContext
@@ -84,6 +85,7 @@ class EventBuilder:
     statement_context: StatementContext
     vector: Vector | None
     candidates: tuple[Candidate, ...]
+    original: Original | None = None
 
     @classmethod
     def of_statement(
@@ -94,14 +96,20 @@ class EventBuilder:
             state=state,
             ordinal=ordinal,
             fact=matched.fact,
-            statement_context=statement_context(matched.fact, context),
+            statement_context=statement_context(matched, context),
             vector=matched.vector,
             candidates=tuple(map(state.current_fact, matched.candidates)),
+            original=matched.original,
         )
 
     @property
     def statement(self) -> Statement:
         return Statement(text=self.fact.text, excerpt=self.fact.excerpt)
+
+    @property
+    def said_at(self) -> datetime:
+        """When what led to the events was said."""
+        return self.context.occurred_at if self.original is None else self.original.promoted_from.said_at
 
     def shares_slot(self, known: Candidate) -> bool:
         """Whether the statement and a known fact are values of one slot, of certainly the same subject."""
@@ -119,7 +127,8 @@ class EventBuilder:
         """The fields that all events have; `offset` counts the events about this statement before it."""
         ordinal = self.ordinal + offset
         event_id = ids.event_id(self.context.owner, self.context.source_id, ordinal)
-        return {"event_id": event_id, "ordinal": ordinal, "decision": decision}
+        origin = None if self.original is None else self.original.promoted_from
+        return {"event_id": event_id, "ordinal": ordinal, "decision": decision, "promoted_from": origin}
 
     def decision(
         self, by: DecidedBy, reason: str, llm_decision: LlmDecision | NoDecision | None = None, **fields: Any
@@ -168,13 +177,15 @@ class EventBuilder:
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
             raise AssertionError("a statement without a vector adds no fact of its own")
+        said_by = self.original or self.context
         return NewFact(
             **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields},
             fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,
-            speaker=self.context.speaker,
-            authority=self.context.authority,
+            speaker=said_by.speaker,
+            authority=said_by.authority,
+            said_at=self._own_time(self.said_at),
             vector=self.vector,
         )
 
@@ -194,7 +205,7 @@ class EventBuilder:
             update={
                 "text": reply.text or fact.text,
                 "search_text": reply.search_text or reply.text or fact.search_text,
-                "said_at": None if said_at == self.context.occurred_at else said_at,
+                "said_at": self._own_time(said_at),
                 "true_from": min(fact.true_from, *(known.true_from for known in targets)),
                 "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
                 "vector": llm_decision.merged_vector or fact.vector,
@@ -206,14 +217,18 @@ class EventBuilder:
             }
         )
 
+    def _own_time(self, said_at: datetime) -> datetime | None:
+        """The time as a fact names it: not where it is that of the source."""
+        return None if said_at == self.context.occurred_at else said_at
 
-def statement_context(fact: ExtractedFact, context: DecisionContext) -> StatementContext:
+
+def statement_context(matched: MatchedFact, context: DecisionContext) -> StatementContext:
     """How a statement of this turn counts: it holds since its event time, or since it was said."""
     return StatementContext(
-        confidence=confidence_of(fact, context.rules),
-        true_from=fact.event_time or context.occurred_at,
-        said_at=context.occurred_at,
-        tells_change_or_end=fact.action_hint != "new",
+        confidence=statement_confidence(matched, context.rules),
+        true_from=matched.holds_since(context.occurred_at),
+        said_at=matched.said_at(context.occurred_at),
+        tells_change_or_end=matched.fact.action_hint != "new",
     )
 
 

@@ -7,7 +7,13 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
-from mnemolog.schemas.facts import CAUTIOUS_CONFIDENCE, CONFIDENCE_OF_CERTAINTY, Candidate, ExtractedFact
+from mnemolog.schemas.facts import (
+    CAUTIOUS_CONFIDENCE,
+    CONFIDENCE_OF_CERTAINTY,
+    Candidate,
+    ExtractedFact,
+    MatchedFact,
+)
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import StoredFact
@@ -62,6 +68,11 @@ def confidence_of(fact: ExtractedFact, rules: EffectivePolicy) -> float:
     return CAUTIOUS_CONFIDENCE if rules.confidence == "cautious" else CONFIDENCE_OF_CERTAINTY[fact.certainty]
 
 
+def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
+    """That of a new fact, or what it has become of a promoted one in the scope that it comes from."""
+    return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
+
+
 def find_guard(
     verdict: Verdict,
     targets: Sequence[Candidate],
@@ -73,30 +84,31 @@ def find_guard(
 ) -> Guard | None:
     """The first guard that applies to a verdict on `targets`, or None; `ended_at` is the end that an EXPIRE tells.
 
-    Pending targets are not guarded, and of what its own turn said (`own_ids`) a statement can only be older.
+    Of pending targets only a human's word is guarded, and of what its own turn said (`own_ids`) a statement can only be
+    older.
     """
-    active = [known for known in targets if known.status == "active"]
-    return next(_applicable_guards(verdict, active, statement_context, rules, own_ids, ended_at=ended_at), None)
+    return next(_applicable_guards(verdict, targets, statement_context, rules, own_ids, ended_at=ended_at), None)
 
 
 def _applicable_guards(
     verdict: Verdict,
-    active: Sequence[Candidate],
+    targets: Sequence[Candidate],
     statement_context: StatementContext,
     rules: EffectivePolicy,
     own_ids: Collection[UUID],
     *,
     ended_at: datetime | None,
 ) -> Iterator[Guard]:
+    active = [known for known in targets if known.status == "active"]
     if rules.add_only:
         yield "add_only"
     if verdict not in OVERWRITE_OF_VERDICT:
         return
     if is_late_news(verdict, active, statement_context, ended_at):
         yield "late_news"
-    known_facts = [known for known in active if known.fact_id not in own_ids]
-    if any(known.authority == "human" for known in known_facts):
+    if any(known.authority == "human" for known in targets if known.fact_id not in own_ids):
         yield "human_word"
+    known_facts = [known for known in active if known.fact_id not in own_ids]
     if verdict == "CONTRADICT" and any(known.confidence >= rules.confirm_below for known in known_facts):
         yield "high_confidence"
     if statement_context.confidence >= rules.confirm_below:

@@ -20,7 +20,13 @@ from mnemolog.schemas.provenance import Guard, Thresholds
 from mnemolog.streams.llm.ports import KnownAs
 from mnemolog.streams.resolution.classify import may_be_same_slot
 from mnemolog.streams.resolution.event_builder import EventBuilder, LlmDecision, NoDecision
-from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, confidence_of, find_guard, is_planned
+from mnemolog.streams.resolution.guards import (
+    GUARD_REASONS,
+    StatementContext,
+    find_guard,
+    is_planned,
+    statement_confidence,
+)
 from mnemolog.streams.resolution.overwrites import target_end
 from mnemolog.streams.resolution.turn_state import known_candidate
 from mnemolog.streams.text.subjects import compare_subjects
@@ -61,8 +67,9 @@ def split_later_ends(
     facts: list[MatchedFact] = []
     ends: list[LaterEnd] = []
     for place, matched in enumerate(turn.facts):
+        said_at = matched.said_at(turn.occurred_at)
         told = [known for known in matched.candidates if _tells_end_of(matched.fact, known, turn.user_names)]
-        later = [known for known in told if _last_said(known) > turn.occurred_at]
+        later = [known for known in told if _last_said(known) > said_at]
         near = [known for known in later if _is_near(matched, known, thresholds.ending, turn, rules)]
         announced = [
             known
@@ -70,7 +77,7 @@ def split_later_ends(
             if known not in later
             and known.status == "active"
             and known.valid_until is not None
-            and known.valid_until > turn.occurred_at
+            and known.valid_until > said_at
             and _is_near(matched, known, thresholds.conflict, turn, rules)
         ]
         without = tuple(known for known in matched.candidates if known not in near)
@@ -100,13 +107,13 @@ def _is_near(
 
 def _as_known(turn: MatchedFacts, place: int, rules: EffectivePolicy, number: int) -> Candidate:
     """The statement with an id of its own for each end: in one reply, only one decision may end a known fact."""
-    fact = turn.facts[place].fact
+    matched = turn.facts[place]
     return known_candidate(
-        fact,
+        matched.fact,
         fact_id=provisional_fact_id(turn.owner, turn.source_id, len(turn.facts) + number),
-        confidence=confidence_of(fact, rules),
-        true_from=fact.event_time or turn.occurred_at,
-        said_at=turn.occurred_at,
+        confidence=statement_confidence(matched, rules),
+        true_from=matched.holds_since(turn.occurred_at),
+        said_at=matched.said_at(turn.occurred_at),
     )
 
 

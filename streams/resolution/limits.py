@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from mnemolog.schemas.command import Import, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
@@ -12,7 +13,7 @@ from mnemolog.streams.resolution.ports import Reservations
 
 
 class LimitEnforcer:
-    """The limits of a scope and of its tenant, each by itself. Commands are not limited.
+    """The limits of a scope and of its tenant, each by itself. Of commands only an import has one: that of facts.
 
     Active and pending facts are counted: a confirmation is then never over the limit. A turn without facts still
     counts toward turns_per_minute; one rejected for a limit does not. Tokens count where they were used, by rejected
@@ -37,12 +38,14 @@ class LimitEnforcer:
     async def exceeded_limit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, *, facts: int, tokens: int
     ) -> LimitHit | None:
-        """The limit that a turn would break that brings so many more facts and used so many tokens, or None.
+        """The limit that a turn, an import or a promotion would break with so many more facts and tokens used.
 
         To be called right before the commit, when the owner's earlier commits are projected; a turn that is let through
-        counts from now on, also before its commit is projected. No round trip where no limit is set.
+        counts from now on, also before its commit is projected. None where it breaks none; no round trip where none is
+        set.
         """
-        if envelope.source_kind == "command" or envelope.scope is None:
+        is_turn = envelope.source_kind == "turn"
+        if envelope.scope is None or not (is_turn or (isinstance(envelope.order, Import | Promote) and facts > 0)):
             return None
         usage = TurnUsage(
             owner=envelope.owner,
@@ -51,8 +54,10 @@ class LimitEnforcer:
             published_at=envelope.published_at,
             facts=facts,
             tokens=tokens,
+            turns=int(is_turn),
         )
-        return exceeded_turn_size(rules, envelope.size) or await self._check(usage, rules)
+        too_large = exceeded_turn_size(rules, envelope.size) if is_turn else None
+        return too_large or await self._check(usage, rules)
 
 
 def count_tokens(steps: Iterable[Step]) -> int:

@@ -7,6 +7,7 @@ from itertools import chain, repeat
 from time import perf_counter
 
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
+from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.llm.ask import ask, step_of
@@ -55,8 +56,10 @@ class LlmDecider:
         places = range(len(envelope.facts))
         just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places}
         numbered = number_conflicts(
-            [(conflict.matched.fact, conflict.candidates) for conflict in conflicts.values()],
-            said_at=envelope.occurred_at,
+            [(_with_its_time(conflict.matched), conflict.candidates) for conflict in conflicts.values()],
+            said_at=max(
+                (matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at
+            ),
             retries=[(retry.unresolved, retry.rivals) for retry in retries],
             later_ends=[(end.told, end.statement, end.known_as) for end in later_ends],
             just_said=frozenset(just_said | {end.statement.fact_id for end in later_ends}),
@@ -108,3 +111,11 @@ class LlmDecider:
         ]
         tokens = step.input_tokens + embedded.tokens
         return decisions, step.model_copy(update={"embedding_calls": embedded.calls, "input_tokens": tokens})
+
+
+def _with_its_time(matched: MatchedFact) -> ExtractedFact:
+    """The fact as it is shown to the model: one that was promoted holds since it was said itself."""
+    original = matched.original
+    if original is None or matched.fact.event_time is not None:
+        return matched.fact
+    return matched.fact.model_copy(update={"event_time": original.promoted_from.said_at})

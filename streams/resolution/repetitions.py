@@ -19,7 +19,8 @@ def repetition_events(
 ) -> Sequence[MemoryEvent]:
     """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
 
-    It confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`. A raw turn,
+    It confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`, but for those
+    that are a human's word. A raw turn,
     any under `add_only`, and a late one about what has ended do neither.
     """
     context, state = builder.context, builder.state
@@ -62,7 +63,7 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision
 
 def supports(builder: EventBuilder, case: PendingCase) -> bool:
     """Whether a statement supports a pending overwrite: an earlier one would end what was said after it."""
-    return case.said_at <= builder.context.occurred_at
+    return case.said_at <= builder.said_at
 
 
 def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[PendingRejected]:
@@ -72,7 +73,8 @@ def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> 
     contradicted = (
         case
         for case in cases
-        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < context.occurred_at
+        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.said_at
+        if case.authority != "human"
     )
     return [
         PendingRejected(

@@ -61,7 +61,7 @@ class TurnDecider:
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
         turn = _without_lapsed(turn, context)
         classifications = [
-            classify_late(matched, statement_context(matched.fact, context), thresholds, rules, turn.user_names)
+            classify_late(matched, statement_context(matched, context), thresholds, rules, turn.user_names)
             or classify(matched, thresholds, rules, infer=envelope.infer, user_names=turn.user_names)
             for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
         ]
@@ -83,7 +83,7 @@ class TurnDecider:
         pending: dict[UUID, None] = {}
         newer: dict[UUID, None] = {}
         for matched in turn.facts if uses_llm else ():
-            true_from = matched.fact.event_time or turn.occurred_at
+            true_from = matched.holds_since(turn.occurred_at)
             for known in matched.candidates:
                 pending |= dict.fromkeys(known.challenged_by)
                 if known.status == "pending_confirmation":
@@ -136,7 +136,8 @@ class TurnDecider:
             return turn
         queries = [candidate_query(matched, thresholds, rules) for matched in turn.facts]
         names = (*USER_WORDS, *turn.user_names)
-        found = await self._lookups.ended_candidates(turn.scope, queries, after=turn.occurred_at, user_names=names)
+        after = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
+        found = await self._lookups.ended_candidates(turn.scope, queries, after=after, user_names=names)
         facts = (
             matched.model_copy(update={"candidates": (*matched.candidates, *ended)})
             for matched, ended in zip(turn.facts, found, strict=True)

@@ -11,7 +11,7 @@ from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.vector import Vector, cosine_similarity
-from mnemolog.streams.resolution.guards import confidence_of
+from mnemolog.streams.resolution.guards import statement_confidence
 from mnemolog.streams.text.differences import differences
 
 MAX_EARLIER_FACTS: Final = 32
@@ -38,9 +38,9 @@ def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[
         candidate = known_candidate(
             fact,
             fact_id=provisional_fact_id(envelope.owner, envelope.source_id, place),
-            confidence=confidence_of(fact, rules),
-            true_from=fact.event_time or envelope.occurred_at,
-            said_at=envelope.occurred_at,
+            confidence=statement_confidence(matched, rules),
+            true_from=matched.holds_since(envelope.occurred_at),
+            said_at=matched.said_at(envelope.occurred_at),
         )
         earlier.append((candidate, matched.vector))
     return tuple(facts)

@@ -12,6 +12,7 @@ from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.stores.policies import PolicyStore
+from mnemolog.projections.stores.promotions import PromotionStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.stores.shown_facts import ShownFactStore
 from mnemolog.schemas.commit import Commit
@@ -35,6 +36,7 @@ from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import WaitUntilProjected
+from mnemolog.streams.stages.promote import FollowUps, Promoter, PublishCommand, publish_nothing
 from mnemolog.streams.stages.resolve import ResolveStage
 from mnemolog.streams.text.subjects import USER_WORDS
 
@@ -108,13 +110,18 @@ class DecisionStages:
     def match(self) -> MatchStage:
         return MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
 
-    def build_resolver(self, wait_until_projected: WaitUntilProjected = _is_projected) -> ResolveStage:
-        """The resolver, which calls `wait_until_projected` before it decides."""
+    def build_resolver(
+        self, wait_until_projected: WaitUntilProjected = _is_projected, publish: PublishCommand = publish_nothing
+    ) -> ResolveStage:
+        """The resolver, which waits for earlier commits before it decides, and publishes what follows from one."""
         facts = FactStore(self._pool)
+        turn_decider = TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder))
         return ResolveStage(
             finder=self._finder,
             match_stage=self.match,
-            turn_decider=TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder)),
+            turn_decider=turn_decider,
+            promote=Promoter(PromotionStore(self._pool), self.match, turn_decider, publish),
+            follow_up=FollowUps(self._effective.rules_for, publish),
             handle_command=CommandHandler(
                 facts=facts,
                 events=EventHistoryStore(self._pool, facts),

@@ -9,6 +9,7 @@ from typing import Any, Final
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.write.projector import Projector
+from mnemolog.schemas.command import Command
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
@@ -23,6 +24,7 @@ from mnemolog.streams.kafka.topics import (
     MATCHED_FACTS,
     MEMORY_EVENTS,
     Topic,
+    command_headers,
     topic_name,
 )
 from mnemolog.streams.kafka.window import KeyedWindow, Window
@@ -137,7 +139,7 @@ class StageWindows:
             case "match":
                 return self._enriching(stage, MATCHED_FACTS, envelope_reader(EmbeddedFacts), stages.match, MatchedFacts)
             case "resolve":
-                return self._resolve(period)
+                return self._resolve(sender, period)
         raise ValueError(f"{stage} works on batches")
 
     def _extract(self, sender: Sender) -> Definition:
@@ -166,10 +168,12 @@ class StageWindows:
         topic = topic_name(output, self._settings.topic_prefix)
         return StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=ended_envelope(kind), **more)
 
-    def _resolve(self, period: Callable[[int], Hashable]) -> Definition:
+    def _resolve(self, sender: Sender, period: Callable[[int], Hashable]) -> Definition:
         end_offset = checked_end(self._resources.projector, self._resources.kafka_log)
         writes = ReadYourWrites(self._resources.watermark, end_offset, period)
-        resolver = self._resources.stages.build_resolver(writes.wait_until_projected)
+        resolver = self._resources.stages.build_resolver(
+            writes.wait_until_projected, partial(self._publish_command, sender)
+        )
         return StageDefinition(
             stage="resolve",
             topic=topic_name(MEMORY_EVENTS, self._settings.topic_prefix),
@@ -178,6 +182,11 @@ class StageWindows:
             finish=resolver.finish,
             on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
         )
+
+    async def _publish_command(self, sender: Sender, command: Command) -> None:
+        topic = topic_name(CONVERSATION_TURNS, self._settings.topic_prefix)
+        headers = command_headers(self._settings.command_token)
+        await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
 
     def _batch_window(self, work: Callable[[Sequence[KafkaRecord]], Awaitable[None]]) -> Window:
         max_pending = max(self._settings.max_pending, 4 * BATCH_RECORDS)

@@ -96,7 +96,7 @@ def ended_envelope(kind: type[E]) -> Callable[[StageInput, End, Step | None], E]
 
 
 def limit_end(hit: LimitHit) -> End:
-    """The end of a turn that is rejected for a limit: it can be published again."""
-    again = "raise the limit (`mnemolog policy set`) and publish the turn again under its turn_id"
+    """The end of a turn or an import that is rejected for a limit: it can be published again."""
+    again = "raise the limit (`mnemolog policy set`) and publish it again under its id"
     detail = f"{hit}: {again}, or {LIMIT_ADVICE[hit.name]}"
     return End(outcome="rejected", reason="limit", detail=detail, limit=hit)

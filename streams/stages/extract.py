@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from mnemolog.schemas.admission import Refusal, parse_record
-from mnemolog.schemas.command import Command, CommandPayload, embedded_texts
+from mnemolog.schemas.command import Command, CommandPayload, Import, embedded_texts
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
@@ -173,5 +173,11 @@ def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:
 
 
 def command_facts(payload: CommandPayload) -> tuple[ExtractedFact, ...]:
-    """One fact for each text of a command, in the order of its items, without a model call."""
-    return tuple(ExtractedFact(text=text, search_text=text, excerpt=text) for text in embedded_texts(payload))
+    """One fact for each text of a command, in the order of its items, without a model call.
+
+    What is imported was said elsewhere: it has no excerpt.
+    """
+    said = not isinstance(payload, Import)
+    return tuple(
+        ExtractedFact(text=text, search_text=text, excerpt=text if said else "") for text in embedded_texts(payload)
+    )

@@ -5,12 +5,13 @@ where the scope has changed since `match` looked.
 """
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Final
 
 from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
 from mnemolog.schemas.admission import REFUSAL_REASONS
+from mnemolog.schemas.command import Promote
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import FactAdded
@@ -26,8 +27,10 @@ from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
+from mnemolog.streams.stages.promote import FollowUps, Promoter, PromotionRules
 
 _MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
+_ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _NO_SCOPE: Final = End(outcome="failed", reason="no_scope")
 
 
@@ -41,6 +44,8 @@ class ResolveStage:
         match_stage: MatchStage,
         turn_decider: TurnDecider,
         handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
+        promote: Promoter,
+        follow_up: FollowUps,
         close_lapsed: LapseWriter,
         limits: LimitEnforcer,
         settings: TurnSettings,
@@ -53,6 +58,8 @@ class ResolveStage:
         self._match_stage = match_stage
         self._turn_decider = turn_decider
         self._handle_command = handle_command
+        self._promote = promote
+        self._follow_up = follow_up
         self._close_lapsed = close_lapsed
         self._limits = limits
         self._settings = settings
@@ -80,8 +87,8 @@ class ResolveStage:
             envelope = await self._match_stage.with_candidates(envelope, rules)
         else:
             envelope = envelope.model_copy(update={"scope_version": status.scope_version})
-        is_late = status.latest_end is not None and envelope.occurred_at < status.latest_end
-        commit = await self._decide(envelope, rules, attempt, is_late=is_late)
+        commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end)
+        await self._follow_up(commit, status.policies)
         # Another attempt has to ask the models anew.
         if commit.retryable and commit.outcome == "failed" and commit.reason not in REFUSAL_REASONS:
             await self._forget_replies(envelope.owner, envelope.source_id)
@@ -92,21 +99,24 @@ class ResolveStage:
         rules = EffectivePolicy()
         if envelope.scope is not None:
             rules = await self._settings.rules_for(envelope.scope, envelope.overrides)
-        return await self._decide(envelope, rules, attempt, is_late=True)
+        return await self._decide(envelope, rules, attempt, latest_end=_ANY_TIME)
 
     def finish(self, received: ReceivedEnvelope[MatchedFacts], end: End, step: Step | None) -> Commit:
         """The commit of a source that failed here, as the attempt that it was."""
         attempt = self._attempts.pop(received.envelope.origin.position, 1)
         return end_commit(received.envelope, end, attempt=attempt, decided_at=self._clock(), step=step)
 
-    async def _decide(self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, *, is_late: bool) -> Commit:
+    async def _decide(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, *, latest_end: datetime | None
+    ) -> Commit:
         if envelope.end is not None or envelope.scope is None:
             end = await self._end_within_limits(envelope, envelope.end or _NO_SCOPE, rules)
             return end_commit(envelope, end, attempt=attempt, decided_at=self._clock())
         if envelope.source_kind == "command":
-            return await self._command_commit(envelope, rules, attempt)
+            return await self._command_commit(envelope, rules, attempt, latest_end)
         thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
         now = self._clock()
+        is_late = latest_end is not None and envelope.occurred_at < latest_end
         decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=now)
         events, step = await self._close_lapsed(envelope, decision.events, now), decision.step
         _count_decision(decision)
@@ -131,16 +141,27 @@ class ResolveStage:
         hit = await self._limits.exceeded_limit(envelope, rules, facts=0, tokens=count_tokens(envelope.steps))
         return limit_end(hit) if hit else end
 
-    async def _command_commit(self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int) -> Commit:
-        started = perf_counter()
-        result = await self._handle_command(envelope, rules)
+    async def _command_commit(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, latest_end: datetime | None
+    ) -> Commit:
+        started, step, thresholds = perf_counter(), Step(stage="resolve", milliseconds=0), None
+        if isinstance(envelope.order, Promote):
+            thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
+            known = PromotionRules(policy=rules, thresholds=thresholds, latest_end=latest_end, now=self._clock())
+            result, step = await self._promote(envelope, known)
+        else:
+            result = await self._handle_command(envelope, rules)
         events = await self._close_lapsed(envelope, result.events, self._clock())
-        step = Step(stage="resolve", milliseconds=round((perf_counter() - started) * 1000, 3))
+        step = step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)})
+        facts, tokens = added_facts(events, self._clock()), count_tokens((step,))
+        if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):
+            return end_commit(envelope, limit_end(hit), attempt=attempt, decided_at=self._clock(), step=step)
         return commit_of(
             envelope,
             attempt=attempt,
             decided_at=self._clock(),
             step=step,
+            thresholds=thresholds,
             outcome=result.outcome,
             reason=result.reason,
             detail=result.detail,

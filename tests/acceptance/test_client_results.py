@@ -114,6 +114,17 @@ async def test_a_receipt_knows_whose_turn_it_is(settings: Settings) -> None:
             await memory.status("whose")
 
 
+async def test_a_receipt_knows_whose_turn_it_is_where_agents_have_no_user(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        both = [await memory.add("I like tea.", agent_id=agent, turn_id="agents") for agent in ("wait7", "wait8")]
+        ends = await memory.wait(both)
+        assert [one.agent_id for one in await memory.status(ends)] == ["wait7", "wait8"]
+        deleted = [
+            await memory.delete_all(agent_id=agent, command_id="agents-2", wait=True) for agent in ("wait7", "wait8")
+        ]
+        assert [one.status for (one,) in deleted] == ["done", "done"]
+
+
 async def test_a_reused_id_is_told(settings: Settings) -> None:
     async with AsyncMemoryClient.from_settings(settings) as memory:
         whose: Any = {"user_id": "wait6", "speaker": "Eve", "turn_id": "eve-1", "occurred_at": NOW}

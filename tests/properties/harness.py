@@ -92,7 +92,8 @@ class Harness:
         self.now = datetime.min.replace(tzinfo=UTC)
         self.models = _Models()
         self.stages = DecisionStages(pool, self.models, settings, clock=lambda: self.now)
-        self.resolver = self.stages.build_resolver()
+        self.follow_ups: list[Command] = []
+        self.resolver = self.stages.build_resolver(publish=self._follow)
         self.projector = Projector(pool, clock=lambda: self.now)
         self.facts = FactStore(pool)
         self._count = 0
@@ -117,6 +118,9 @@ class Harness:
     async def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         async with self.pool.connection() as connection:
             return await (await connection.execute(query.encode(), parameters)).fetchall()
+
+    async def _follow(self, command: Command) -> None:
+        self.follow_ups.append(command)
 
     async def _clean(self) -> None:
         """Empty all tables: the timer looks at the facts of all scopes."""
@@ -149,9 +153,12 @@ class History:
         self.harness.now = now
         return await self._process(turn.to_bytes())
 
-    async def send_command(self, command_id: str, payload: CommandPayload, *, now: datetime) -> Commit | None:
+    async def send_command(
+        self, command_id: str, payload: CommandPayload, *, now: datetime, scope: Scope | None = None
+    ) -> Commit | None:
+        """Carry out a command, by default in the scope of the history, and what follows from it."""
         self.harness.now = now
-        command = Command(command_id=command_id, scope=self.scope, issued_at=now, order=payload)
+        command = Command(command_id=command_id, scope=scope or self.scope, issued_at=now, order=payload)
         return await self._process(command.to_bytes())
 
     async def run_timer(self, *, now: datetime) -> None:
@@ -184,6 +191,8 @@ class History:
             logged = LogRecord(offset=len(self.commits), value=commit.to_bytes())
             await self.harness.projector.apply({self.number: [logged]})
             self.commits.append(commit)
+        while self.harness.follow_ups:
+            await self._process(self.harness.follow_ups.pop(0).to_bytes())
         return commit
 
 

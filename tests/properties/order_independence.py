@@ -54,7 +54,7 @@ def permuted(draw: st.DrawFn, most: int = 6) -> Permuted:
 async def check_order_independence(harness: Harness, example: Permuted) -> None:
     """Compare what is true at every time after the turns came in their order with what is after they came as drawn."""
     turns = example.turns
-    returns = _returns(turns)
+    returns = value_returns(turns)
     told, story = await known_truth(harness, turns, turns, with_details=not returns)
     arriving = [turns[place] for place in example.order]
     arrived, other_story = await known_truth(harness, turns, arriving, with_details=not returns)
@@ -62,12 +62,12 @@ async def check_order_independence(harness: Harness, example: Permuted) -> None:
     for (at, expected), (_, found) in itertools.islice(compared, 1 if returns else None):
         assert found == expected, "\n  ".join([
             f"at {at:%m-%d %H:%M}",
-            f"told in order: {_listed(expected - found)}; as they arrived: {_listed(found - expected)}",
+            f"told in order: {listed(expected - found)}; as they arrived: {listed(found - expected)}",
             *("told in order:", *story, "as they arrived:", *other_story),
         ])  # fmt: skip
 
 
-def _returns(turns: Sequence[SpokenTurn]) -> bool:
+def value_returns(turns: Sequence[SpokenTurn]) -> bool:
     """Whether a value holds again after it had ended.
 
     Where that end is told last, the two times are one fact already, with the details of both, which is not split: a
@@ -88,7 +88,7 @@ def _returns(turns: Sequence[SpokenTurn]) -> bool:
     return False
 
 
-def _listed(claims: frozenset[tuple[object, ...]]) -> str:
+def listed(claims: frozenset[tuple[object, ...]]) -> str:
     return ", ".join(sorted(" ".join(map(str, claim)) for claim in claims)) or "nothing"
 
 
@@ -110,18 +110,25 @@ async def known_truth(
         assert commit is not None
         events = commit.model_dump(mode="json")["events"]
         story += [f"  {turn}", *(f"      -> {told_event(event)}" for event in events)]
+    return await final_truths(history, turns, end, with_details=with_details), story
+
+
+async def final_truths(
+    history: History, turns: Sequence[SpokenTurn], end: datetime, *, with_details: bool
+) -> list[Truth]:
+    """What is known in the end, then what was true from each time of the turns on, once the timer has run."""
     await history.run_timer(now=end + timedelta(days=1))
     times = [turn.at for turn in turns]
     meanings = [one.meaning for turn in turns for one in turn.said]
     times += [time for meaning in meanings for time in (meaning.begins, meaning.until) if time]
     asked = [end + timedelta(days=1), *(time + timedelta(minutes=1) for time in sorted(times))]
-    return await truths_at(history, asked, with_details=with_details), story
+    return await truths_at(history, asked, with_details=with_details)
 
 
 async def truths_at(history: History, times: Sequence[datetime], *, with_details: bool) -> list[Truth]:
     query = """
         SELECT text, subject, true_from, least(true_to, valid_until) FROM facts
-        WHERE user_id = %s AND believed_from IS NOT NULL AND believed_to IS NULL
+        WHERE user_id = %s AND run_id = '' AND believed_from IS NOT NULL AND believed_to IS NULL
     """
     rows = await history.harness.rows(query, history.scope.user_id)
     held = [[row[:2] for row in rows if row[2] <= at and (row[3] is None or row[3] > at)] for at in times]

@@ -17,6 +17,7 @@ from tests.properties.harness import Harness
 from tests.properties.honest_readers import check_honest_readers
 from tests.properties.nothing_vanishes import check_nothing_vanishes
 from tests.properties.order_independence import check_order_independence, permuted
+from tests.properties.promotions import check_promotions, told_in_runs
 from tests.properties.stories import stories
 from tests.support.databases import fresh_database, temporary_folder
 
@@ -46,6 +47,7 @@ class Property:
 
 PROPERTIES: Final = (
     Property("order", permuted(), check_order_independence),
+    Property("promote", told_in_runs(), check_promotions),
     Property("vanish", stories(), check_nothing_vanishes),
     Property("readers", stories(), check_honest_readers),
 )

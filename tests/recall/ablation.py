@@ -40,6 +40,8 @@ async def _measure(
     ]
     measures = {}
     for variation in variations:
+        if variation.kind not in (None, kind):
+            continue
         found = await asker.sources_found(asked, variation)
         measures[variation.name] = [
             measure(Ranking(hits=[stored.evidence[source] for source in sources], evidence=question.evidence))

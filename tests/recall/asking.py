@@ -1,14 +1,17 @@
 """What each way to search finds for the questions of the dialogues."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, zip_longest
 
 from mnemolog.client.queries.search_models import RERANKED, SearchModels
 from mnemolog.client.queries.wordings import joined_words, mean_vector
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.search import search
+from mnemolog.projections.search.turn_search import search_turns
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.text.asked_period import asked_period
@@ -40,21 +43,47 @@ class Asker:
     async def _sources(self, asked: AskedQuestion, variation: Variation) -> list[str]:
         wordings, fault = await self._models.wordings(asked.text, variation.variants)
         _refuse(fault)
-        vector = await self._vector(asked.text, *wordings) if variation.by_vector else None
+        words = joined_words(asked.text, wordings)
         options = variation.parsed().model_copy(update={"period": asked_period(asked.text, asked.at)})
+        facts = await self._facts(asked, words, options, variation, wordings) if "facts" in variation.include else []
+        turns = await self._turns(asked, words, options) if "turns" in variation.include else []
+        return list(_in_turn(facts, turns))[:DEEPEST]
+
+    async def _facts(
+        self,
+        asked: AskedQuestion,
+        words: str,
+        options: SearchOptions,
+        variation: Variation,
+        wordings: Sequence[str],
+    ) -> list[str]:
+        vector = await self._vector(asked.text, *wordings) if variation.by_vector else None
         if variation.rerank:
             options = options.model_copy(update={"top_k": RERANKED})
-        scope = ScopeFilter(tenant="default", user_id=asked.user_id)
         async with self._pool.connection() as connection:
-            found = await search(connection, scope, joined_words(asked.text, wordings), vector, options, at=asked.at)
+            found = await search(connection, _scope(asked), words, vector, options, at=asked.at)
         hits = found.hits
         if variation.rerank:
             hits, fault = await self._models.rerank(asked.text, hits)
             _refuse(fault)
-        return [hit.fact.source_id for hit in hits[:DEEPEST]]
+        return [hit.fact.source_id for hit in hits]
+
+    async def _turns(self, asked: AskedQuestion, words: str, options: SearchOptions) -> list[str]:
+        async with self._pool.connection() as connection:
+            found = await search_turns(connection, _scope(asked), words, options, at=asked.at)
+        return [hit.turn_id for hit in found.turns]
 
     async def _vector(self, *texts: str) -> Vector:
         return mean_vector((await self._embedder.embed(texts)).vectors)
+
+
+def _scope(asked: AskedQuestion) -> ScopeFilter:
+    return ScopeFilter(tenant="default", user_id=asked.user_id)
+
+
+def _in_turn(facts: Sequence[str], turns: Sequence[str]) -> Iterator[str]:
+    """The best fact, the best turn, the second fact and so on."""
+    return (one for one in chain.from_iterable(zip_longest(facts, turns)) if one is not None)
 
 
 def _refuse(fault: str | None) -> None:

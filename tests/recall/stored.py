@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.migrations.upgrade import migrate
+from mnemolog.projections.stores.journal import Journal, JournalEntry
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
@@ -19,6 +20,7 @@ from mnemolog.streams.stages.extract import raw_facts
 from tests.recall.dialogues import Dialogues
 from tests.support.builders.commits import added, commit
 
+T = TypeVar("T")
 Kind = Literal["facts", "turns"]
 KINDS: Final[tuple[Kind, ...]] = ("facts", "turns")
 BATCH: Final = 200
@@ -54,6 +56,14 @@ def recorded_turns(dialogues: Dialogues) -> Iterator[tuple[Turn, frozenset[str]]
         yield stored, frozenset({turn.turn_id})
 
 
+def heard_turns(dialogues: Dialogues) -> Iterator[Turn]:
+    """Each message as a turn of the user whose facts are the annotators' sentences. Nothing is extracted from it."""
+    for turn in dialogues.turns:
+        message = Message(role="user", content=turn.text, name=turn.speaker)
+        scope = Scope(user_id=user_of("facts", turn.conversation))
+        yield Turn(turn_id=turn.turn_id, scope=scope, messages=(message,), occurred_at=turn.occurred_at)
+
+
 async def commits_of(turns: Sequence[Turn], embedder: Embedder) -> list[Commit]:
     """One commit a turn that adds what a raw turn adds: nothing is compared with what is known, or dropped."""
     facts = [raw_facts(turn)[0] for turn in turns]
@@ -75,18 +85,42 @@ async def stored(dialogues: Dialogues, embedder: Embedder, folder: Path) -> Asyn
         async with open_pool(stack.postgres_url, min_size=1, max_size=4, application_name="recall") as pool:
             evidence = await _fill(pool, dialogues, embedder)
             async with pool.connection() as connection:
-                await connection.execute("ANALYZE facts")
+                await connection.execute("ANALYZE facts, commits, turn_journal")
             yield StoredDialogues(pool=pool, evidence=evidence)
 
 
 async def _fill(pool: Pool, dialogues: Dialogues, embedder: Embedder) -> dict[str, frozenset[str]]:
     evidence: dict[str, frozenset[str]] = {}
-    projector, offset = Projector(pool), 0
+    log = _Log(pool)
     turns = list(recorded_turns(dialogues))
-    for some in (turns[start : start + BATCH] for start in range(0, len(turns), BATCH)):
+    for some in batched(turns):
         evidence |= {turn.turn_id: rests_on for turn, rests_on in some}
-        made = await commits_of([turn for turn, _ in some], embedder)
-        records = [LogRecord(offset=offset + place, value=one.to_bytes()) for place, one in enumerate(made)]
-        await projector.apply({0: records})
-        offset += len(records)
+        told = [turn for turn, _ in some]
+        await log.append(told, await commits_of(told, embedder))
+    for heard in batched(list(heard_turns(dialogues))):
+        await log.append(heard, [commit(one.turn_id, scope=one.scope, at=one.occurred_at) for one in heard])
     return evidence
+
+
+class _Log:
+    """Turns and their commits, written as the stages write them."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._journal, self._projector, self._offset = Journal(pool), Projector(pool), 0
+
+    async def append(self, turns: Sequence[Turn], commits: Sequence[Commit]) -> None:
+        await self._journal.record([_entry(turn, self._offset + place) for place, turn in enumerate(turns)])
+        records = [LogRecord(offset=self._offset + place, value=one.to_bytes()) for place, one in enumerate(commits)]
+        await self._projector.apply({0: records})
+        self._offset += len(records)
+
+
+def _entry(turn: Turn, offset: int) -> JournalEntry:
+    return JournalEntry(
+        parsed=turn, topic="conversation_turns", partition=0, offset=offset, published_at=turn.occurred_at
+    )
+
+
+def batched(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Some at a time."""
+    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))

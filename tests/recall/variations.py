@@ -4,21 +4,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mnemolog.client.inputs.included import Include
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME
 from mnemolog.streams.runtime.effective_settings import search_floor
 from tests.recall.measures import DEEPEST
+from tests.recall.stored import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variation:
     """One way to search, by its name in the table: with these options, and without the vector by words alone.
 
-    A model may order the hits, or add other wordings of the question.
+    A model may order the hits, or add other wordings of the question. Facts and turns that are both included take
+    turns, beginning with the best fact. `kind` is what it is measured with, everything unless given.
     """
 
     name: str
     by_vector: bool = True
+    include: tuple[Include, ...] = ("facts",)
+    kind: Kind | None = None
     rerank: bool = False
     variants: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -59,6 +64,10 @@ VARIATIONS: Final = (
     Variation(name="as by default, half life 30 days", options={"half_life_days": 30.0}),
     _weighted("as by default, without priors", **NO_PRIORS),
     Variation(name="as by default, above the threshold", options={"threshold": search_floor(MODEL_NAME)}),
+    Variation(name="facts as by default, and turns", include=("facts", "turns"), kind="facts"),
+    Variation(name="turns alone", include=("turns",), kind="facts"),
+    Variation(name="turns themselves, by words", include=("turns",), kind="turns", options={"weights": SIGNALS_OFF}),
+    Variation(name="turns themselves, as by default", include=("turns",), kind="turns"),
 )
 RERANKED: Final = Variation(name="as by default, ordered by a model", rerank=True)
 WITH_WORDINGS: Final = Variation(name="as by default, with 3 other wordings", variants=3)

@@ -44,21 +44,33 @@ class Checker:
         self._broker = broker
         self._load = load
         self._tables = tables
-        self._sources = {
-            (record.partition, record.offset): _source(json.loads(record.value or b"{}"), record.timestamp)
-            for partition in range(broker.partitions)
-            for record in broker.lane(SOURCE, partition)
+        self._sources: dict[Place, dict[str, Any]] = {}
+        self._first_places: dict[Place, Place] = {}
+        self._read_sources()
+        self._origins: dict[tuple[str, int, int], Place] = {
+            (SOURCE, *place): first for place, first in self._first_places.items()
         }
-        self._origins: dict[tuple[str, int, int], Place] = {(SOURCE, *place): place for place in self._sources}
         self._effects: dict[str, dict[Place, Effect]] = {OUTPUTS[one]: {} for one in load.stages if one in OUTPUTS}
         for place, appended in enumerate(broker.appends):
             record = appended.record
             if record.topic in self._effects:
                 told = json.loads(split_envelope(record.value or b"{}")[0])
-                origin = (told["origin"]["partition"], told["origin"]["offset"])
+                origin = self._first_places[told["origin"]["partition"], told["origin"]["offset"]]
                 self._origins[record.topic, record.partition, record.offset] = origin
                 effect = Effect(appended.at, _has_failed(told), place)
                 self._effects[record.topic].setdefault(origin, effect)
+
+    def _read_sources(self) -> None:
+        """The sources by their places. What follows from one may be published twice: it counts at its first place."""
+        known: dict[tuple[str, str], Place] = {}
+        for partition in range(self._broker.partitions):
+            for record in self._broker.lane(SOURCE, partition):
+                source = _source(json.loads(record.value or b"{}"), record.timestamp)
+                place = (record.partition, record.offset)
+                first = known.setdefault((source["owner"], source["id"]), place)
+                self._first_places[place] = first
+                if first == place:
+                    self._sources[place] = source
 
     def problems(self) -> list[str]:
         return [
@@ -101,7 +113,7 @@ class Checker:
         return min((effects[source].at for effects in outputs if source in effects), default=NEVER)
 
     def _journalled_at(self, place: Place) -> float:
-        source = self._sources[place]
+        source = self._sources[self._first_places[place]]
         if source["kind"] == "command":
             return 0.0
         row = self._tables.journal.get((source["owner"], source["id"]))

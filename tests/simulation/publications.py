@@ -15,6 +15,7 @@ from tests.support.builders.commits import added, commit, replaced
 SOURCE: Final = "conversation_turns"
 LOG: Final = "memory_events"
 TENANT: Final = "t"
+RUN: Final = "run"
 PASSED_STATES: Final = 0.2
 REPEATS: Final = 0.1
 
@@ -22,6 +23,8 @@ REPEATS: Final = 0.1
 def source_record(one: Publication) -> tuple[bytes, bytes]:
     """Key and value of a turn or a command."""
     source: dict[str, Any] = {"scope": {"tenant": TENANT, "user_id": one.owner}}
+    if one.is_in_run:
+        source["scope"]["run_id"] = RUN
     at = datetime.fromtimestamp(START_TIME + one.at, UTC).isoformat()
     if one.kind == "command":
         order = {"kind": "delete_all", "key": None, "category": "health"}

@@ -15,6 +15,8 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Stage, Step, Thresholds
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -36,6 +38,7 @@ from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import WaitUntilProjected
+from mnemolog.streams.stages.promote import FollowUps, PromotionRules, PublishCommand
 from mnemolog.streams.stages.resolve import ResolveStage
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.loop import SimulatedLoop
@@ -164,12 +167,13 @@ class SimulatedStages:
         step = Step(stage="extract", milliseconds=0, model="simulated")
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(step,))
 
-    def build_resolver(self, wait_until_projected: WaitUntilProjected) -> ResolveStage:
-        simulated: dict[str, Any] = {"turn_decider": self, "limits": _NoLimits()}
+    def build_resolver(self, wait_until_projected: WaitUntilProjected, publish: PublishCommand) -> ResolveStage:
+        simulated: dict[str, Any] = {"turn_decider": self, "limits": _NoLimits(), "promote": _promoted}
         return ResolveStage(
             finder=self._finder,
             match_stage=self.match,
             handle_command=_done,
+            follow_up=FollowUps(_always_promote, publish),
             close_lapsed=cast("Any", _unchanged),
             settings=self._effective,
             embedding_model=self._embedder.model,
@@ -218,6 +222,14 @@ async def _unchanged(_envelope: MatchedFacts, events: Sequence[MemoryEvent], _no
 
 async def _done(_envelope: MatchedFacts, _rules: EffectivePolicy) -> CommandResult:
     return CommandResult(outcome="done")
+
+
+async def _promoted(_envelope: MatchedFacts, _rules: PromotionRules) -> tuple[CommandResult, Step]:
+    return CommandResult(outcome="done"), Step(stage="resolve", milliseconds=0)
+
+
+async def _always_promote(_scope: Scope, _overrides: Overrides) -> EffectivePolicy:
+    return EffectivePolicy(promote="always")
 
 
 async def _forget(_owner: str, _source_id: str) -> None:

@@ -31,6 +31,11 @@ class Publication:
     owner: str
     kind: Kind
 
+    @property
+    def is_in_run(self) -> bool:
+        """Whether it is a turn of a run, whose facts are to be promoted with each turn."""
+        return self.number % 3 == 0 and self.kind != "command"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mishap:

@@ -75,8 +75,11 @@ _JOURNAL: Final[tuple[LiteralString, ...]] = (
     INSERT INTO turn_journal (
         owner, source_id, tenant, user_id, topic, partition, log_offset, published_at, infer, body
     )
-    SELECT owner, source_id, tenant, user_id, 't', partition, log_offset, published_at, true, '{"messages": []}'
-    FROM commits
+    SELECT
+        c.owner, c.source_id, c.tenant, c.user_id, 't', c.partition, c.log_offset, c.published_at, true,
+        jsonb_build_object('messages', jsonb_build_array(jsonb_build_object('role', 'user', 'content', f.text)))
+    FROM commits AS c
+    INNER JOIN facts AS f USING (owner, source_id)
     """,
     """
     INSERT INTO model_replies (owner, source_id, stage, version, attempt, reply, model)

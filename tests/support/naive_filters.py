@@ -20,7 +20,6 @@ COLUMNS: Final = {
     "id": "fact_id",
     "memory": "text",
     "categories": "category",
-    "state": "status",
     "entity": "subject",
 } | {
     "created_at": "recorded_at",
@@ -67,25 +66,31 @@ def sample_commits() -> Iterator[Commit]:
             yield commit(f"u{number}", news, scope=scope, at=day(40), metadata=metadata)
 
 
-def naive(wanted: Mapping[str, Any], fact: Fact) -> bool:
-    """Whether a fact passes, as the words of the documentation say it."""
-    return all(_naive_part(name, asked, fact) for name, asked in wanted.items())
+def naive(wanted: Mapping[str, Any], fact: Fact, at: datetime) -> bool:
+    """Whether a fact passes at a time, as the words of the documentation say it."""
+    return all(_naive_part(name, asked, fact, at) for name, asked in wanted.items())
 
 
-def _naive_part(name: str, asked: Any, fact: Fact) -> bool:
+def _naive_part(name: str, asked: Any, fact: Fact, at: datetime) -> bool:
     match name:
         case "AND":
-            return all(naive(part, fact) for part in asked)
+            return all(naive(part, fact, at) for part in asked)
         case "OR":
-            return any(naive(part, fact) for part in asked)
+            return any(naive(part, fact, at) for part in asked)
         case "NOT":
-            return not any(naive(part, fact) for part in asked)
+            return not any(naive(part, fact, at) for part in asked)
         case "metadata":
             return all(_holds(_inside(fact.metadata, path), one, is_json=True) for path, one in asked.items())
         case "structured_attributes":
             return all(_holds(_part_of_time(fact.recorded_at, part), one) for part, one in asked.items())
         case _:
-            return _holds(getattr(fact, COLUMNS.get(name, name)), asked, is_list=name == "categories")
+            field = _state(fact, at) if name == "state" else getattr(fact, COLUMNS.get(name, name))
+            return _holds(field, asked, is_list=name == "categories")
+
+
+def _state(fact: Fact, at: datetime) -> str:
+    is_over = any(end is not None and end <= at for end in (fact.valid_until, fact.true_to))
+    return "expired" if is_over and fact.status in {"active", "pending_confirmation"} else fact.status
 
 
 def _part_of_time(moment: datetime, part: str) -> Any:
@@ -217,7 +222,7 @@ FIELDS: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     **dict.fromkeys(("user_id", "agent_id", "app_id", "run_id"), _operators(IDS)),
     **dict.fromkeys(("memory", "key", "value", "entity", "speaker"), _operators(TEXTS, "contains", "icontains")),
     "categories": _operators(st.sampled_from(["identity", "health", "none"]), "contains"),
-    "state": _operators(st.sampled_from(["active", "superseded", "archived"])),
+    "state": _operators(st.sampled_from(["active", "superseded", "expired"])),
     **dict.fromkeys(("importance", "confidence"), _operators(st.sampled_from([0.1, 0.4, 0.5, 0.9, 1, 0]), *ORDER)),
     **dict.fromkeys(
         ("created_at", "updated_at", "event_time", "valid_until", "true_from", "true_to"), _operators(TIMES, *ORDER)

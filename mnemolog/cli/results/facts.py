@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mnemolog.client.queries.search_result import SearchResult
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.results import Fact, Profile
+    from mnemolog.projections.search.turn_hits import TurnHit
 
 
 def span(start: datetime | None, end: datetime | None) -> str:
@@ -50,7 +51,7 @@ def _fact_details(fact: "Fact", *, with_owner: bool) -> Iterator[str]:
 
 
 def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
-    if not found.hits:
+    if not found.hits and not found.turns:
         print_text(found.notice or "no facts found: `mnemolog facts` lists all of them")
         return
     how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
@@ -58,9 +59,19 @@ def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
         Entry(ids(hit.fact.fact_id), hit.fact.text, [_rank(hit.score.total, hit.score.similarity), _when(hit.fact)])
         for hit in found.hits
     ]
-    print_entries(f"{counted(len(hits), 'fact')}, found {how}", hits)
+    if hits:
+        print_entries(f"{counted(len(hits), 'fact')}, found {how}", hits)
+    if found.turns:
+        turns = [Entry(turn.turn_id, turn.excerpt, list(_turn_details(turn))) for turn in found.turns]
+        print_entries(f"{counted(len(turns), 'turn')}, found by words", turns)
     if found.notice:
         print_note(f"note: {found.notice}")
+
+
+def _turn_details(turn: "TurnHit") -> Iterator[str]:
+    yield _rank(turn.score.total, None)
+    said = f"said by {turn.speaker}, " if turn.speaker else ""
+    yield f"{said}{moment(turn.occurred_at)}, {counted(len(turn.fact_ids), 'fact')}"
 
 
 def _rank(total: float, similarity: float | None) -> str:

@@ -34,11 +34,13 @@ def show_exported(number: int, _: ShortIds = WHOLE_IDS) -> None:
 
 def show_import(report: "ImportReport") -> None:
     print_line(f"{counted(report.read, 'line')} read, {counted(report.sent, 'fact')} sent")
+    if report.not_active:
+        print_line(f"{counted(report.not_active, 'fact')} passed over, not active")
     if report.added or report.known:
         print_line(f"{report.added} added, {report.known} known already")
-    for number, what in list(report.damaged.items())[:_MAX_SHOWN]:
-        print_note(f"line {number}: {what}")
-    for command_id, what in list(report.rejected.items())[:_MAX_SHOWN]:
-        print_note(f"{command_id}: {what}")
-    if hidden := max(0, len(report.damaged) - _MAX_SHOWN) + max(0, len(report.rejected) - _MAX_SHOWN):
+    damaged = [f"line {number}: {what}" for number, what in report.damaged.items()][:_MAX_SHOWN]
+    rejected = [f"{command_id}: {what}" for command_id, what in report.rejected.items()][:_MAX_SHOWN]
+    for note in (*damaged, *rejected):
+        print_note(note)
+    if hidden := report.damaged_count + report.rejected_count - len(damaged) - len(rejected):
         print_note(f"and {hidden} more")

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import IO, Any, Final
+from typing import IO, Any, Final, get_args
 
 import orjson
 
@@ -12,10 +12,16 @@ from mnemolog.client.inputs.record_builder import CommandDraft, build_command
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import MEMORY_NAMES
 from mnemolog.schemas.command import Command, ImportedFact
+from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
-MAX_LINE_BYTES: Final = 1 << 20
+MAX_LINE_BYTES: Final = 1 << 21
+"""A line of `export` has the text of a fact three times at the most: as a record of the log, which is of a megabyte."""
+MAX_NAMED: Final = 1000
+"""How many lines a report names: a file of any size has one of a few hundred kilobytes."""
+_MAX_REASON: Final = 300
 _DIGEST_CHARACTERS: Final = 32
+_MAX_QUOTED: Final = 40
 _OWN_NAMES: Final = frozenset(ImportedFact.model_fields)
 
 
@@ -23,16 +29,31 @@ _OWN_NAMES: Final = frozenset(ImportedFact.model_fields)
 class ImportReport:
     """What became of the lines: those that were sent, and why others were not, by line number.
 
-    Where the ends were waited for, `added` counts the facts that this import, or an earlier one of the same line, has
-    added, `known` those that the scope had already, and `rejected` says by the ids of commands why they did nothing.
+    `not_active` are facts that do not hold now, which an export of all versions has: they are passed over. Where the
+    ends were waited for, `added` counts the facts that this import, or an earlier one of the same line, has added,
+    `known` those that the scope had already, and `rejected` says by the ids of commands why they did nothing. Of both
+    the first `MAX_NAMED` are named, and all are counted.
     """
 
     read: int = 0
     sent: int = 0
     added: int = 0
     known: int = 0
+    not_active: int = 0
+    damaged_count: int = 0
     damaged: dict[int, str] = field(default_factory=dict)
+    rejected_count: int = 0
     rejected: dict[str, str] = field(default_factory=dict)
+
+    def name_damaged(self, number: int, reason: str) -> None:
+        self.damaged_count += 1
+        if len(self.damaged) < MAX_NAMED:
+            self.damaged[number] = reason[:_MAX_REASON]
+
+    def name_rejected(self, command_id: str, reason: str) -> None:
+        self.rejected_count += 1
+        if len(self.rejected) < MAX_NAMED:
+            self.rejected[command_id] = reason[:_MAX_REASON]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +64,11 @@ class LineReader:
     issued_at: datetime
     actor: str | None
 
-    def commands(self, stream: IO[bytes]) -> Iterator[tuple[int, Command | str]]:
-        """The number of each line that is not empty, with its command, or with what is wrong with it."""
+    def commands(self, stream: IO[bytes]) -> Iterator[tuple[int, Command | str | None]]:
+        """The number of each line that is not empty, with its command, or with what is wrong with it.
+
+        None for a fact that is not active.
+        """
         for number, line in enumerate(_lines(stream), start=1):
             if line.strip():
                 try:
@@ -52,8 +76,10 @@ class LineReader:
                 except InvalidCommandError as error:
                     yield number, str(error).removesuffix(": nothing was published")
 
-    def _command(self, line: bytes) -> Command:
+    def _command(self, line: bytes) -> Command | None:
         fact = _parsed(line)
+        if fact.get("status", "active") != "active":
+            return None
         named = {name: fact.get(name) for name in SCOPE_FIELDS} | {
             name: value for name, value in self.ids.items() if value is not None or name == "tenant"
         }
@@ -83,8 +109,9 @@ def _parsed(line: bytes) -> dict[str, Any]:
         raise InvalidCommandError("it is not a JSON object")
     if unknown := fact.keys() - MEMORY_NAMES - _OWN_NAMES - {"score"}:
         raise InvalidCommandError(f"{min(unknown)} is not a known field")
-    if (status := fact.get("status", "active")) != "active":
-        raise InvalidCommandError(f"the fact is {status}: active ones are imported")
+    if (status := fact.get("status", "active")) not in get_args(FactStatus):
+        known = ", ".join(get_args(FactStatus))
+        raise InvalidCommandError(f"status is not one of {known}: {str(status)[:_MAX_QUOTED]}")
     return fact
 
 

@@ -40,7 +40,8 @@ class ImportMixin(CommandBase):
 
         A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
         the id `import/ID/DIGEST`, so a second import of the file does nothing. A fact that the scope has already is
-        left as it is; beside another value of its key it is unresolved. Raises `InvalidCommandError` that names damaged
+        left as it is; beside another value of its key it is unresolved. Facts that are not active, as an export of all
+        versions has them, are passed over. Raises `InvalidCommandError` that names damaged
         lines before anything is sent, or with `skip_damaged` sends the others.
         """
         reader = LineReader(ids=scope_ids(arguments), issued_at=self._now(), actor=arguments.get("actor"))
@@ -48,7 +49,7 @@ class ImportMixin(CommandBase):
             start = stream.tell()
             report = await asyncio.to_thread(_checked_lines, reader, stream)
             if report.damaged and not skip_damaged:
-                raise InvalidCommandError(f"{_in_words(report.damaged)}: nothing was imported")
+                raise InvalidCommandError(f"{_in_words(report)}: nothing was imported")
             stream.seek(start)
             commands = (found for _, found in reader.commands(stream) if isinstance(found, Command))
             while batch := await asyncio.to_thread(_next_batch, commands):
@@ -79,8 +80,10 @@ def _checked_lines(reader: LineReader, stream: IO[bytes]) -> ImportReport:
     report = ImportReport()
     for number, found in reader.commands(stream):
         report.read += 1
-        if isinstance(found, str):
-            report.damaged[number] = found
+        if found is None:
+            report.not_active += 1
+        elif isinstance(found, str):
+            report.name_damaged(number, found)
     return report
 
 
@@ -94,10 +97,11 @@ def _count(report: ImportReport, ends: object) -> None:
             report.added += end.facts_added
             report.known += not end.facts_added
         elif isinstance(end, WriteResult):
-            report.rejected[end.turn_id] = end.error or end.status
+            report.name_rejected(end.turn_id, end.error or end.status)
 
 
-def _in_words(damaged: dict[int, str]) -> str:
-    shown = [f"line {number}: {what}" for number, what in islice(damaged.items(), _MAX_SHOWN)]
-    more = [f"and {len(damaged) - _MAX_SHOWN} more lines"] if len(damaged) > _MAX_SHOWN else []
+def _in_words(report: ImportReport) -> str:
+    shown = [f"line {number}: {what}" for number, what in islice(report.damaged.items(), _MAX_SHOWN)]
+    hidden = report.damaged_count - len(shown)
+    more = [f"and {hidden} more lines"] if hidden else []
     return "; ".join([*shown, *more])

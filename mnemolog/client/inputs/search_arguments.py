@@ -5,12 +5,14 @@ from typing import Any, Final
 
 from mnemolog.client.inputs.arguments import ScopeArgs, scope_ids
 from mnemolog.client.inputs.checks import When, check_time
+from mnemolog.client.inputs.included import Include, Included
 from mnemolog.client.inputs.scopes import scope_of
 from mnemolog.client.inputs.search_aids import SearchAids, WhenAsked
 from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import Fusion, SearchOptions, Weights
 from mnemolog.projections.search.search import MAX_SCOPES, checked_scopes
+from mnemolog.projections.search.turn_hits import TurnStatus
 from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.filters.model import EVERYTHING, Filter, parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
@@ -31,6 +33,8 @@ class SearchArgs(ScopeArgs, total=False):
     With `rerank` a model orders the first 50 candidates; `variants` is how many other wordings of the question a model
     adds, up to 5. Where the model is away the search goes on without it, and `notice` says so. `when` is what the time
     does that the question names, unless `period` is given: `boost` (unless given) or `narrow` to it, or `ignore`.
+    `include` is `facts`, `turns` or both: turns are found by what people said in them, and are a list of their own.
+    `turn_status` says how those turns ended: `rejected` ones are found only where it names them.
     """
 
     top_k: int
@@ -52,6 +56,8 @@ class SearchArgs(ScopeArgs, total=False):
     rerank: bool
     variants: int
     when: WhenAsked
+    include: Include | Sequence[Include]
+    turn_status: TurnStatus | Sequence[TurnStatus]
 
 
 class ContextArgs(ScopeArgs, total=False):
@@ -62,7 +68,7 @@ class ContextArgs(ScopeArgs, total=False):
     any: Sequence[Mapping[str, str | None]] | None
 
 
-_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields})
+_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields, *Included.model_fields})
 
 
 def search_options(given: SearchArgs) -> SearchOptions:

@@ -26,20 +26,29 @@ class QueryEmbedder:
         self._warned = False
         self._vectors = VectorCache()
 
-    async def embed(self, text: str) -> tuple[Vector | None, str | None]:
-        """The vector of a query, or else a notice: an embedder that is missing or away raises nothing."""
+    async def embed(self, *texts: str) -> tuple[tuple[Vector, ...], str | None]:
+        """The vectors of a query's texts, in one call; those that are known, and a notice, where the others fail.
+
+        An embedder that is missing or away raises nothing.
+        """
+        known: dict[str, Vector] = {}
         try:
             embedder = await self._embedder.get()  # its time is not counted against the query
-            if known := self._vectors.get(embedder.model, text):
-                return known, None
+            found = {text: self._vectors.get(embedder.model, text) for text in dict.fromkeys(texts)}
+            known = {text: vector for text, vector in found.items() if vector is not None}
+            missing = [text for text in found if text not in known]
             async with asyncio.timeout(self._timeout_seconds):
-                embeddings = await embedder.embed([text])
+                embedded = (await embedder.embed(missing)).vectors if missing else ()
         except TimeoutError:
-            return self._without_vector(f"the embedder did not answer within {self._timeout_seconds:g} s")
+            reason = f"the embedder did not answer within {self._timeout_seconds:g} s"
         except ProviderError as error:
-            return self._without_vector(str(error))
-        self._vectors.put(embedder.model, text, embeddings.vectors[0])
-        return embeddings.vectors[0], None
+            reason = str(error)
+        else:
+            for text, vector in zip(missing, embedded, strict=True):
+                self._vectors.put(embedder.model, text, vector)
+                known[text] = vector
+            return tuple(known[text] for text in texts), None
+        return tuple(known[text] for text in texts if text in known), self._without_vector(reason)
 
     def floor_for(self, vector: Vector) -> float:
         """The similarity from which a search shows facts that have no word in common with the query."""
@@ -50,11 +59,11 @@ class QueryEmbedder:
     async def close(self) -> None:
         await self._embedder.close()
 
-    def _without_vector(self, reason: str) -> tuple[None, str]:
+    def _without_vector(self, reason: str) -> str:
         if not self._warned:
             log.warning("search_without_vectors", reason=reason)
             self._warned = True
-        return None, f"full-text search only: {reason}"
+        return reason
 
 
 def _build_embedder(settings: StreamsSettings) -> Embedder:

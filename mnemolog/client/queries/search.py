@@ -9,13 +9,14 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.base import ClientBase, checked
+from mnemolog.client.inputs.included import Included
 from mnemolog.client.inputs.search_aids import SearchAids
 from mnemolog.client.inputs.search_arguments import SearchArgs, search_options, search_scopes
 from mnemolog.client.metrics import measured, search_phase
 from mnemolog.client.queries.asked_periods import time_of_event, with_asked_period
 from mnemolog.client.queries.hit_counts import count_hits
 from mnemolog.client.queries.search_models import RERANKED
-from mnemolog.client.queries.search_result import SearchResult
+from mnemolog.client.queries.search_result import SearchResult, with_cut
 from mnemolog.client.queries.wordings import joined_words, mean_vector
 from mnemolog.projections.queries.errors import QueryError, check_unicode
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -24,8 +25,10 @@ from mnemolog.projections.search.hits import Findings
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import storable_question
 from mnemolog.projections.search.scope_counts import ScopeCount, count_facts
+from mnemolog.projections.search.turn_hits import TurnFindings
+from mnemolog.projections.search.turn_search import search_turns
 from mnemolog.schemas.vector import Vector
-from mnemolog.texts import no_hit_sentence
+from mnemolog.texts import NO_TURN, no_hit_sentence
 
 
 @measured
@@ -37,54 +40,71 @@ class SearchMixin(ClientBase):
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
         `SearchArgs` says what may be asked besides: the scope, `top_k`, `threshold`, `filters`, `state`, times, several
-        scopes at once, and how signals are fused. `notice` of the result says why there is no hit.
+        scopes at once, how signals are fused, and whether turns are included, which are `turns` of the result. `notice`
+        of it says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
         asked, aids = search_options(arguments), SearchAids.read(arguments)
-        within = search_scopes(arguments, asked.filters)
+        within, included = search_scopes(arguments, asked.filters), Included.read(arguments, asked.filters)
         check_unicode(query)
         question = storable_question(query)
         models = self._connections.search_models
         wordings, no_wordings = await models.wordings(query, aids.variants)
-        vector, no_vector = await self._embed(query, wordings)
-        asked, top_k = self._with_threshold(asked, vector), asked.top_k
+        words = joined_words(query, wordings)
+        vector, no_vector = await self._embed(query, wordings) if included.facts else (None, None)
         event_time = partial(self._event_time, within, asked)
         asked, no_time = await with_asked_period(query, asked, aids.when, self._now(), event_time)
+        turns = await self._turns(within, words, asked, included)
+        asked, top_k = self._with_threshold(asked, vector), asked.top_k
         if aids.rerank:
             asked = asked.model_copy(update={"top_k": max(top_k, RERANKED)})
-        with search_phase("sql"):
-            words = joined_words(query, wordings)
-            found, missed = await self._query(_search, within, words, vector, asked, at=self._now())
+        found, no_hit = await self._facts(within, words, vector, asked) if included.facts else (Findings(), None)
         hits, no_order = await models.rerank(question, found.hits) if aids.rerank else (found.hits, None)
         count_hits(hits[:top_k], asked.threshold or 0.0)
-        notices = (no_wordings, no_vector, no_time, no_order, no_hit_sentence(missed) if missed else None)
+        no_turn = NO_TURN if included.turns and not turns.turns else None
+        notices = (no_wordings, no_vector, no_time, no_order, no_hit, no_turn)
         return SearchResult(
             hits=hits[:top_k],
             mode="hybrid" if vector else "lexical",
             notice="; ".join(filter(None, notices)) or None,
             threshold=asked.threshold or 0.0,
             below_threshold=found.below_threshold,
-            left_out=found.left_out,
+            left_out=with_cut(found.left_out, hits[top_k:]) if asked.explain else {},
+            turns=turns.turns,
+            left_out_turns=turns.left_out,
         )
 
+    async def _facts(
+        self, within: Sequence[ScopeFilter], words: str, vector: Vector | None, asked: SearchOptions
+    ) -> tuple[Findings, str | None]:
+        """The facts that are found, or a notice why there is none."""
+        with search_phase("sql"):
+            found, missed = await self._query(_search, within, words, vector, asked, at=self._now())
+        return found, no_hit_sentence(missed) if missed else None
+
+    async def _turns(
+        self, within: Sequence[ScopeFilter], words: str, asked: SearchOptions, included: Included
+    ) -> TurnFindings:
+        """The turns that are found, where they are looked for."""
+        if not included.turns:
+            return TurnFindings()
+        with search_phase("turns"):
+            return await self._query(search_turns, within, words, asked, at=self._now(), statuses=included.turn_status)
+
     async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
-        """The vector of the question, with those of its other wordings that can be had; or none, with a notice."""
+        """The vector of the question and its other wordings; of those that are known where the embedder is away."""
         with search_phase("embed"):
-            embedder = self._connections.query_embedder
-            vectors: list[Vector] = []
-            for text in (query, *wordings):
-                vector, notice = await embedder.embed(text)
-                if vector is None:
-                    return (mean_vector(vectors) if vectors else None), notice
-                vectors.append(vector)
-            return mean_vector(vectors), None
+            vectors, fault = await self._connections.query_embedder.embed(query, *wordings)
+        if not vectors:
+            return None, f"full-text search only: {fault}"
+        return mean_vector(vectors), f"without the vectors of some wordings: {fault}" if fault else None
 
     async def _event_time(self, within: Sequence[ScopeFilter], asked: SearchOptions, words: str) -> datetime | None:
         """When the event was that a question names, by the fact that has most of its words."""
         options = asked.model_copy(update={"top_k": 1})
-        with search_phase("sql"):
+        with search_phase("event"):
             return time_of_event(await self._query(searches.search, within, words, None, options, at=self._now()))
 
     def _with_threshold(self, asked: SearchOptions, vector: Vector | None) -> SearchOptions:

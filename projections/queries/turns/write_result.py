@@ -33,29 +33,41 @@ _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
 
 
 async def turn_status(
-    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None, *, verbose: bool = False
+    conn: AsyncConnection[TupleRow],
+    tenant: str,
+    turn_id: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    *,
+    verbose: bool = False,
 ) -> WriteResult:
     """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
+
+    Turns of one id are told apart by their user, or by the agent of a scope without a user.
 
     Of a turn that was published again the last end counts. A record that was not a valid turn is found by its
     position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
     `AmbiguousTurnError` where several owners of the tenant have one.
     """
-    commit = await last_commit(conn, tenant, turn_id, user_id)
+    commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
         return WriteResult(turn_id=turn_id, status="pending")
     return write_result(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)) if verbose else None)
 
 
 async def last_commit(
-    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+    conn: AsyncConnection[TupleRow],
+    tenant: str,
+    turn_id: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
 ) -> Commit | None:
     """The last commit of a turn or a command; None while it has none. Raises as `turn_status` does."""
     for given in (tenant, turn_id, user_id or ""):
         check_unicode(given)
     if "\x00" in tenant + turn_id:
         raise QueryError("an id holds U+0000, which no stored id can")
-    parameters = {"tenant": tenant, "turn_id": turn_id, "user_id": user_id}
+    parameters = {"tenant": tenant, "turn_id": turn_id, **_whose(user_id, agent_id)}
     ends = await (await conn.execute(queries("facts")["turn"], parameters)).fetchall()
     match ends:
         case []:
@@ -67,12 +79,21 @@ async def last_commit(
 
 
 async def first_messages(
-    conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None
+    conn: AsyncConnection[TupleRow],
+    tenant: str,
+    turn_id: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
 ) -> list[dict[str, Any]] | None:
     """The messages of the first turn that had this id, from the journal; None where it does not have exactly one."""
-    parameters = {"tenant": tenant, "turn_id": turn_id, "user_id": user_id}
+    parameters = {"tenant": tenant, "turn_id": turn_id, **_whose(user_id, agent_id)}
     found = await (await conn.execute(queries("journal")["first_messages"], parameters)).fetchall()
     return found[0][0] if len(found) == 1 else None
+
+
+def _whose(user_id: str | None, agent_id: str | None) -> dict[str, str | None]:
+    """A scope that has a user is that of the user, whatever its agent is."""
+    return {"user_id": user_id, "agent_id": agent_id if user_id is None else None}
 
 
 async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_ids: Iterable[UUID]) -> dict[UUID, str]:
@@ -117,6 +138,8 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         trace=None if texts is None else build_trace(commit, texts),
         tenant=commit.scope.tenant if commit.scope else None,
         user_id=commit.scope.user_id if commit.scope else None,
+        notes=(commit.detail,) if success and commit.detail else (),
+        agent_id=commit.scope.agent_id if commit.scope else None,
     )
 
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from mnemolog.schemas.event import Overwrite
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact, content_hash
+from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, content_hash
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.provenance import Verdict as Action
@@ -39,6 +39,7 @@ class PendingOverwrite:
     action: Overwrite = "replace"
     ended_at: datetime | None = TODAY
     needs_human: bool = False
+    authority: Authority = "extracted"
     said_at: datetime = LAST_YEAR
 
 

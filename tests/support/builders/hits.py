@@ -6,6 +6,7 @@ from uuid import UUID
 
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.search.hits import Hit, Score
+from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
 from mnemolog.schemas.facts import FactStatus
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -30,3 +31,11 @@ def a_hit(text: str = "Alice lives in Bern.", status: FactStatus = "active", **s
         "text_score": None, "text_part": 0,
     }  # fmt: skip
     return Hit(fact=a_fact(text, status=status), score=Score(**defaults | score))
+
+
+def a_turn_hit(excerpt: str = "I live in Bern.") -> TurnHit:
+    score = TurnScore(total=0.3, text_score=0.5, text_part=0.2, names_part=0.1, recency_part=0.0, times_part=0.0)
+    return TurnHit(
+        turn_id="t1", tenant="default", user_id="alice", agent_id=None, app_id=None, run_id=None, speaker="Alice",
+        excerpt=excerpt, occurred_at=AT, status="facts", fact_ids=(ID,), metadata={}, score=score,
+    )  # fmt: skip

@@ -7,16 +7,17 @@ from uuid import UUID
 
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
-from mnemolog.schemas.command import Command, CommandPayload, Import, embedded_texts
+from mnemolog.schemas.command import Command, CommandPayload, Import
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.facts import ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.resolution.commits import commit_of
 from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.runtime.decision_stages import MAX_COMMIT_BYTES
+from mnemolog.streams.stages.extract import command_facts
 from tests.support.builders.commits import ALICE, pseudo_random_vector
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -27,10 +28,10 @@ def command_envelope(command: Command) -> MatchedFacts:
     """A command as it reaches the resolver: each of its texts has become a fact with a vector."""
     facts = tuple(
         MatchedFact(
-            fact=ExtractedFact(text=text, excerpt=text, search_text=f"to find: {text}"[:2000]),
-            vector=pseudo_random_vector(text, 3),
+            fact=fact.model_copy(update={"search_text": f"to find: {fact.text}"[:2000]}),
+            vector=pseudo_random_vector(fact.text, 3),
         )
-        for text in embedded_texts(command.order)
+        for fact in command_facts(command.order)
     )
     return MatchedFacts(
         source_id=command.command_id,

@@ -44,15 +44,20 @@ class ProjectedDatabase:
     async def journal_turns(self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START_TIME) -> None:
         """Put turns into the journal, as published at `at`."""
         messages = (Message(role="user", content="Hello."),)
+        turns = [Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at) for turn_id in turn_ids]
+        await self.journal(*turns)
+
+    async def journal(self, *turns: Turn, first_offset: int = 0) -> None:
+        """Put turns into the journal, one after the other from `first_offset` on, as published when they occurred."""
         entries = [
             JournalEntry(
-                parsed=Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at),
+                parsed=turn,
                 topic="conversation_turns",
                 partition=0,
                 offset=offset,
-                published_at=at,
+                published_at=turn.occurred_at,
             )
-            for offset, turn_id in enumerate(turn_ids)
+            for offset, turn in enumerate(turns, first_offset)
         ]
         await Journal(self.pool).record(entries)
 

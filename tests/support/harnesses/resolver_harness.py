@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact, content_hash
@@ -22,6 +23,7 @@ from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
 from tests.support.builders.model_replies import decision_json, decisions_reply
+from tests.support.harnesses.command_harness import command_envelope
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 TOPIC = "conversation_turns"
@@ -109,7 +111,8 @@ class ResolverHarness:
         self.chat = CachedChatModel(self.chat_model, replies)
         self.embedder = CachedEmbedder(SimilarEmbedder(), replies, max_texts=256, max_wait=0, max_concurrent=1)
         self.stages = DecisionStages(stored.pool, self, StreamsSettings(**settings), clock=lambda: self.now)
-        self.resolver = self.stages.build_resolver()
+        self.follow_ups: list[Command] = []
+        self.resolver = self.stages.build_resolver(publish=self._publish)
 
     async def resolve_turn(
         self, *said: str | ExtractedFact, at: datetime, source_id: str | None = None, **fields: Any
@@ -129,6 +132,22 @@ class ResolverHarness:
         if commit is not None:
             await self.stored.apply(commit)
         return commit
+
+    async def send_command(self, command: Command) -> Commit:
+        """Decide a command, and project its commit."""
+        commit = await self.resolve(command_envelope(command))
+        assert commit is not None
+        return commit
+
+    async def send_follow_ups(self) -> list[Commit]:
+        """Decide the commands that follow from what was decided before, and those that follow from them."""
+        commits = []
+        while self.follow_ups:
+            commits.append(await self.send_command(self.follow_ups.pop(0)))
+        return commits
+
+    async def _publish(self, command: Command) -> None:
+        self.follow_ups.append(command)
 
     async def active_texts(self, scope: Scope = ALICE) -> list[str]:
         """The texts of the active facts of a scope, in alphabetical order."""

@@ -35,6 +35,7 @@ INNER = {
     "ScopeCommandMixin",
     "ImportMixin",
     "TextEditMixin",
+    "ResetMixin",
 }
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.admission import (
     MAX_COMMAND_BYTES,
+    MAX_IMPORT_BYTES,
     Refusal,
     RefusalReason,
     parse_command,
@@ -39,8 +40,8 @@ def _bytes(**fields: Any) -> bytes:
     return json.dumps(COMMAND | fields).encode()
 
 
-def _refused(value: bytes | None, **limits: int) -> Refusal:
-    result = parse_command(value, position=POSITION, **limits)
+def _refused(value: bytes | None) -> Refusal:
+    result = parse_command(value, position=POSITION)
     assert isinstance(result, Refusal), result
     return result
 
@@ -123,14 +124,19 @@ def test_what_names_no_command_and_owner_is_known_by_its_position(value: bytes |
     assert (refusal.reason, refusal.source_id, refusal.scope) == (reason, POSITION, None)
 
 
-def test_a_command_may_have_as_many_bytes_as_the_limit_and_none_more() -> None:
-    value = _bytes()
-    assert isinstance(parse_command(value, position=POSITION, max_bytes=len(value)), Command)
-    refusal = _refused(value, max_bytes=len(value) - 1)
+@pytest.mark.parametrize(
+    ("fields", "limit"),
+    [
+        ({}, MAX_COMMAND_BYTES),
+        ({"order": {"kind": "import", "fact": {"text": "x" * 300_000}}}, MAX_IMPORT_BYTES),
+    ],
+)
+def test_a_command_may_have_as_many_bytes_as_the_limit_and_none_more(fields: dict[str, Any], limit: int) -> None:
+    value = _bytes(**fields).ljust(limit)
+    assert isinstance(parse_command(value, position=POSITION), Command)
+    refusal = _refused(value + b" ")
     assert (refusal.reason, refusal.outcome, refusal.source_id) == ("oversize", "rejected", "c1")
     assert "give it fewer items" in refusal.detail
-    edits = [{"fact_id": FACT, "text": "x" * 8000}] * 100
-    assert _refused(_bytes(order={"kind": "update", "edits": edits})).reason == "oversize"
 
 
 def test_the_largest_command_fits_with_its_embedded_texts() -> None:

@@ -24,6 +24,7 @@ from mnemolog.schemas.command import (
     Feedback,
     Import,
     ImportedFact,
+    Promote,
     Reject,
     Resolve,
     SetPolicy,
@@ -33,7 +34,7 @@ from mnemolog.schemas.command import (
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.event import Event
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
-from mnemolog.schemas.facts import FactState, MovedEnd, NewFact, Reversal, Statement
+from mnemolog.schemas.facts import FactState, MovedEnd, NewFact, PromotedFrom, Reversal, Statement
 from mnemolog.schemas.filters.model import parse_filter
 from mnemolog.schemas.policy import LimitHit, Limits, Policy
 from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
@@ -139,6 +140,7 @@ POLICIES = st.builds(
     min_importance=st.none() | FRACTIONS,
     limits=st.builds(Limits, active_facts=st.none() | COUNTS, tokens_per_day=st.none() | COUNTS),
     note=st.none() | TEXTS,
+    promote=st.sampled_from([None, "never", "always", "at_end"]),
 )
 LEVELS = st.sampled_from(["tenant", "scope"])
 PARTS: dict[str, st.SearchStrategy[Any]] = {
@@ -173,6 +175,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
         ),
         max_size=2,
     ).map(tuple),
+    "promoted_from": st.none() | st.builds(PromotedFrom, fact_id=st.uuids(), source_id=IDENTIFIERS, said_at=TIMES),
     "true_from": st.none() | TIMES,
     "level": LEVELS,
     "policy": POLICIES,
@@ -209,9 +212,21 @@ def _command_payloads() -> st.SearchStrategy[CommandPayload]:
     )
 
 
+def _promotions(scope: st.SearchStrategy[Scope]) -> st.SearchStrategy[Promote]:
+    selections = st.fixed_dictionaries({"source_id": st.none() | IDENTIFIERS}) | st.fixed_dictionaries(
+        {"fact_ids": st.lists(st.uuids(), max_size=3).map(tuple)} | {"by_policy": st.booleans()}
+    )
+    return st.builds(lambda source, selected: Promote(source=source, **selected), scope, selections)
+
+
+def _promote_commands(scope: Scope) -> st.SearchStrategy[Command]:
+    sources = IDENTIFIERS.map(lambda run: scope.model_copy(update={"run_id": run})).filter(lambda run: run != scope)
+    return st.builds(Command, command_id=IDENTIFIERS, scope=st.just(scope), issued_at=TIMES, order=_promotions(sources))
+
+
 COMMANDS = st.builds(
     Command, command_id=IDENTIFIERS, scope=SCOPES, issued_at=TIMES, order=_command_payloads(), actor=st.none() | TEXTS
-)
+) | SCOPES.flatmap(_promote_commands)
 
 
 COMMITS = st.builds(
@@ -225,7 +240,7 @@ COMMITS = st.builds(
     outcome=st.sampled_from(["facts", "no_facts", "rejected", "failed", "done"]),
     attempt=st.integers(1, 3),
     limit=st.none() | st.builds(LimitHit, name=st.just("active_facts"), level=LEVELS, count=COUNTS, limit=COUNTS),
-    order=st.none() | _command_payloads(),
+    order=st.none() | _command_payloads() | _promotions(SCOPES),
     reason=st.none() | TEXTS,
     detail=TEXTS,
     events=st.lists(_events(), max_size=3).map(tuple),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 import pytest_asyncio
+from prometheus_client import REGISTRY
 
 from mnemolog import AsyncMemoryClient, QueryError
 from mnemolog.client.inputs.search_aids import WhenAsked
@@ -57,6 +58,15 @@ async def test_what_happened_then_comes_first(client: AsyncMemoryClient, questio
 async def test_the_time_of_an_event_is_looked_up(client: AsyncMemoryClient) -> None:
     assert set(await places(client, "Which trip was before Alice moved to Bern?", "narrow")) == {"Oslo", "Rome"}
     assert set(await places(client, "Which trip was after Alice moved to Bern?", "narrow")) == {"Cork", "Bern"}
+
+
+async def test_each_part_of_a_search_is_measured_once(client: AsyncMemoryClient) -> None:
+    def measured(phase: str) -> float:
+        return REGISTRY.get_sample_value("mnemolog_client_search_seconds_count", {"phase": phase}) or 0
+
+    before = {phase: measured(phase) for phase in ("event", "sql")}
+    await places(client, "Which trip was before Alice moved to Bern?")
+    assert {phase: measured(phase) - count for phase, count in before.items()} == {"event": 1, "sql": 1}
 
 
 async def test_an_event_that_nothing_tells_of_narrows_nothing_and_that_is_said(client: AsyncMemoryClient) -> None:

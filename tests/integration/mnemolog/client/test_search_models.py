@@ -94,6 +94,19 @@ async def test_a_hit_beyond_top_k_can_come_first(client: AsyncMemoryClient, repl
     assert await found(client, top_k=1, rerank=True) == fused[-1:]
 
 
+async def test_what_the_order_of_a_model_leaves_out_is_told(client: AsyncMemoryClient) -> None:
+    fused = [hit.fact.fact_id for hit in await client.search(QUESTION, user_id="alice", threshold=0.0)]
+    for top_k in (1, 2, len(fused)):
+        for rerank in (False, True):
+            result = await client.search(
+                QUESTION, user_id="alice", threshold=0.0, top_k=top_k, rerank=rerank, explain=True
+            )
+            over = result.left_out.get("over_top_k")
+            assert (over.facts if over else 0) == len(fused) - top_k
+            told = [hit.fact.fact_id for hit in result] + [*(over.first if over else ())]
+            assert sorted(told) == sorted(fused)
+
+
 async def test_a_local_model_orders_the_hits(settings: Settings, server: OpenAiServer, tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "local", "engineer")
     question = "where is home, where Alice lives, the engineer"

@@ -39,6 +39,23 @@ async def test_what_has_ended_was_replaced_or_waits_is_none_of_them(db: Projecte
     assert await texts(db, 1.5) == ["Packs.", "Sands."]
 
 
+async def test_of_health_what_happened_at_a_time_is_none_of_them(db: ProjectedDatabase) -> None:
+    lasting: list[tuple[str, dict[str, Any]]] = [
+        ("Is allergic to nuts.", {"importance_category": "stable_preference"}),
+        ("Fainted after penicillin in 2019.", {"event_time": day(-3), "importance_category": "biographical_milestone"}),
+        ("Is in bed.", {"importance_category": "specific_event"}),
+        ("Takes aspirin since May.", {"event_time": day(-3)}),
+    ]
+    passed: list[tuple[str, dict[str, Any]]] = [
+        (f"Was at the dentist ({kind}).", {"event_time": day(-1), "importance_category": kind})
+        for kind in ("specific_event", "routine_activity", "conversational")
+    ]
+    drafts = [added(text, category="health", **fields) for text, fields in (*lasting, *passed)]
+    dated: dict[str, Any] = {"event_time": day(-1), "importance_category": "specific_event"}
+    await db.apply(commit("1", *drafts, added("Sold the boat.", category="task_context", **dated)))
+    assert await texts(db) == sorted([*(text for text, _ in lasting), "Sold the boat."])
+
+
 async def test_a_wider_scope_is_refused(db: ProjectedDatabase) -> None:
     with pytest.raises(QueryError, match="exact scopes"):
         await lasting_facts(db.conn, [MINE, ScopeFilter(user_id="*")], day(1))

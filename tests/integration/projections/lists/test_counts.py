@@ -82,7 +82,7 @@ async def test_shares_of_a_deletion_cover_each_scope_without_being_large(db: Pro
     for number in range(7):
         await db.apply(commit(f"a{number}", added("A."), scope=Scope(user_id="ann"), at=day(number)))
     await know(db, 2, user_id="bob")
-    shares = await deletion_shares(db.conn, EVERYBODY, most=3)
+    shares = [one async for one in deletion_shares(db.conn, EVERYBODY, most=3)]
     assert [(one.scope.user_id, one.until.date()) for one in shares] == [
         ("ann", day(2).date()),
         ("ann", day(5).date()),

@@ -18,6 +18,11 @@ CREATE FUNCTION memory.changes_between(
     agent_id text DEFAULT NULL, app_id text DEFAULT NULL, run_id text DEFAULT NULL
 ) RETURNS TABLE (at timestamptz) LANGUAGE sql AS 'SELECT now()'
 """
+OTHER_PARAMETERS = """
+DROP FUNCTION memory.history;
+CREATE FUNCTION memory.history(fact uuid) RETURNS TABLE (text text) LANGUAGE sql AS 'SELECT NULL::text';
+CREATE FUNCTION memory.check_given(parameter text) RETURNS void LANGUAGE sql AS 'SELECT NULL::void'
+"""
 OLD = """
 DO $$ BEGIN
     EXECUTE format(
@@ -71,6 +76,40 @@ async def test_other_columns_are_made_anew_with_their_grants(database: str) -> N
         rows(database, f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
+async def test_a_function_with_other_parameters_takes_the_place_of_the_former_one(database: str) -> None:
+    made = rows(database, DEFINITIONS)
+    rows(database, OTHER_PARAMETERS, OLD, "CREATE VIEW public.mine AS SELECT text FROM memory.pending")
+    await migrate(database)
+    assert rows(database, DEFINITIONS) == made
+    assert rows(database, "SELECT * FROM public.mine") == []
+
+
+@pytest.mark.parametrize(
+    "dependent",
+    [
+        "CREATE VIEW public.mine AS SELECT * FROM memory.history(NULL)",
+        "CREATE VIEW memory.mine AS SELECT * FROM memory.history(NULL)",
+    ],
+)
+async def test_a_former_function_is_not_taken_away_from_those_who_depend_on_it(database: str, dependent: str) -> None:
+    rows(database, OTHER_PARAMETERS, OLD, dependent)
+    before = rows(database, DEFINITIONS)
+    with pytest.raises(MemorySchemaInUseError, match=r"as they are: drop (memory\.)?mine, migrate, and create it"):
+        await migrate(database)
+    assert rows(database, DEFINITIONS) == before
+
+
+async def test_what_others_have_made_in_the_schema_is_left_there(database: str) -> None:
+    made = rows(database, DEFINITIONS)
+    rows(database, OTHER_BODY, OLD, "CREATE TABLE memory.mine (one integer)")
+    await migrate(database)
+    assert rows(database, DEFINITIONS) == made
+    rows(database, OTHER_COLUMNS, OLD)
+    with pytest.raises(MemorySchemaInUseError, match=r"as they are: drop memory\.mine, migrate"):
+        await migrate(database)
+    assert rows(database, "SELECT count(*) FROM memory.mine") == [(0,)]
+
+
 @pytest.mark.parametrize(
     ("dependent", "name"),
     [
@@ -82,7 +121,7 @@ async def test_other_columns_are_made_anew_with_their_grants(database: str) -> N
 async def test_nothing_is_taken_away_from_those_who_depend_on_it(database: str, dependent: str, name: str) -> None:
     rows(database, OTHER_COLUMNS, OLD, dependent)
     before = rows(database, DEFINITIONS)
-    with pytest.raises(MemorySchemaInUseError, match=f"and {name}.* outside of it depends on it"):
+    with pytest.raises(MemorySchemaInUseError, match=f"as they are: drop {name}.*, migrate"):
         await migrate(database)
     assert rows(database, DEFINITIONS) == before
 

@@ -45,6 +45,7 @@ async def test_views_for_sql_users_read_no_rows_of_other_owners(
         "changes_between('2026-01-01', user_id => 'user7', agent_id => '**')",
         "profile(user_id => 'user7')",
         "search('word7', user_id => 'user7')",
+        "search_turns('word7', user_id => 'user7')",
         "context('word7', user_id => 'user7')",
         "search('word7', '[1, 0, 0]', user_id => 'user7', agent_id => '**')",
         "history(md5('user7/3')::uuid)",

@@ -15,6 +15,8 @@ from mnemolog.projections.queries.facts import listing_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
 from mnemolog.projections.search.statement import scope_parameters, search_query
+from mnemolog.projections.search.turn_hits import SHOWN_STATUSES
+from mnemolog.projections.search.turn_search import turns_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.event_history import EventHistoryStore
@@ -33,6 +35,7 @@ from tests.support.plans import (
     numbered,
     pages,
     plan_of,
+    rows_read,
     whole_scans,
 )
 
@@ -53,6 +56,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "search_explained": search_query([SMALL, SMALL_RUN], EXPLAINED)[0],
     "search_explained_of_one": search_query([SMALL], EXPLAINED)[0],
     "search_by_indexes": search_query([SMALL], SearchOptions(), indexed=True)[0],
+    "search_turns": turns_query([SMALL], SearchOptions())[0],
+    "search_turns_of_several": turns_query([SMALL, SMALL_RUN], SearchOptions(explain=True))[0],
     "count_by_ids": read_query("search", "count_by_ids", scope=SMALL.parameters),
     "current_facts": listing_query(SMALL)[0],
     "counted_facts": read_query(
@@ -132,6 +137,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     "limit": 10,
     "believed_at": AT,
     "states": None,
+    "statuses": list(SHOWN_STATUSES),
     **scope_parameters([SMALL, SMALL_RUN]),
     "limit_of_key": 5,
     "user_words": ["user"],
@@ -224,6 +230,19 @@ async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[Tupl
     read = facts_read(plan)
     scans = 2 if name.startswith("search_explained") else 1  # what is left out is looked for once more
     assert SMALL_FACTS * 0.9 < read < SMALL_FACTS * (scans + 1)  # each once, and some of them again by id
+
+
+@pytest.mark.parametrize("rows", [1, 110_000, 1_000_000])
+@pytest.mark.parametrize("name", ["search_turns", "search_turns_of_several"])
+async def test_no_turns_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str, rows: int) -> None:
+    """Whatever the words are, in the tables as in what the functions read."""
+    statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
+    async with connection.transaction(force_rollback=True):
+        await believe_in_rows(connection, rows)
+        plan = await plan_of(connection, statement, PARAMETERS | {"believed_at": None})
+    found = 10
+    assert SMALL_FACTS <= rows_read(plan, "turn_journal") <= SMALL_FACTS + found
+    assert rows_read(plan, "commits") == 0
 
 
 async def test_a_profile_reads_no_more_than_it_shows_of_a_big_scope(connection: AsyncConnection[TupleRow]) -> None:

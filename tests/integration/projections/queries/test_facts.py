@@ -11,7 +11,7 @@ from mnemolog.projections.queries.fact_rows import ANY_VALUE
 from mnemolog.projections.queries.facts import facts, facts_as_of, profile
 from mnemolog.projections.queries.results import Fact, Profile, Tokens, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.turns.write_result import turn_status
+from mnemolog.projections.queries.turns.write_result import first_messages, turn_status
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import LimitHit
@@ -282,6 +282,19 @@ async def test_unknown_turns_and_those_of_other_tenants_are_not_told(db: Project
             await turn_status(db.conn, "default", turn_id)
     with pytest.raises(QueryError):
         await turn_status(db.conn, "default", "\x00")
+
+
+async def test_one_id_of_two_agents_is_told_apart_by_the_agent(db: ProjectedDatabase) -> None:
+    agents = [Scope(agent_id=name) for name in ("bot", "clerk")]
+    shared = Scope(user_id="alice", agent_id="bot")
+    await db.apply(*(commit("1", added(f"Of {one.owner}."), scope=one) for one in (*agents, shared)))
+    await db.journal_turns("1", scope=agents[0])
+    for agent in ("bot", "clerk"):
+        found = await turn_status(db.conn, "default", "1", agent_id=agent)
+        assert ([one.text for one in found.memories], found.agent_id) == ([f"Of default//{agent}."], agent)
+    assert (await turn_status(db.conn, "default", "1", "alice", "clerk")).user_id == "alice"
+    assert len(await first_messages(db.conn, "default", "1", agent_id="bot") or ()) == 1
+    assert await first_messages(db.conn, "default", "1", agent_id="clerk") is None
 
 
 async def test_one_id_of_two_users_asks_for_the_user(db: ProjectedDatabase) -> None:

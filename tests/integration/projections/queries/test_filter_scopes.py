@@ -89,7 +89,7 @@ async def test_a_filter_alone_never_lets_another_scope_through(second_database: 
             expected = [
                 one.fact_id
                 for one in everything
-                if naive(wanted, one) and whose(wanted, one) and (parsed.asks_about_state or holds_at(one, NOW))
+                if naive(wanted, one, NOW) and whose(wanted, one) and (parsed.asks_about_state or holds_at(one, NOW))
             ]
             try:
                 scope = ScopeFilter.of_filter("default", parsed)

@@ -87,7 +87,8 @@ async def test_each_part_of_a_time_is_found_by_each_of_its_values(db: ProjectedD
         for value in sorted(values):
             wanted = {"structured_attributes": {part: value}}
             found = await facts(db.conn, ANYBODY, parse_filter(wanted), all_versions=True, at=NOW)
-            assert [one.fact_id for one in found] == [one.fact_id for one in everything if naive(wanted, one)], wanted
+            passing = [one.fact_id for one in everything if naive(wanted, one, NOW)]
+            assert [one.fact_id for one in found] == passing, wanted
 
 
 SCOPES = st.sampled_from(
@@ -112,7 +113,7 @@ async def test_a_filter_finds_what_a_naive_reading_of_it_finds(second_database: 
             expected = [
                 one.fact_id
                 for one in everything
-                if naive(wanted, one) and in_scope(scope, one) and (parsed.asks_about_state or holds_at(one, NOW))
+                if naive(wanted, one, NOW) and in_scope(scope, one) and (parsed.asks_about_state or holds_at(one, NOW))
             ]
             found[bool(expected)] += 1
             assert [one.fact_id for one in got] == expected

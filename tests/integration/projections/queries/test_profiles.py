@@ -1,6 +1,6 @@
 """Profiles as they are published, asked of a real Postgres, against what was seen when they were."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from random import Random
@@ -119,6 +119,22 @@ async def test_what_was_deleted_since_is_not_shown(db: ProjectedDatabase) -> Non
     assert texts(await published(db, at=3)) == ["Owns a dog."]
 
 
+async def test_a_change_whose_text_was_deleted_since_is_shown_no_more(db: ProjectedDatabase) -> None:
+    first = commit("t1", *(added(f"Lives in {city}.") for city in ("Bern", "Rome", "Ulm")))
+    moved = commit("t2", *(replaced(f"Left {one}.", fact_id_at(first, one)) for one in range(2)), at=day(1))
+    over = commit("t3", retracted(fact_id_at(first, 2), ended_at=day(1)), at=day(1.5))
+    await db.apply(policy(publish_profile="session_end"), first, moved, over, end_session(1, at=2))
+    assert said(await published(db)) == {"Lives in Bern.", "Left 0.", "Lives in Rome.", "Left 1.", "Lives in Ulm."}
+    gone = fact_id_at(moved)
+    await db.apply(command_commit("c1", Delete(fact_ids=(gone,)), retracted(gone), at=day(3)))
+    assert said(await published(db)) == {"Lives in Rome.", "Left 1.", "Lives in Ulm."}
+
+
+def said(known: Profile) -> set[str]:
+    """The texts of the changes, and of what they ended."""
+    return {text for one in known.recent_changes for text in (one["text"], *(old["text"] for old in one["old"]))}
+
+
 async def test_an_undo_is_not_seen_before_the_next_publication(db: ProjectedDatabase) -> None:
     first = commit("t1", added("Lives in Bern."))
     moved = commit("t2", replaced("Lives in Rome.", fact_id_at(first)), at=day(1))
@@ -184,16 +200,22 @@ async def test_a_published_profile_is_the_one_that_was_seen_when_it_was_publishe
             seen = await profile(db.conn, MINE, at)
             expected = replace(seen, updated_at=made.decided_at, published_at=made.decided_at)
         known = await facts(db.conn, MINE, all_versions=True, at=at)
-        gone = {str(fact.fact_id) for fact in known if fact.status == "retracted"}
+        gone = {str(fact.fact_id): fact.state_since for fact in known if fact.status == "retracted"}
         assert without_sources(await published_profile(db.conn, MINE, at)) == without(gone, expected)
 
 
-def without(gone: set[str], known: Profile) -> Profile:
+def without(gone: Mapping[str, datetime], known: Profile) -> Profile:
+    """Without what was deleted; a change that is itself the deletion stays."""
     sections = {name: getattr(known, name) for name in (*FACT_SECTIONS, "upcoming")}
     left: dict[str, Any] = {
         name: [one for one in found if one["fact_id"] not in gone] for name, found in sections.items()
     }
-    return replace(known, **left)
+    changes = [
+        one
+        for one in known.recent_changes
+        if known.published_at is None or gone.get(one["fact_id"], known.published_at) <= known.published_at
+    ]
+    return replace(known, **left, recent_changes=changes)
 
 
 def without_sources(known: Profile) -> Profile:

@@ -341,7 +341,7 @@ def is_wanted(fact: Fact, asked: dict[str, Any], within: Sequence[Scope], at: da
     if state not in asked.get("state", STATES if "state" in filters else STATES[:2]):
         return False
     return all(
-        {"key": fact.key, "state": fact.status, "importance": fact.importance}[name] == value
+        {"key": fact.key, "state": state, "importance": fact.importance}[name] == value
         for name, value in filters.items()
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.stores.limits import LimitReservations
-from mnemolog.schemas.command import DeleteAll
+from mnemolog.schemas.command import DeleteAll, Import, ImportedFact
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.policy import LEVELS, EffectivePolicy, Level, LimitHit, LimitName, Limits, Policy
@@ -111,6 +111,17 @@ async def test_a_scope_s_limit_counts_what_is_projected(db: ProjectedDatabase, l
     assert hit == LimitHit(name="active_facts", level="scope", count=4, limit=3)
     assert str(hit) == "active facts of the scope: 4 of 3"
     assert await check_limits(limit_store, matched_envelope("t3", BOB), holding, added=2) is None
+
+
+async def test_a_reserved_import_takes_no_turn_of_its_minute(limit_store: LimitEnforcer) -> None:
+    holding = rules("tenant", active_facts=9, turns_per_minute=1)
+    order = Import(fact=ImportedFact(text="one"))
+    for number in range(3):
+        imported = matched_envelope(f"i{number}", source_kind="command", order=order)
+        assert await check_limits(limit_store, imported, holding, added=1) is None
+    hit = await check_limits(limit_store, matched_envelope("t1"), holding, added=7)
+    assert hit == LimitHit(name="active_facts", level="tenant", count=10, limit=9)
+    assert await check_limits(limit_store, matched_envelope("t1"), holding, added=1) is None
 
 
 async def test_what_passes_the_precheck_may_still_be_refused_before_its_commit(

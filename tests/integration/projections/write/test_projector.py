@@ -260,7 +260,8 @@ async def test_a_gap_stops_loudly_and_writes_nothing(pool: Pool, projector: Proj
 
 
 async def test_a_newer_commit_stops_loudly_and_writes_nothing(projector: Projector) -> None:
-    newer = FIRST.to_bytes().replace(b'"schema_version":4', b'"schema_version":5')
+    known = Commit.VERSION
+    newer = FIRST.to_bytes().replace(b'"schema_version":%d' % known, b'"schema_version":%d' % (known + 1))
     with pytest.raises(UnsupportedVersionError, match="upgrade"):
         await projector.apply({0: log_of(commit("t0"), newer)})
     assert await projector.next_offsets() == {}

@@ -62,6 +62,16 @@ async def test_the_open_facts_of_the_scope_that_a_filter_lets_through(
     assert await deleted_texts(db, done) == deleted
 
 
+@pytest.mark.parametrize(("state", "deleted"), [("active", set()), ("expired", {"Alice has a ticket."})])
+async def test_what_has_ended_is_not_active(
+    db: ProjectedDatabase, harness: CommandHarness, state: str, deleted: set[str]
+) -> None:
+    await db.apply(commit("t4", added("Alice has a ticket.", valid_until=day(8)), at=day(7)))
+    wanted = parse_filter({"state": state, "memory": {"contains": "ticket"}})
+    done = await harness.execute("c1", DeleteAll(filters=wanted), at=day(9))
+    assert await deleted_texts(db, done) == deleted
+
+
 async def test_key_and_category_narrow_it_further(db: ProjectedDatabase, harness: CommandHarness) -> None:
     order = DeleteAll(key="home_city", filters=parse_filter({"metadata": {"source.name": "import"}}))
     done = await harness.execute("c1", order, at=day(9))

@@ -53,7 +53,7 @@ async def test_a_fact_is_stored_as_it_is_said(db: ProjectedDatabase, harness: Co
     }
     (fact,) = await imported(db, harness, "Alice has a cat.", **given)
     assert {name: getattr(fact, name) for name in given} == given
-    assert (fact.text, fact.excerpt, fact.status, fact.unresolved) == ("Alice has a cat.", fact.text, "active", False)
+    assert (fact.text, fact.excerpt, fact.status, fact.unresolved) == ("Alice has a cat.", "", "active", False)
     assert fact.embedding_model
 
 
@@ -66,8 +66,8 @@ async def test_without_a_beginning_it_is_true_since_the_command(db: ProjectedDat
     ("text", "fields"),
     [
         ("Alice lives in Bern.", {}),
-        ("Alice lives in Bern.", {"key": "residence"}),
-        ("Alice has her home in Bern.", HOME),
+        ("Alice lives in Bern.", {"key": "home_city", "confidence": 0.1, "importance": 0.1}),
+        ("Alice lives in Bern.", HOME | {"true_from": day(3)}),
     ],
 )
 async def test_what_is_known_is_left_as_it_is(
@@ -76,11 +76,38 @@ async def test_what_is_known_is_left_as_it_is(
     assert await imported(db, harness, text, **fields) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("alice lives in bern", {}),
+        ("Alice lives in Bern.", {"key": "residence"}),
+        ("Alice lives in Bern.", HOME | {"subject": "Tom"}),
+        ("Alice lives in Bern.", HOME | {"speaker": "Tom"}),
+        ("Alice lives in Bern.", HOME | {"event_time": day(1)}),
+        ("Alice lives in Bern.", HOME | {"valid_until": day(90)}),
+        ("Alice has her home in Bern.", HOME),
+        ("Alice is in Rome until spring.", HOME | {"value": "Rome", "valid_until": day(90)}),
+        ("Alice no longer lives in Oslo.", HOME | {"value": "Oslo", "action_hint": "retract"}),
+        ("*", {}),
+    ],
+)
+async def test_whatever_else_it_says_is_added_and_nothing_is_unresolved(
+    db: ProjectedDatabase, harness: CommandHarness, text: str, fields: dict[str, Any]
+) -> None:
+    (fact,) = await imported(db, harness, text, **fields)
+    assert (fact.text, fact.unresolved) == (text, False)
+
+
 async def test_beside_another_value_of_its_key_it_is_unresolved(db: ProjectedDatabase, harness: CommandHarness) -> None:
     (fact,) = await imported(db, harness, "Alice lives in Rome.", **HOME | {"value": "Rome"})
     assert fact.unresolved
     (listed,) = await unresolved(db.conn, ALICE, day(9))
     assert (listed.fact.text, [one.text for one in listed.beside]) == ("Alice lives in Rome.", ["Alice lives in Bern."])
+
+
+async def test_beside_what_it_says_has_ended_it_is_unresolved(db: ProjectedDatabase, harness: CommandHarness) -> None:
+    (fact,) = await imported(db, harness, "Alice no longer lives in Bern.", **HOME, action_hint="retract")
+    assert fact.unresolved
 
 
 @pytest.mark.parametrize("fields", [{"subject": "Tom"}, {"key": "birthplace"}])

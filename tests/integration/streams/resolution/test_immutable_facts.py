@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from mnemolog.schemas.command import Correct, Delete, Edit, Update
+from mnemolog.schemas.command import Confirm, Correct, Delete, Edit, Update
 from mnemolog.schemas.commit import Commit
 from tests.support.builders.commits import day
 from tests.support.builders.verdicts import judge_by_text, verdict
@@ -69,3 +69,53 @@ async def test_it_can_be_deleted(resolver: ResolverHarness, db: ProjectedDatabas
     assert fact is not None
     await CommandHarness(db).execute("c1", Delete(fact_ids=(fact.fact_id,)), at=day(1))
     assert await resolver.statuses() == {BERLIN: "retracted"}
+
+
+ULM = "Mira lives in Ulm."
+SLOT = {"key": "home_city", "subject": "Mira", "single_valued": True}
+
+
+async def hold_back(resolver: ResolverHarness, *, immutable: bool) -> None:
+    """A statement waits for a confirmation because what it would end is immutable."""
+    await resolver.resolve_turn(extracted_fact(BERLIN, **SLOT), at=day(0), immutable=True)
+    resolver.chat_model.set_replies(judge_by_text({NEWS: verdict("REPLACE", BERLIN)}))
+    await resolver.resolve_turn(extracted_fact(NEWS, **SLOT, action_hint="update"), at=day(5), immutable=immutable)
+    assert await resolver.statuses() == {BERLIN: "active", NEWS: "pending_confirmation"}
+
+
+@pytest.mark.parametrize("kind", VERDICTS)
+async def test_one_that_waits_for_a_confirmation_is_not_changed_either(resolver: ResolverHarness, kind: str) -> None:
+    await hold_back(resolver, immutable=True)
+    text = {"text": "Mira lives in Munich and Ulm."} if kind == "MERGE" else {}
+    resolver.chat_model.set_replies(judge_by_text({ULM: verdict(kind, NEWS, **text)}))
+    (event,) = (await resolver.resolve_turn(extracted_fact(ULM, **SLOT, action_hint="update"), at=day(9))).events
+    assert (event.event, event.decision.guard) == ("fact_pending", "human_word")
+    assert (await resolver.statuses())[NEWS] == "pending_confirmation"
+
+
+async def test_one_that_waits_without_the_mark_is_replaced(resolver: ResolverHarness) -> None:
+    await hold_back(resolver, immutable=False)
+    resolver.chat_model.set_replies(judge_by_text({ULM: verdict("REPLACE", NEWS)}))
+    await resolver.resolve_turn(extracted_fact(ULM, **SLOT, action_hint="update"), at=day(9))
+    assert (await resolver.statuses())[NEWS] == "superseded"
+
+
+async def test_a_human_lets_a_change_of_one_that_waits_through(
+    resolver: ResolverHarness, db: ProjectedDatabase
+) -> None:
+    await hold_back(resolver, immutable=True)
+    resolver.chat_model.set_replies(judge_by_text({ULM: verdict("REPLACE", NEWS)}))
+    (held,) = (await resolver.resolve_turn(extracted_fact(ULM, **SLOT, action_hint="update"), at=day(9))).events
+    assert held.new_fact is not None
+    done = await CommandHarness(db).execute("c1", Confirm(fact_ids=(held.new_fact.fact_id,)), at=day(10))
+    assert done.outcome == "done"
+    assert (await resolver.statuses())[NEWS] == "superseded"
+
+
+@pytest.mark.parametrize("immutable", [True, False])
+async def test_one_that_waits_is_not_rejected_by_a_repetition_of_what_it_would_end(
+    resolver: ResolverHarness, immutable: bool
+) -> None:
+    await hold_back(resolver, immutable=immutable)
+    await resolver.resolve_turn(extracted_fact(BERLIN, **SLOT), at=day(9))
+    assert (await resolver.statuses())[NEWS] == ("pending_confirmation" if immutable else "archived")

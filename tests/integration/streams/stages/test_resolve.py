@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from mnemolog.schemas.command import Delete, SetPolicy
+from mnemolog.schemas.command import Delete, Import, ImportedFact, SetPolicy
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End
 from mnemolog.schemas.events import ConflictResolved, FactAdded, FactPending, FactReplaced, FactSkipped
 from mnemolog.schemas.facts import NewFact
-from mnemolog.schemas.policy import Limits, Policy
+from mnemolog.schemas.policy import LEVELS, LimitHit, Limits, Policy
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.llm.ports import Prompt
 from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION
@@ -192,6 +192,30 @@ async def test_a_turn_over_a_limit_is_refused_and_may_come_again_as_another_reco
     assert await resolver_harness.resolve(same.model_copy(update={"origin": _moved(accepted)})) is None
 
 
+async def test_an_import_over_the_limit_of_facts_is_refused_and_may_come_again(
+    resolver_harness: ResolverHarness,
+) -> None:
+    limits = Limits(active_facts=1, turns_per_minute=1, tokens_per_day=1, bytes_per_turn=1)
+    for level in LEVELS:
+        policy = SetPolicy(level=level, policy=Policy(limits=limits))
+        await resolver_harness.resolve(_command_envelope(policy, f"policy/{level}"))
+    first, second = (_import_envelope(text, offset) for offset, text in enumerate((BERLIN, "Bob is tall."), 10))
+    done = await resolver_harness.resolve(first)
+    assert done is not None
+    assert (done.outcome, kinds(done)) == ("done", ["fact_added"])
+    refused = await resolver_harness.resolve(second)
+    assert refused is not None
+    assert (refused.outcome, refused.reason, refused.events) == ("rejected", "limit", ())
+    assert refused.limit == LimitHit(name="active_facts", level="scope", count=2, limit=1)
+    assert refused.retryable
+    assert await resolver_harness.resolve(second) is None
+    await resolver_harness.resolve(_command_envelope(Delete(fact_ids=(fact_of(done).fact_id,)), "c2"))
+    accepted = await resolver_harness.resolve(second.model_copy(update={"origin": _moved(refused)}))
+    assert accepted is not None
+    assert (accepted.outcome, accepted.attempt, kinds(accepted)) == ("done", 2, ["fact_added"])
+    assert await resolver_harness.statuses() == {BERLIN: "retracted", "Bob is tall.": "active"}
+
+
 async def test_a_turn_that_failed_may_come_again_as_a_later_record(resolver_harness: ResolverHarness) -> None:
     end = End(outcome="failed", reason="invalid_reply")
     failed = await resolver_harness.resolve_turn(at=day(1), source_id="again", end=end)
@@ -278,6 +302,12 @@ async def test_what_matters_too_little_is_dropped_and_told(resolver_harness: Res
     assert (nothing.outcome, nothing.reason) == ("no_facts", "nothing_kept")
     raw = await resolver_harness.resolve_turn(small, at=day(3), infer=False, overrides=Overrides(min_importance=0.2))
     assert kinds(raw) == ["fact_added"]
+
+
+def _import_envelope(text: str, offset: int) -> Any:
+    order = Import(fact=ImportedFact(text=text))
+    given: dict[str, Any] = {"source_kind": "command", "order": order, "offset": offset}
+    return matched_envelope(text, at=day(1), source_id=f"import/{offset}", **given)
 
 
 def _command_envelope(order: Any, source_id: str) -> Any:

@@ -7,11 +7,13 @@ from uuid import uuid4
 import pytest
 
 from mnemolog.cli.output import program_name
-from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results
+from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results, show_search
+from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
 from mnemolog.projections.queries.results import WriteResult
+from tests.support.builders.hits import a_hit, a_turn_hit
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -75,3 +77,16 @@ def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(capsys
     assert places == sorted(places)
     assert f"instead of {old_id} Lives in Rome." in shown
     assert "active from then on" in shown
+
+
+def test_turns_that_were_found_come_after_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    show_search(SearchResult(hits=(a_hit(),), mode="hybrid", turns=(a_turn_hit(),)))
+    facts, turns = capsys.readouterr().out.split("1 turn, found by words")
+    assert "1 fact, found by meaning and words" in facts
+    assert "t1" in turns
+    assert "I live in Bern." in turns
+    assert "score 0.300" in turns
+    assert "said by Alice, 2026-03-01" in turns
+    assert "1 fact" in turns
+    show_search(SearchResult(hits=(), mode="lexical", turns=(a_turn_hit(),)))
+    assert "fact, found" not in capsys.readouterr().out

@@ -26,12 +26,14 @@ from mnemolog.schemas.command import (
     Edit,
     EndSession,
     Feedback,
+    Promote,
     Reject,
     Resolve,
     SetPolicy,
     Undo,
     Update,
 )
+from mnemolog.schemas.filters.model import parse_filter
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.offline_client import AT, OfflineClient
@@ -69,6 +71,10 @@ CALLS: dict[str, tuple[Call, CommandPayload]] = {
     "feedback": (
         lambda c: c.feedback([F1, str(F2)], used=F2, query="Where?", user_id="mira"),
         Feedback(shown=(F1, F2), used=(F2,), query="Where?"),
+    ),
+    "promote": (
+        lambda c: c.promote([F1, str(F2)], user_id="mira", run_id="r2"),
+        Promote(source=Scope(user_id="mira", run_id="r2"), fact_ids=(F1, F2)),
     ),
     "end_session": (lambda c: c.end_session(user_id="mira"), EndSession()),
     "set_policy": (
@@ -117,6 +123,24 @@ async def test_scope_and_actor_are_in_the_command() -> None:
     assert (command.actor, command.command_id) == ("support", "own")
 
 
+@pytest.mark.parametrize(
+    ("into", "ids"),
+    [
+        (None, {"agent_id": "bot", "app_id": "chat"}),
+        ({"agent_id": None}, {"app_id": "chat"}),
+        ({"run_id": "r3"}, {"agent_id": "bot", "app_id": "chat", "run_id": "r3"}),
+    ],
+)
+async def test_facts_are_promoted_into_the_scope_without_the_run(into: Any, ids: dict[str, str]) -> None:
+    client = OfflineClient()
+    run: ScopeArgs = {"user_id": "mira", "agent_id": "bot", "app_id": "chat", "run_id": "r2"}
+    await client.promote(filters={"key": "pet"}, into=into, **run)
+    (command,) = client.commands
+    assert command.scope == Scope(user_id="mira", **ids)
+    assert isinstance(command.order, Promote)
+    assert command.order == Promote(source=Scope.model_validate(run), filters=parse_filter({"key": "pet"}))
+
+
 async def test_a_policy_without_a_user_or_an_agent_is_the_tenants() -> None:
     client = OfflineClient()
     await client.set_policy({"limits": {"active_facts": 100}}, tenant="acme")
@@ -160,6 +184,19 @@ BAD: dict[str, tuple[Call, str]] = {
     "an unknown limit": (
         lambda c: c.set_policy({"limits": {"facts": 1}}, user_id="mira"),
         "limits.facts is not a known field.*; limits are active_facts, turns_per_minute",
+    ),
+    "no run": (lambda c: c.promote(F1, user_id="mira"), "into another scope of the same user.*: name the run"),
+    "another user": (
+        lambda c: c.promote(F1, into={"user_id": "jonas"}, user_id="mira", run_id="r2"),
+        "another scope of the same user",
+    ),
+    "no id of a scope": (
+        lambda c: c.promote(F1, into={"user": "mira"}, user_id="mira", run_id="r2"),
+        "into must be ids of a scope",
+    ),
+    "two selections": (
+        lambda c: c.promote(F1, filters={"key": "pet"}, user_id="mira", run_id="r2"),
+        "promote one of",
     ),
     "half a scope": (lambda c: c.set_policy(Policy(), app_id="chat"), "user_id or an agent_id"),
     "no plain value": (lambda c: c.set_policy({"note": object()}, user_id="mira"), "cannot be written as JSON"),

@@ -67,10 +67,10 @@ DAMAGED: dict[str, tuple[object, str]] = {
     "no text": ({"user_id": "ann"}, "fact.text"),
     "nobody": ({"text": "A."}, "give a user_id or an agent_id"),
     "unknown field": ({"text": "A.", "user_id": "ann", "txt": 1}, "txt is not a known field"),
-    "ended": ({"text": "A.", "user_id": "ann", "status": "superseded"}, "the fact is superseded"),
+    "no state": ({"text": "A.", "user_id": "ann", "status": "gone"}, "status is not one of active, .*: gone"),
     "wrong number": ({"text": "A.", "user_id": "ann", "confidence": 7}, "fact.confidence"),
     "no zone": ({"text": "A.", "user_id": "ann", "true_from": "2026-01-02T00:00:00"}, "zone"),
-    "too long": (b'{"text": "' + b"a" * 2_000_000 + b'"}', "more than 1048576 bytes"),
+    "too long": (b'{"text": "' + b"a" * 3_000_000 + b'"}', "more than 2097152 bytes"),
     "not UTF-8": (b'{"text": "\xff", "user_id": "ann"}', "not valid JSON"),
 }
 
@@ -85,6 +85,25 @@ async def test_a_damaged_line_is_named_and_nothing_is_sent(name: str) -> None:
     assert client.producer.records == []
     report = await client.import_facts(file_of(good, line, good), skip_damaged=True)
     assert (report.read, report.sent, list(report.damaged)) == (3, 2, [2])
+
+
+async def test_versions_that_do_not_hold_are_passed_over() -> None:
+    client = OfflineClient()
+    line = {"text": "A.", "user_id": "ann"}
+    states = ("superseded", "active", "pending_confirmation", "retracted")
+    report = await client.import_facts(file_of(*(line | {"status": state} for state in states)))
+    assert (report.read, report.sent, report.not_active, report.damaged) == (4, 1, 3, {})
+
+
+async def test_a_report_names_the_first_damaged_lines_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fact_files, "MAX_NAMED", 3)
+    lines = [{"text": "A.", "user_id": "ann", "x" * 1_000_000: 1}] * 8
+    report = await OfflineClient().import_facts(file_of(*lines), skip_damaged=True)
+    assert (report.read, report.damaged_count, [*report.damaged]) == (8, 8, [1, 2, 3])
+    assert max(map(len, report.damaged.values())) <= 300
+    with pytest.raises(InvalidCommandError, match=r"line 3: .*; and 5 more lines: nothing was imported") as raised:
+        await OfflineClient().import_facts(file_of(*lines))
+    assert len(str(raised.value)) < 2000
 
 
 class Pipe(io.RawIOBase):

@@ -21,13 +21,13 @@ class CountingEmbedder:
     model = "counting"
 
     def __init__(self, refusals: int = 0) -> None:
-        self.asked: list[str] = []
-        self._refusals = refusals
+        self.calls: list[list[str]] = []
+        self.refusals = refusals
 
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port
-        self.asked += texts
-        if self._refusals:
-            self._refusals -= 1
+        self.calls.append([*texts])
+        if self.refusals:
+            self.refusals -= 1
             raise PromptRefusedError("http_400", "no")
         return Embeddings(vectors=tuple(pseudo_random_vector(text) for text in texts))
 
@@ -51,7 +51,7 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
     embedder = QueryEmbedder(StreamsSettings())
     with caplog.at_level(logging.WARNING, logger="mnemolog"):
         answers = [await embedder.embed("home") for _ in range(3)]
-    assert answers == [(None, "full-text search only: a package is missing")] * 3
+    assert answers == [((), "a package is missing")] * 3
     assert len(tried) == 1
     assert [record.getMessage() for record in caplog.records] == [
         "search_without_vectors reason='a package is missing'"
@@ -66,10 +66,10 @@ async def test_a_query_that_is_asked_again_needs_no_embedder(monkeypatch: pytest
     first = await embedder.embed("home")
     assert [await embedder.embed(text) for text in ("home", "work", "home")] == [
         first,
-        (pseudo_random_vector("work"), None),
+        ((pseudo_random_vector("work"),), None),
         first,
     ]
-    assert counting.asked == ["home", "work"]
+    assert counting.calls == [["home"], ["work"]]
     assert (looked_up("hit"), looked_up("miss")) == (before[0] + 2, before[1] + 2)
 
 
@@ -77,8 +77,28 @@ async def test_a_refusal_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = CountingEmbedder(refusals=1)
     monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
     embedder = QueryEmbedder(StreamsSettings())
-    assert (await embedder.embed("home"))[0] is None
-    assert (await embedder.embed("home"))[0] == pseudo_random_vector("home")
+    assert await embedder.embed("home") == ((), "http_400: no")
+    assert await embedder.embed("home") == ((pseudo_random_vector("home"),), None)
+
+
+async def test_the_texts_of_a_query_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = CountingEmbedder()
+    monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
+    embedder = QueryEmbedder(StreamsSettings())
+    await embedder.embed("home")
+    vectors, notice = await embedder.embed("home", "house", "flat", "house")
+    assert vectors == tuple(map(pseudo_random_vector, ("home", "house", "flat", "house")))
+    assert notice is None
+    assert counting.calls == [["home"], ["house", "flat"]]
+
+
+async def test_where_the_embedder_is_away_the_vectors_that_are_known_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = CountingEmbedder()
+    monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
+    embedder = QueryEmbedder(StreamsSettings())
+    await embedder.embed("home")
+    counting.refusals = 1
+    assert await embedder.embed("home", "house") == ((pseudo_random_vector("home"),), "http_400: no")
 
 
 def test_the_vector_that_was_asked_for_longest_ago_goes_first() -> None:

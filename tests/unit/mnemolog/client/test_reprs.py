@@ -22,7 +22,7 @@ from mnemolog import (
 )
 from mnemolog.projections.queries.diff import Change
 from mnemolog.projections.queries.history import FactEvent
-from tests.support.builders.hits import AT, ID, a_fact, a_hit
+from tests.support.builders.hits import AT, ID, a_fact, a_hit, a_turn_hit
 
 
 def test_a_fact_is_its_text_its_slot_its_status_and_its_id() -> None:
@@ -94,6 +94,17 @@ def test_found_facts_are_a_sequence_and_a_list_for_people() -> None:
         False,
         "SearchResult, lexical, 0 hits:\n  full-text search only: no key",
     )
+
+
+def test_found_turns_are_listed_after_the_facts() -> None:
+    found = SearchResult(hits=(a_hit(),), mode="hybrid", turns=(a_turn_hit(),))
+    assert str(found).splitlines() == [
+        "SearchResult, hybrid, 1 hit:",
+        f"  1. Alice lives in Bern. ({ID})",
+        "  1 turn:",
+        "  1. I live in Bern. (t1)",
+    ]
+    assert repr(a_turn_hit()) == "TurnHit('I live in Bern.', speaker='Alice', turn_id='t1')"
 
 
 def test_a_profile_is_its_sections() -> None:

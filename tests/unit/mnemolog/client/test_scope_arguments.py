@@ -155,12 +155,12 @@ async def test_policies_are_the_tenants_and_on_a_bound_client_those_of_the_scope
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (lambda c: c.status("t1"), ["acme", "t1", "alice", False]),
+        (lambda c: c.status("t1"), ["acme", "t1", "alice", None, False]),
         (lambda c: c.why_not("t1"), ["acme", "t1", "alice"]),
         (lambda c: c.history(F1), [WITHIN, F1]),
         (lambda c: c.explain(str(F1)), [WITHIN, str(F1)]),
         (lambda c: c.get(F1), [WITHIN, F1]),
-        (lambda c: c.status("t1", user_id=None, tenant="other"), ["other", "t1", None, False]),
+        (lambda c: c.status("t1", user_id=None, tenant="other"), ["other", "t1", None, None, False]),
     ],
 )
 async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
@@ -176,7 +176,7 @@ async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
 async def test_a_bound_wildcard_leaves_open_whose_turn_is_meant() -> None:
     client = QueryRecorder()
     await client.scope(user_id="*").status("t1")
-    assert client.arguments == ["default", "t1", None, False]
+    assert client.arguments == ["default", "t1", None, None, False]
 
 
 async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:

@@ -76,6 +76,7 @@ VALID: dict[str, dict[str, Any]] = {
     "reject": {"fact_ids": ID},
     "correct": {"fact_id": ID, "text": "x"},
     "resolve": {"fact_id": ID, "action": "keep_old"},
+    "promote": {"fact_ids": [ID], "run_id": "r1"},
     "undo": {"turn_id": "t1"},
     "end_session": {},
     "feedback": {"shown": [ID], "used": [ID]},
@@ -109,7 +110,7 @@ async def test_a_value_of_a_wrong_kind_is_named(client: AsyncMemoryClient, name:
 @pytest.mark.parametrize("name", VALID)
 async def test_a_wrong_number_of_arguments_is_told(client: AsyncMemoryClient, name: str) -> None:
     for positional, named in ((range(9), {}), ((), {"nonsense": 1}), *([((), {})] if VALID[name] else [])):
-        if name in ("undo", "resolve") and not positional and not named:
+        if name in ("undo", "resolve", "promote") and not positional and not named:
             continue
         with pytest.raises(UnknownArgumentError, match=rf"^{name}\(\)"):
             await getattr(client, name)(*positional, **named)

@@ -43,6 +43,15 @@ def test_a_fact_is_there_once_in_its_highest_section_and_what_was_found_stands_f
     assert found.facts[-1].section == "relevant"
 
 
+def test_health_that_only_the_search_finds_is_relevant() -> None:
+    dentist = known_fact("Alice was at the dentist.", "health", event_time=day(0))
+    found = context([NUTS], [dentist, NUTS])
+    assert [(fact.text, fact.section) for fact in found.facts] == [
+        (NUTS.text, "constraints"),
+        (dentist.text, "relevant"),
+    ]
+
+
 def test_the_text_says_times_and_states_in_words() -> None:
     maybe = known_fact("Alice moves to Ulm.", status="pending_confirmation", valid_until=day(3))
     assert context([NUTS], [maybe]).text == (

@@ -5,13 +5,26 @@ import jsonschema
 import pytest
 from inline_snapshot import snapshot
 
+from mnemolog.projections.context.composer import ContextRules, compose
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.conflict_list import MAX_CHARACTERS, number_conflicts
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import KnownAs
 from mnemolog.streams.llm.resolve_prompt import resolution_prompt
+from tests.support.builders.known_facts import known_fact as stored_fact
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.prompts import MONDAY, extracted_json, extraction, fact, known_fact, user
+from tests.support.builders.values import day
+
+
+def test_what_is_recalled_twice_stands_in_an_extraction_prompt_once() -> None:
+    facts = [stored_fact(f"Alice owns {animal}.", "hard_preference") for animal in ("a dog", "a cat", "no fish")]
+    context = compose(facts, (), ContextRules(), at=day(1))
+    assert len(context.recalled) == 4
+    recalled = [*context.recalled, "She sails.", "She sails."]
+    text = extraction_prompt(extraction(user("I sold one."), recalled=recalled)).messages[1].content
+    assert [text.count(one.text) for one in facts] == [1, 1, 1]
+    assert text.count("> She sails.") == 1
 
 
 def test_an_extraction_prompt_shows_the_turn_and_fences_what_is_recalled() -> None:

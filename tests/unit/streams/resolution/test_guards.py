@@ -130,9 +130,12 @@ def test_a_row_of_the_policy(
 
 
 @pytest.mark.parametrize("verdict", ENDING)
-def test_nothing_guards_what_is_pending(verdict: Verdict) -> None:
-    pending = known_fact(category="health", authority="human", confidence=1.0, status="pending_confirmation")
+def test_of_what_is_pending_only_a_human_s_word_is_guarded(verdict: Verdict) -> None:
+    pending = known_fact(category="health", confidence=1.0, status="pending_confirmation")
     assert find_guard(verdict, [pending], UNSURE, EffectivePolicy()) is None
+    human = pending.model_copy(update={"authority": "human"})
+    assert find_guard(verdict, [human], SURE, EffectivePolicy()) == "human_word"
+    assert find_guard(verdict, [human], SURE, EffectivePolicy(), {human.fact_id}) is None
 
 
 @pytest.mark.parametrize("verdict", ENDING)

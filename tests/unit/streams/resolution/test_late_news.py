@@ -49,7 +49,7 @@ def with_ended(fact: MatchedFact, *ended: Candidate) -> MatchedFact:
 def classify(
     fact: MatchedFact, *ended: Candidate, rules: EffectivePolicy | None = None
 ) -> Duplicate | Obsolete | Conflict | None:
-    context = statement_context(fact.fact, decision_context())
+    context = statement_context(fact, decision_context())
     return classify_late(with_ended(fact, *ended), context, THRESHOLDS, rules or EffectivePolicy())
 
 

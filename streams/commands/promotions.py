@@ -1,0 +1,102 @@
+"""Which facts a promote command has decided in its scope, and how: from what is known of them to statements."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mnemolog.schemas.command import Promote
+from mnemolog.schemas.facts import MatchedFact, Original, PromotedFrom
+from mnemolog.schemas.stored import PromotableFact, PromotableFacts
+from mnemolog.streams.commands.context import CommandContext
+from mnemolog.streams.commands.refusals import Fault, raise_for_faults
+
+MAX_PROMOTED: Final = 50
+"""How many facts one command promotes: one question to the model holds their conflicts, and one commit their events."""
+MAX_PROMOTED_BYTES: Final = 256 * 1024
+"""Of their texts and vectors, which an event holds with what it ends; a fact alone may take more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """The statements of one promote command, the first said first; `detail` says what was left out.
+
+    `has_more` where another command has to go on.
+    """
+
+    statements: tuple[MatchedFact, ...]
+    detail: str
+    has_more: bool
+
+
+def promotion_of(context: CommandContext, payload: Promote, found: PromotableFacts) -> Promotion:
+    """The facts that are active and were not promoted yet, as many as one command takes.
+
+    Raises `CommandRefusedError` where a fact is named that is unknown, of another scope, closed, or pending.
+    """
+    if payload.fact_ids:
+        raise_for_faults(_named_faults(context, payload, found.facts))
+    taken = tuple(_fitting(found.facts[: min(found.free, MAX_PROMOTED)]))
+    has_more = len(taken) < found.free
+    return Promotion(
+        statements=tuple(map(_statement, taken)), detail=_detail(found, len(taken), payload), has_more=has_more
+    )
+
+
+def _named_faults(context: CommandContext, payload: Promote, facts: Sequence[PromotableFact]) -> Iterator[Fault | None]:
+    known = {one.stored.fact_id: one.stored for one in facts}
+    for fact_id in payload.fact_ids:
+        stored = known.get(fact_id)
+        if stored is None:
+            yield "unknown_fact", f"{fact_id} is not known: check the id"
+        elif stored.scope != payload.source:
+            yield "foreign_fact", f"{fact_id} belongs to another scope: name that scope as the source"
+        elif stored.state.status == "pending_confirmation":
+            yield "closed_fact", f"{fact_id} waits for a confirmation: confirm or reject it first"
+        elif not stored.is_open or (stored.ends_at is not None and stored.ends_at <= context.now):
+            yield "closed_fact", f"{fact_id} has ended or is {stored.state.status}: see its history for what holds"
+
+
+def _fitting(facts: Sequence[PromotableFact]) -> Iterator[PromotableFact]:
+    """The first of them that go into one commit, at least one."""
+    size = 0
+    for place, one in enumerate(facts):
+        fact = one.stored.fact
+        size += len(f"{fact.text}{fact.search_text}{fact.excerpt}{fact.value or ''}".encode()) + 2 * len(
+            one.vector.data
+        )
+        if place and size > MAX_PROMOTED_BYTES:
+            return
+        yield one
+
+
+def _statement(found: PromotableFact) -> MatchedFact:
+    """The fact as it was said, with what it has become of it since: its beginning and its confidence."""
+    stored, said_at = found.stored, found.said_at
+    is_plain = stored.fact.event_time is None and stored.true_from == said_at
+    return MatchedFact(
+        fact=stored.fact.model_copy(update={"event_time": None if is_plain else stored.true_from}),
+        vector=found.vector,
+        original=Original(
+            promoted_from=PromotedFrom(fact_id=stored.fact_id, source_id=found.source_id, said_at=said_at),
+            confidence=stored.state.confidence,
+            speaker=stored.speaker,
+            authority=stored.authority,
+        ),
+    )
+
+
+def _detail(found: PromotableFacts, taken: int, payload: Promote) -> str:
+    others = found.total - found.free - found.known
+    parts = [
+        f"{found.known} {'was' if found.known == 1 else 'were'} promoted before" if found.known else "",
+        f"{others} left out: not active, or below min_importance" if others else "",
+        f"{found.free - taken} follow in the next command" if found.free > taken else "",
+    ]
+    told = "; ".join(filter(None, parts))
+    if taken:
+        return told
+    return f"nothing is promoted: {told or f'nothing is active in {_words(payload)}'}"
+
+
+def _words(payload: Promote) -> str:
+    return " ".join(f"{name}={value}" for name, value in payload.source.columns.items() if value)

@@ -1,0 +1,161 @@
+"""Promotions: facts of a run are decided in the scope of its user like statements of a turn there.
+
+A promote command looks up what it selects; policies have such commands published behind a turn or the end of a session.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from mnemolog.schemas.command import Command, EndSession, Promote
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import MatchedFact
+from mnemolog.schemas.ids import follow_up_id
+from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
+from mnemolog.schemas.provenance import Step, Thresholds
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams import metrics
+from mnemolog.streams.commands.context import CommandContext
+from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.commands.ports import PromotionReader
+from mnemolog.streams.commands.promotions import MAX_PROMOTED, promotion_of
+from mnemolog.streams.commands.refusals import CommandRefusedError
+from mnemolog.streams.resolution.turn import TurnDecider
+from mnemolog.streams.stages.match import MatchStage
+from mnemolog.streams.stages.ports import RulesFor
+
+PublishCommand = Callable[[Command], Awaitable[object]]
+"""Returns when the broker has the command."""
+
+
+async def publish_nothing(_command: Command) -> None:
+    """Where nothing follows from a source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionRules:
+    """What holds in the scope that facts go to; `latest_end` is when the last of its facts ceased to be true."""
+
+    policy: EffectivePolicy
+    thresholds: Thresholds
+    latest_end: datetime | None
+    now: datetime
+
+
+class Promoter:
+    """Carries out promote commands. What does not go into one commit follows in a command that it publishes first."""
+
+    def __init__(
+        self, facts: PromotionReader, match_stage: MatchStage, turn_decider: TurnDecider, publish: PublishCommand
+    ) -> None:
+        self._facts = facts
+        self._match_stage = match_stage
+        self._turn_decider = turn_decider
+        self._publish = publish
+
+    async def __call__(self, envelope: MatchedFacts, rules: PromotionRules) -> tuple[CommandResult, Step]:
+        """What the command of an envelope does, and what its decision cost."""
+        payload, scope, nothing = envelope.order, envelope.scope, Step(stage="resolve", milliseconds=0)
+        if not isinstance(payload, Promote) or scope is None:
+            raise AssertionError("only promote commands are promotions")
+        context = CommandContext(
+            owner=envelope.owner,
+            source_id=envelope.source_id,
+            scope=scope,
+            issued_at=envelope.occurred_at,
+            now=rules.now,
+            actor=envelope.actor,
+        )
+        limit = max(MAX_PROMOTED, len(payload.fact_ids))
+        found = await self._facts.promotable_facts(
+            scope, payload, at=rules.now, min_importance=rules.policy.min_importance, limit=limit
+        )
+        try:
+            promotion = promotion_of(context, payload, found)
+        except CommandRefusedError as refusal:
+            return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail), nothing
+        if not promotion.statements:
+            return CommandResult(outcome="done", detail=promotion.detail), nothing
+        if promotion.has_more:
+            await self._publish(_next_command(envelope, payload))
+        turn = await self._with_candidates(envelope, promotion.statements, rules.policy)
+        first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
+        is_late = rules.latest_end is not None and first_said < rules.latest_end
+        decision = await self._turn_decider.decide(turn, rules.policy, rules.thresholds, is_late=is_late, now=rules.now)
+        return CommandResult(outcome="done", events=decision.events, detail=promotion.detail), decision.step
+
+    async def _with_candidates(
+        self, envelope: MatchedFacts, statements: Sequence[MatchedFact], policy: EffectivePolicy
+    ) -> MatchedFacts:
+        """A turn of the statements; candidates are looked up for those of one time and speaker together."""
+
+        def said(matched: MatchedFact) -> tuple[datetime, str | None]:
+            return matched.said_at(envelope.occurred_at), matched.original.speaker if matched.original else None
+
+        groups = [(key, tuple(group)) for key, group in groupby(statements, said)]
+        found = await asyncio.gather(
+            *(
+                self._match_stage.with_candidates(
+                    envelope.model_copy(update={"occurred_at": said_at, "speaker": speaker, "facts": facts}), policy
+                )
+                for (said_at, speaker), facts in groups
+            )
+        )
+        matched = zip(statements, (fact for one in found for fact in one.facts), strict=True)
+        names = dict.fromkeys(name for one in found for name in one.user_names)
+        facts = tuple(fact.model_copy(update={"original": statement.original}) for statement, fact in matched)
+        return envelope.model_copy(update={"facts": facts, "user_names": tuple(names)})
+
+
+class FollowUps:
+    """Publishes the promote command that follows from a source by the policy of its run.
+
+    It is published before the commit of the source, so that no crash loses it. It stands behind the source in the order
+    of their owner; published twice, it takes effect once, because its id follows from the source.
+    """
+
+    def __init__(self, rules_for: RulesFor, publish: PublishCommand) -> None:
+        self._rules_for = rules_for
+        self._publish = publish
+
+    async def __call__(self, commit: Commit, policies: StoredPolicies) -> None:
+        """`policies` are those of the scope of the commit."""
+        scope = commit.scope
+        if scope is None or scope.run_id is None or not _may_promote(commit):
+            return
+        own, into = policies.scope, scope.without_run
+        when = own.promote if own else None
+        if when is None:
+            when = (await self._rules_for(into, Overrides())).promote
+        if when == "always" or (when == "at_end" and commit.source_kind == "command"):
+            source_id = commit.source_id if commit.source_kind == "turn" else None
+            command = Command(
+                command_id=follow_up_id("promote", commit.source_id, commit.attempt),
+                scope=into,
+                issued_at=commit.published_at,
+                order=Promote(source=scope, source_id=source_id, by_policy=True),
+                actor=f"the policy promote={when}",
+            )
+            await self._publish(command)
+            metrics.PROMOTIONS.inc()
+
+
+def _may_promote(commit: Commit) -> bool:
+    if commit.source_kind == "command":
+        return isinstance(commit.order, EndSession) and commit.outcome == "done"
+    return any(event.new_fact is not None for event in commit.events)
+
+
+def _next_command(envelope: MatchedFacts, payload: Promote) -> Command:
+    if envelope.scope is None:
+        raise AssertionError("a command has a scope")
+    return Command(
+        command_id=follow_up_id("promote", envelope.source_id),
+        scope=envelope.scope,
+        issued_at=envelope.occurred_at,
+        order=payload,
+        actor=envelope.actor,
+    )

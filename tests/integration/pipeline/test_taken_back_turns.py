@@ -1,0 +1,160 @@
+"""What a person has taken back does not come back through the turns that told it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import pytest
+
+from mnemolog.client.async_client import AsyncMemoryClient
+from tests.support.harnesses.worker_harness import TenantHarness, client_settings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
+QUESTION: Final = "Berlin Munich dog weather"
+Steps = Callable[[AsyncMemoryClient], Awaitable[None]]
+
+
+async def fact_named(memory: AsyncMemoryClient, word: str) -> str:
+    return next(str(one.fact_id) for one in await memory.facts(user_id="mira", all_versions=True) if word in one.text)
+
+
+async def shown(memory: AsyncMemoryClient) -> set[str]:
+    return {
+        one.turn_id.rpartition("-")[2] for one in (await memory.search(QUESTION, user_id="mira", include="turns")).turns
+    }
+
+
+async def delete_berlin(memory: AsyncMemoryClient) -> None:
+    await memory.delete(await fact_named(memory, "Berlin"), user_id="mira", wait=True)
+
+
+async def delete_dog(memory: AsyncMemoryClient) -> None:
+    await memory.delete(await fact_named(memory, "dog"), user_id="mira", wait=True)
+
+
+async def correct_dog(memory: AsyncMemoryClient) -> None:
+    await memory.correct(await fact_named(memory, "dog"), text="Mira owns a cat.", user_id="mira", wait=True)
+
+
+async def update_dog(memory: AsyncMemoryClient) -> None:
+    await memory.update(await fact_named(memory, "dog"), text="Mira owns a cat.", user_id="mira", wait=True)
+
+
+async def undo_dog(memory: AsyncMemoryClient) -> None:
+    (turn_id,) = {one.source_id for one in await memory.facts(user_id="mira") if "dog" in one.text}
+    await memory.undo(turn_id=turn_id, user_id="mira", wait=True)
+
+
+async def delete_dog_and_undo_that(memory: AsyncMemoryClient) -> None:
+    deleted = await memory.delete(await fact_named(memory, "dog"), user_id="mira", wait=True)
+    assert "dog" not in await shown(memory)
+    await memory.undo(turn_id=deleted.turn_id, user_id="mira", wait=True)
+
+
+async def delete_all(memory: AsyncMemoryClient) -> None:
+    await memory.delete_all(user_id="mira", wait=True)
+
+
+async def delete_one_category(memory: AsyncMemoryClient) -> None:
+    """Nobody knows of what category the statements are that were not extracted."""
+    await memory.delete_all(user_id="mira", filters={"memory": {"contains": "dog"}}, wait=True)
+
+
+async def delete_all_and_undo_that(memory: AsyncMemoryClient) -> None:
+    (deleted,) = await memory.delete_all(user_id="mira", wait=True)
+    assert await shown(memory) == set()
+    await memory.undo(turn_id=deleted.turn_id, user_id="mira", wait=True)
+
+
+async def delete_twice_and_undo_one(memory: AsyncMemoryClient) -> None:
+    """The second one deleted no fact, and cannot be undone."""
+    await delete_all_and_undo_that(memory)
+    await memory.delete_all(user_id="mira", wait=True)
+    (empty,) = await memory.delete_all(user_id="mira", wait=True)
+    assert empty.facts_deleted == 0
+
+
+async def delete_in_another_scope(memory: AsyncMemoryClient) -> None:
+    await memory.add("I live in Berlin.", user_id="mira", run_id="r1", speaker="Mira", wait=True)
+    await memory.delete_all(user_id="mira", run_id="r1", wait=True)
+
+
+async def nothing(_: AsyncMemoryClient) -> None:
+    pass
+
+
+ALL: Final = {"berlin", "again", "moved", "dog", "question"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (nothing, ALL),
+        (delete_dog, ALL - {"dog"}),
+        (correct_dog, ALL - {"dog"}),
+        (update_dog, ALL - {"dog"}),
+        (undo_dog, ALL - {"dog"}),
+        (delete_dog_and_undo_that, ALL),
+        (delete_all, set[str]()),
+        (delete_one_category, set[str]()),
+        (delete_all_and_undo_that, ALL),
+        (delete_twice_and_undo_one, set[str]()),
+        (delete_in_another_scope, ALL),
+    ],
+)
+async def test_a_turn_is_shown_while_nothing_of_it_is_taken_back(
+    tenant: TenantHarness, steps: Steps, expected: set[str]
+) -> None:
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        await tell(memory, tenant)
+        await steps(memory)
+        assert await shown(memory) == expected
+
+
+async def tell(memory: AsyncMemoryClient, tenant: TenantHarness) -> None:
+    """A value, the same again, another one, another matter, and what nothing is extracted from."""
+    said = {
+        "berlin": "I live in Berlin.",
+        "again": "I live in Berlin.",
+        "moved": "I moved from Berlin to Munich.",
+        "dog": "I own a dog.",
+        "question": "How is the weather in Berlin?",
+    }
+    for name, text in said.items():
+        turn_id = f"{tenant.scope().tenant}-{name}"
+        await memory.add(text, user_id="mira", speaker="Mira", turn_id=turn_id, wait=True)
+
+
+async def test_every_turn_that_repeated_a_deleted_fact_is_hidden(tenant: TenantHarness) -> None:
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        for name in ("berlin", "again"):
+            turn_id = f"{tenant.scope().tenant}-{name}"
+            await memory.add("I live in Berlin.", user_id="mira", speaker="Mira", turn_id=turn_id, wait=True)
+        assert await shown(memory) == {"berlin", "again"}
+        await delete_berlin(memory)
+        assert await shown(memory) == set()
+        await memory.add("I live in Berlin, really.", user_id="mira", speaker="Mira", turn_id="x-new", wait=True)
+        assert await shown(memory) == {"new"}
+
+
+async def test_a_repetition_that_is_undone_is_hidden(tenant: TenantHarness) -> None:
+    """The fact that it repeated stays."""
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        for name in ("berlin", "again"):
+            await memory.add("I live in Berlin.", user_id="mira", speaker="Mira", turn_id=f"x-{name}", wait=True)
+        undone = await memory.undo(turn_id="x-again", user_id="mira", wait=True)
+        assert undone.status == "done"
+        assert await shown(memory) == {"berlin"}
+
+
+async def test_a_reset_takes_back_the_turns_of_scopes_without_facts(tenant: TenantHarness) -> None:
+    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        await memory.add("How is the weather?", user_id="mira", turn_id="x-question", wait=True)
+        assert await shown(memory) == {"question"}
+        (deleted,) = await memory.reset(confirm=tenant.scope().tenant, wait=True)
+        assert deleted.facts_deleted == 0
+        assert await shown(memory) == set()
+        assert await memory.reset(confirm=tenant.scope().tenant, wait=True) == []
+        await memory.add("How is the weather?", user_id="mira", turn_id="x-later", wait=True)
+        assert await shown(memory) == {"later"}
+        await memory.delete_all(user_id="*", run_id="**", wait=True)
+        assert await shown(memory) == set()
