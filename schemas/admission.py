@@ -112,10 +112,11 @@ def parse_turn(
 
 def parse_command(value: bytes | None, *, position: str) -> Command | Refusal:
     """Judge the bytes of a command as `parse_turn` does those of a turn."""
-    judged = _COMMAND_PARSER.parse(value, position, MAX_IMPORT_BYTES)
-    if isinstance(judged, Command) and isinstance(judged.order, Import):
-        return judged
-    return _COMMAND_PARSER.refuse_oversize(value or b"", position, MAX_COMMAND_BYTES) or judged
+    data = value or b""
+    judged = _COMMAND_PARSER.parse(data, position, MAX_IMPORT_BYTES if b'"import"' in data else MAX_COMMAND_BYTES)
+    if isinstance(judged, Command) and not isinstance(judged.order, Import):
+        return _COMMAND_PARSER.refuse_oversize(data, position, MAX_COMMAND_BYTES) or judged
+    return judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

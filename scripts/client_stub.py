@@ -22,7 +22,7 @@ SOURCES: Final = (
     "fact_commands",
     "commands",
     "files/imports",
-    "many_facts",
+    "text_edits",
 )
 CLASSES: Final = (
     *(

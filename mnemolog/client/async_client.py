@@ -14,13 +14,13 @@ from mnemolog.client.inputs.arguments import TurnArgs
 from mnemolog.client.inputs.checks import Wait, kind_of
 from mnemolog.client.inputs.messages import Messages
 from mnemolog.client.inputs.record_builder import validated_turn
-from mnemolog.client.many_facts import ResetMixin, TextEditMixin
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.queries.context import ContextMixin
 from mnemolog.client.queries.counts import CountQueryMixin
 from mnemolog.client.queries.decisions import DecisionQueryMixin
 from mnemolog.client.queries.facts import FactQueryMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
+from mnemolog.client.text_edits import ResetMixin, TextEditMixin
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.turns.trace import fact_ids_of_commit

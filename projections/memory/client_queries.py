@@ -83,7 +83,8 @@ SEARCH_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
         "half_life_days": 365.0,
         "min_candidates": 400,
         "candidates_per_hit": 8,
-        "max_lexemes": 256,
+        "max_words": 256,
+        "field_weights": "{1.0,1.0,1.0,0.5}",
         "per_matter": 3,
     }
 )
@@ -113,6 +114,7 @@ _UNFILTERED: Final = {
     "ranks": "no_ranks",
     "conversation": "",
     "neighbours": "no_neighbours",
+    "shown": "hits_alone",
     "left_out": "nothing_left_out",
 }
 

@@ -21,7 +21,7 @@ class UnknownTurnError(ProjectionError, LookupError):
 
     def __init__(self, tenant: str, turn_id: str) -> None:
         super().__init__(
-            f"turn {turn_id!r} is not known in tenant {tenant!r}: check the id and the tenant; "
+            f"turn {turn_id!r:.300} is not known in tenant {tenant!r}: check the id and the tenant; "
             "a turn that was published a moment ago appears once the journal has read it, a command once it has its end"
         )
         self.tenant = tenant

@@ -9,13 +9,16 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, dict_row
+from pydantic import ValidationError
 
 from mnemolog.projections.db.fetch import Query, fetch_value
+from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.facts import FACT_SECTIONS, check_exact, profile, with_upcoming
 from mnemolog.projections.queries.results import Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.policies import fetch_policies
+from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
@@ -31,7 +34,10 @@ async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter,
     that is follows from the log alone. Raises `QueryError` for a wider scope.
     """
     check_exact(scope)
-    exact = Scope(**{name: getattr(scope, name) for name in SCOPE_FIELDS})
+    try:
+        exact = Scope(**{name: getattr(scope, name) for name in SCOPE_FIELDS})
+    except ValidationError as error:
+        raise QueryError(f"the scope is not valid: {describe_faults(error)}") from error
     rules = (await fetch_policies(conn, exact)).overlay(EffectivePolicy())
     if rules.publish_profile == "at_once":
         return await _with_sources(conn, await profile(conn, scope, at))

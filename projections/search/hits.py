@@ -42,10 +42,14 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A fact that was found, with its score."""
+    """A fact that was found, with its score.
+
+    `neighbours` are the facts that were asked for with it: what was said just before and after it, in that order.
+    """
 
     fact: Fact
     score: Score
+    neighbours: tuple[Fact, ...] = ()
 
     def __repr__(self) -> str:
         near = "" if self.score.similarity is None else f", similarity={self.score.similarity:.2f}"

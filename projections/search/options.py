@@ -21,6 +21,7 @@ DEFAULT_RRF_K: Final = 10
 """The constant of reciprocal rank fusion. On real dialogues 5 to 10 finds more than the customary 60."""
 DEFAULT_PER_MATTER: Final = 3
 MAX_STATES: Final = 7
+MAX_NEIGHBOURS: Final = 10
 
 Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
 
@@ -50,6 +51,11 @@ DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
     }
 )
 """Measured on real dialogues (docs/discussions.md, "How signals are joined")."""
+FIELD_WEIGHTS: Final = (1.0, 1.0, 1.0, 0.5)
+"""What a word counts in the text of a fact, its search text, its key and value, and its excerpt.
+
+The last one is measured (docs/discussions.md, "How signals are joined"); nothing measured tells the others apart.
+"""
 _ADDED: Final = ("vector", "text", "names", "recency", "times")
 DEFAULT_FUSION: Final[Fusion] = "weighted"
 DEFAULT_HALF_LIFE_DAYS: Final = 365.0
@@ -64,11 +70,13 @@ class SearchOptions(Record):
 
     `threshold` is the cosine from which a fact without a word in common is a hit: None for that of the embedding
     model. `filters` are conditions on facts. `state` names the statuses that are found; without it they are active
-    and pending ones. `believed_at` and `true_at` ask for what was known then, and true then. `period` is a time that
-    the question names, from its first instant up to, but not at, its last: what happened in it counts more, and with
-    `only_period` nothing else is found. `ranks` asks for the rank of each hit by each signal, which the fusion `rrf`
-    has anyway, and `explain` for them and for what was left out and why. Of facts with one subject and key those beyond
-    the best `per_matter` come after all others. `half_life_days` is the age at which the recency of a fact is a half.
+    and pending ones. `believed_at` and `true_at` ask for what was known then, and true then. `period` is a time
+    that the question names, from its first instant up to, but not at, its last: what happened in it counts more,
+    and with `only_period` nothing else is found. `ranks` asks for the rank of each hit by each signal, which the
+    fusion `rrf` has anyway, and `explain` for them and for what was left out and why. `neighbours` is how many
+    facts before and after each hit are given with it, of what was said within an hour in its scope. Of facts with
+    one subject and key those beyond the best `per_matter` come after all others. `half_life_days` is the age at
+    which the recency of a fact is a half.
     """
 
     top_k: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_TOP_K
@@ -82,6 +90,7 @@ class SearchOptions(Record):
     period: tuple[Timestamp, Timestamp] | None = None
     only_period: StrictBool = False
     fusion: Fusion = DEFAULT_FUSION
+    neighbours: Annotated[StrictInt, Field(ge=0, le=MAX_NEIGHBOURS)] = 0
     per_matter: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_PER_MATTER
     explain: StrictBool = False
     ranks: StrictBool = False
@@ -136,6 +145,7 @@ class SearchOptions(Record):
     def narrows(self) -> bool:
         """Whether it asks about more than the best facts that the indexes of a large scope hold."""
         wide = self.travels or self.only_period or self.explain or self.weights.neighbours > 0
+        wide = wide or self.neighbours > 0
         return wide or self.state is not None or self.filters != EVERYTHING
 
     def times(self, now: datetime) -> tuple[datetime | None, datetime]:

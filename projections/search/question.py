@@ -6,7 +6,7 @@ from typing import Final
 from mnemolog.projections.queries.errors import QueryError
 
 MAX_QUERY_CHARACTERS: Final = 10_000
-MAX_QUERY_LEXEMES: Final = 256
+MAX_QUERY_WORDS: Final = 256
 
 
 def storable_question(text: str) -> str:

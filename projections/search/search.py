@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -12,8 +14,8 @@ from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.hits import Findings, Hit, LeftOutHits, Score, SearchMode
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.question import MAX_QUERY_LEXEMES, storable_question
+from mnemolog.projections.search.options import FIELD_WEIGHTS, SearchOptions
+from mnemolog.projections.search.question import MAX_QUERY_WORDS, storable_question
 from mnemolog.projections.search.statement import scope_parameters, search_query
 from mnemolog.schemas.vector import Vector
 
@@ -93,8 +95,10 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
         "rrf_k": options.rrf_k,
         "half_life_days": options.half_life_days,
         "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.top_k),
-        "max_lexemes": MAX_QUERY_LEXEMES,
+        "max_words": MAX_QUERY_WORDS,
+        "field_weights": list(FIELD_WEIGHTS),
         "top_k": options.top_k,
+        "neighbours": options.neighbours,
         "ranked": 2 * options.top_k,
         "per_matter": options.per_matter,
     }
@@ -102,20 +106,24 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
 
 def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
     """The first row is there even where nothing was found."""
+    found = [row for row in rows if row["fact_id"] is not None]
+    of_hits = [list(group) for _, group in groupby(found, key=itemgetter("hit_id"))]
     return Findings(
-        hits=tuple(_hit(row, mode) for row in rows if row["fact_id"] is not None),
+        hits=tuple(_hit(group, mode) for group in of_hits),
         below_threshold=rows[0]["below_threshold"],
         left_out={reason: LeftOutHits.from_json(one) for reason, one in (rows[0]["left_out"] or {}).items()},
     )
 
 
-def _hit(row: Mapping[str, Any], mode: SearchMode) -> Hit:
-    score = Score(mode=mode, **{name: row[name] for name in _SCORE_COLUMNS})
-    return Hit(fact=Fact(**{name: value for name, value in row.items() if name not in _OWN_COLUMNS}), score=score)
+def _hit(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Hit:
+    """A hit and its neighbours, each with the score of the hit."""
+    score = Score(mode=mode, **{name: rows[0][name] for name in _SCORE_COLUMNS})
+    facts = {row["step"]: Fact(**{name: row[name] for name in row if name not in _OWN_COLUMNS}) for row in rows}
+    return Hit(fact=facts.pop(0), score=score, neighbours=tuple(facts.values()))
 
 
 _SCORE_COLUMNS: Final = (
     *("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part"),
     *("names_part", "recency_part", "times_part", "neighbours_part", "prior"),
 )
-_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out"})
+_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step"})

@@ -33,6 +33,7 @@ def search_query(
         is_filtered=is_filtered,
         is_ranked=options.is_ranked,
         has_neighbours=options.weights.neighbours > 0,
+        shows_neighbours=options.neighbours > 0,
         is_explained=options.explain,
     )
     if not is_filtered:
@@ -65,6 +66,7 @@ def _composed(
     is_filtered: bool,
     is_ranked: bool,
     has_neighbours: bool,
+    shows_neighbours: bool,
     is_explained: bool,
 ) -> SQL:
     """One text for each kind of search, with `{filter}` left open where there is one: composed once."""
@@ -74,13 +76,17 @@ def _composed(
     state_at = parts["state_at"]
     condition = SQL("{filter}" if is_filtered else "true")
     live = parts[source].format(scope=scope, filter=condition, state_at=state_at, state=queries("filters")["state"])
+    if is_several:
+        of_scopes = parts["of_scopes"].format(live=live)
+        live = parts["facts_of_scopes"].format(of_scopes=of_scopes, scope=of_any, filter=condition)
     travels = source == "as_of"
     query = parts["hybrid"].format(
-        live=parts["of_scopes"].format(live=live, scope=of_any, filter=condition) if is_several else live,
+        live=live,
         state=parts["hit_state"].format(state_at=state_at) if travels else SQL(""),
         whole=parts["indexed_facts" if source == "from_indexes" else "all_facts"],
-        conversation=parts["conversation"] if has_neighbours else SQL(""),
+        conversation=parts["conversation"] if has_neighbours or shows_neighbours else SQL(""),
         neighbours=parts["neighbours" if has_neighbours else "no_neighbours"],
+        shown=parts["with_neighbours" if shows_neighbours else "hits_alone"],
         left_out=parts["left_out"].format(scope=of_any, filter=condition)
         if is_explained
         else parts["nothing_left_out"],

@@ -14,7 +14,7 @@ from mnemolog.projections.filters.condition import filter_condition
 from mnemolog.projections.queries.fact_rows import scope_condition
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.question import MAX_QUERY_LEXEMES, storable_question
+from mnemolog.projections.search.question import MAX_QUERY_WORDS, storable_question
 from mnemolog.projections.search.search import DEFAULT_OPTIONS, checked_scopes
 from mnemolog.projections.search.statement import scope_parameters
 from mnemolog.projections.search.turn_hits import SHOWN_STATUSES, TurnFindings, TurnHit, TurnScore, TurnStatus
@@ -90,7 +90,7 @@ def _parameters(text: str, options: SearchOptions, now: datetime) -> dict[str, A
         "period_to": options.period[1] if options.period else None,
         "only_period": options.only_period,
         "half_life_days": options.half_life_days,
-        "max_lexemes": MAX_QUERY_LEXEMES,
+        "max_words": MAX_QUERY_WORDS,
         "top_k": options.top_k,
     }
 

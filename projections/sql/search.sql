@@ -67,12 +67,16 @@ WHERE former.fact_id = f.fact_id
 CROSS JOIN LATERAL ({state_at}) AS s
 
 -- name: of_scopes
--- The facts of several scopes, one after the other, each by its index; without those that were promoted into another one
--- of them, which is found in their place.
+-- What several scopes hold, one after the other, each by its index.
 SELECT mine.*
 FROM unnest(%(user_ids)s::text [], %(agent_ids)s::text [], %(app_ids)s::text [], %(run_ids)s::text [])
 AS named (user_id, agent_id, app_id, run_id)
 CROSS JOIN LATERAL ({live} OFFSET 0) AS mine
+
+-- name: facts_of_scopes
+-- The facts of several scopes, without those that were promoted into another one of them, which is found in their place.
+SELECT mine.*
+FROM ({of_scopes}) AS mine
 WHERE NOT EXISTS (
     SELECT FROM memory_events AS promoted
     INNER JOIN facts AS f ON promoted.fact_id = f.fact_id
@@ -167,6 +171,30 @@ live.said_at, live.ordinal, live.app_id, live.run_id,
 -- Each fact for itself.
 0::float8 AS neighbours_part, is_hit AS is_found FROM parts
 
+-- name: hits_alone
+-- The hits and nothing else.
+(SELECT *, fact_id AS shown_id, 0 AS step FROM first) AS first
+
+-- name: with_neighbours
+-- Each hit, and so many facts before and after it of what was said within an hour in its scope.
+(
+    WITH said AS MATERIALIZED (
+        SELECT
+            fact_id, user_id, agent_id, app_id, run_id, said_at,
+            row_number() OVER (ORDER BY user_id, agent_id, app_id, run_id, said_at, ordinal, fact_id) AS number
+        FROM scored
+    )
+    SELECT first.*, near.fact_id AS shown_id, (near.number - own.number)::integer AS step
+    FROM first
+    INNER JOIN said AS own USING (fact_id)
+    CROSS JOIN generate_series(-%(neighbours)s::integer, %(neighbours)s::integer) AS place (step)
+    INNER JOIN said AS near
+        ON near.number = own.number + place.step
+        AND (near.user_id, near.agent_id, near.app_id, near.run_id)
+        = (own.user_id, own.agent_id, own.app_id, own.run_id)
+        AND (place.step = 0 OR near.said_at BETWEEN own.said_at - interval '1 hour' AND own.said_at + interval '1 hour')
+) AS first
+
 -- name: left_out
 -- Why facts are no hits: how many for each reason, and the best of them; and how many with a word of the question are in
 -- other states, or have ended.
@@ -230,16 +258,19 @@ NULL::bigint AS vector_rank, NULL::bigint AS text_rank
 -- similarity threshold, unless that is 0. Without a vector the words and names decide.
 -- Either all facts of the scope are scanned, or those that its indexes find; where it is the other way round there is no
 -- row, else at least one. Each fact is read once; only hits are read whole.
-WITH asked AS MATERIALIZED (
-    SELECT
-        search_words(%(text)s, %(max_lexemes)s) AS query,
-        ' ' || lower(regexp_replace(%(text)s, '(''|’)s\M|[^[:alnum:]''’-]+', ' ', 'g')) || ' ' AS words
-    WHERE {route}
+WITH question AS MATERIALIZED (
+    SELECT %(text)s::text AS text WHERE {route}
 ),
-lexemes AS MATERIALIZED (
-    SELECT word.place, word.lexeme::tsquery AS lexeme
-    FROM asked
-    CROSS JOIN LATERAL unnest(string_to_array(asked.query::text, ' | ')) WITH ORDINALITY AS word (lexeme, place)
+words AS MATERIALIZED (
+    SELECT word.*
+    FROM question
+    CROSS JOIN LATERAL question_words(question.text, %(max_words)s) AS word
+),
+asked AS MATERIALIZED (
+    SELECT
+        question.text,
+        (SELECT string_agg(words.lexemes::text, ' | ' ORDER BY words.place)::tsquery FROM words) AS query
+    FROM question
 ),
 scored AS MATERIALIZED (
     SELECT
@@ -252,6 +283,7 @@ scored AS MATERIALIZED (
         live.user_id,
         live.agent_id,
         live.subject,
+        live.speaker,
         live.key,
         {conversation}
         CASE
@@ -260,15 +292,23 @@ scored AS MATERIALIZED (
         END AS distance,
         CASE
             WHEN live.words @@ asked.query
-                THEN ARRAY(SELECT lexemes.place FROM lexemes WHERE live.words @@ lexemes.lexeme)
-        END AS places,
-        strpos(asked.words, ' ' || lower(live.subject) || ' ') > 0
-        OR strpos(asked.words, ' ' || lower(live.speaker) || ' ') > 0 AS is_named
+                THEN ARRAY(
+                    SELECT
+                        4 * words.place + CASE
+                            WHEN live.words @@ words.in_text THEN 0
+                            WHEN live.words @@ words.in_search_text THEN 1
+                            WHEN live.words @@ words.in_value THEN 2
+                            ELSE 3
+                        END
+                    FROM words
+                    WHERE live.words @@ words.lexemes
+                )
+        END AS places
     FROM asked
     CROSS JOIN LATERAL ({live}) AS live
 ),
 word_sets AS MATERIALIZED (
-    -- Which words of the question, by their places, facts have; there are few such sets.
+    -- Which words of the question facts have, each by its place and the field of the fact; there are few such sets.
     SELECT places, count(*) AS facts FROM scored WHERE places IS NOT NULL GROUP BY places
 ),
 word_weights AS MATERIALIZED (
@@ -276,12 +316,12 @@ word_weights AS MATERIALIZED (
     SELECT
         place,
         ln(1 + (whole.facts - with_word.facts + 0.5) / (with_word.facts + 0.5)) AS weight
-    FROM lexemes
+    FROM words
     CROSS JOIN ({whole}) AS whole
     LEFT JOIN (
-        SELECT place, sum(word_sets.facts)::float8 AS facts
-        FROM word_sets CROSS JOIN LATERAL unnest(word_sets.places) AS place
-        GROUP BY place
+        SELECT one.place / 4 AS place, sum(word_sets.facts)::float8 AS facts
+        FROM word_sets CROSS JOIN LATERAL unnest(word_sets.places) AS one (place)
+        GROUP BY one.place / 4
     ) AS found USING (place)
     CROSS JOIN LATERAL (
         SELECT coalesce(found.facts * CASE WHEN found.facts < whole.most THEN 1 ELSE whole.times END, 0) AS facts
@@ -290,15 +330,29 @@ word_weights AS MATERIALIZED (
 set_scores AS MATERIALIZED (
     SELECT
         word_sets.places,
-        (SELECT sum(weight) FROM word_weights WHERE place = ANY(word_sets.places))
+        (
+            SELECT sum(word_weights.weight * (%(field_weights)s::float8 [])[1 + (one.place & 3)])
+            FROM unnest(word_sets.places) AS one (place)
+            INNER JOIN word_weights ON word_weights.place = one.place / 4
+        )
         / (SELECT sum(weight) FROM word_weights) AS score
     FROM word_sets
+),
+names AS MATERIALIZED (
+    -- The subjects and speakers that the question names; there are few different ones.
+    SELECT who.name
+    FROM (SELECT subject AS name FROM scored UNION SELECT speaker FROM scored) AS who
+    CROSS JOIN asked
+    WHERE names_person(asked.text, who.name)
 ),
 candidates AS (
     SELECT
         scored.*,
         1 - scored.distance AS similarity,
         set_scores.score AS text_score,
+        coalesce(
+            scored.subject IN (SELECT name FROM names) OR scored.speaker IN (SELECT name FROM names), false
+        ) AS is_named,
         {ranks}
     FROM scored
     LEFT JOIN set_scores USING (places)
@@ -396,11 +450,13 @@ SELECT
     first.neighbours_part,
     first.prior,
     first.total,
+    first.fact_id AS hit_id,
+    first.step,
     {fact}
 FROM asked
 LEFT JOIN (
-    first
-    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = first.fact_id LIMIT 1) AS f
+    {shown}
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = first.shown_id LIMIT 1) AS f
     {state}
 ) ON true
 ORDER BY
@@ -409,7 +465,8 @@ ORDER BY
     first.status,
     first.importance DESC,
     first.confidence DESC,
-    first.fact_id;
+    first.fact_id,
+    first.step;
 
 -- name: count_by_ids
 -- How many facts a scope holds, active or waiting for a confirmation, by the ids that they name.

@@ -94,7 +94,7 @@ NULL::jsonb AS left_out
 -- until there are enough; but for what came before the last "delete all" of its scope, which is never looked at.
 WITH asked AS MATERIALIZED (
     SELECT
-        search_words(%(text)s, %(max_lexemes)s) AS query,
+        search_words(%(text)s, %(max_words)s) AS query,
         ' ' || lower(regexp_replace(%(text)s, '(''|’)s\M|[^[:alnum:]''’-]+', ' ', 'g')) || ' ' AS words
 ),
 lexemes AS MATERIALIZED (

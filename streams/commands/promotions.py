@@ -38,7 +38,7 @@ def promotion_of(context: CommandContext, payload: Promote, found: PromotableFac
     taken = tuple(_fitting(found.facts[: min(found.free, MAX_PROMOTED)]))
     has_more = len(taken) < found.free
     return Promotion(
-        statements=tuple(map(_statement, taken)), detail=_detail(found, len(taken), payload), has_more=has_more
+        statements=tuple(map(_statement, taken)), detail=promotion_detail(found, len(taken), payload), has_more=has_more
     )
 
 
@@ -85,7 +85,8 @@ def _statement(found: PromotableFact) -> MatchedFact:
     )
 
 
-def _detail(found: PromotableFacts, taken: int, payload: Promote) -> str:
+def promotion_detail(found: PromotableFacts, taken: int, payload: Promote) -> str:
+    """What a command that promotes `taken` facts leaves out, in words; empty for nothing."""
     others = found.total - found.free - found.known
     parts = [
         f"{found.known} {'was' if found.known == 1 else 'were'} promoted before" if found.known else "",

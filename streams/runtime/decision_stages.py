@@ -120,7 +120,9 @@ class DecisionStages:
             finder=self._finder,
             match_stage=self.match,
             turn_decider=turn_decider,
-            promote=Promoter(PromotionStore(self._pool), self.match, turn_decider, publish),
+            promote=Promoter(
+                PromotionStore(self._pool), self.match, turn_decider, max_commit_bytes=MAX_COMMIT_BYTES // 2
+            ),
             follow_up=FollowUps(self._effective.rules_for, publish),
             handle_command=CommandHandler(
                 facts=facts,

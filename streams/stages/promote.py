@@ -5,7 +5,7 @@ A promote command looks up what it selects; policies have such commands publishe
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 
@@ -21,9 +21,9 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.commands.ports import PromotionReader
-from mnemolog.streams.commands.promotions import MAX_PROMOTED, promotion_of
+from mnemolog.streams.commands.promotions import MAX_PROMOTED, promotion_detail, promotion_of
 from mnemolog.streams.commands.refusals import CommandRefusedError
-from mnemolog.streams.resolution.turn import TurnDecider
+from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import RulesFor
 
@@ -45,20 +45,32 @@ class PromotionRules:
     now: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionResult:
+    """The end of a promote command, what its decision cost, and the command for what did not go into its commit.
+
+    That one is published once it is clear that the commit says so, and before it is sent.
+    """
+
+    result: CommandResult
+    step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
+    follow_up: Command | None = None
+
+
 class Promoter:
-    """Carries out promote commands. What does not go into one commit follows in a command that it publishes first."""
+    """Carries out promote commands. A commit takes `max_commit_bytes`; what is more goes into a follow-up."""
 
     def __init__(
-        self, facts: PromotionReader, match_stage: MatchStage, turn_decider: TurnDecider, publish: PublishCommand
+        self, facts: PromotionReader, match_stage: MatchStage, turn_decider: TurnDecider, *, max_commit_bytes: int
     ) -> None:
         self._facts = facts
         self._match_stage = match_stage
         self._turn_decider = turn_decider
-        self._publish = publish
+        self._max_commit_bytes = max_commit_bytes
 
-    async def __call__(self, envelope: MatchedFacts, rules: PromotionRules) -> tuple[CommandResult, Step]:
-        """What the command of an envelope does, and what its decision cost."""
-        payload, scope, nothing = envelope.order, envelope.scope, Step(stage="resolve", milliseconds=0)
+    async def __call__(self, envelope: MatchedFacts, rules: PromotionRules) -> PromotionResult:
+        """What the command of an envelope does."""
+        payload, scope = envelope.order, envelope.scope
         if not isinstance(payload, Promote) or scope is None:
             raise AssertionError("only promote commands are promotions")
         context = CommandContext(
@@ -76,16 +88,45 @@ class Promoter:
         try:
             promotion = promotion_of(context, payload, found)
         except CommandRefusedError as refusal:
-            return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail), nothing
+            return _refused(refusal)
         if not promotion.statements:
-            return CommandResult(outcome="done", detail=promotion.detail), nothing
-        if promotion.has_more:
-            await self._publish(_next_command(envelope, payload))
-        turn = await self._with_candidates(envelope, promotion.statements, rules.policy)
+            return PromotionResult(result=CommandResult(outcome="done", detail=promotion.detail))
+        try:
+            decision, taken = await self._decide(envelope, promotion.statements, rules)
+        except CommandRefusedError as refusal:
+            return _refused(refusal)
+        has_more = promotion.has_more or taken < len(promotion.statements)
+        detail = promotion.detail if taken == len(promotion.statements) else promotion_detail(found, taken, payload)
+        return PromotionResult(
+            result=CommandResult(outcome="done", events=decision.events, detail=detail),
+            step=decision.step,
+            follow_up=_next_command(envelope, payload) if has_more else None,
+        )
+
+    async def _decide(
+        self, envelope: MatchedFacts, statements: Sequence[MatchedFact], rules: PromotionRules
+    ) -> tuple[TurnDecision, int]:
+        """The decision on as many of the statements as one commit takes, and on how many.
+
+        Raises `CommandRefusedError` where a single one does not fit.
+        """
+        while True:
+            decision = await self._decision_on(envelope, statements, rules)
+            size = sum(len(event.model_dump_json().encode()) + 1 for event in decision.events)
+            if size <= self._max_commit_bytes:
+                return decision, len(statements)
+            if len(statements) == 1:
+                detail = f"the events of one fact take {size} bytes, and one commit {self._max_commit_bytes}"
+                raise CommandRefusedError("invalid_command", detail)
+            statements = statements[: len(statements) // 2]
+
+    async def _decision_on(
+        self, envelope: MatchedFacts, statements: Sequence[MatchedFact], rules: PromotionRules
+    ) -> TurnDecision:
+        turn = await self._with_candidates(envelope, statements, rules.policy)
         first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
         is_late = rules.latest_end is not None and first_said < rules.latest_end
-        decision = await self._turn_decider.decide(turn, rules.policy, rules.thresholds, is_late=is_late, now=rules.now)
-        return CommandResult(outcome="done", events=decision.events, detail=promotion.detail), decision.step
+        return await self._turn_decider.decide(turn, rules.policy, rules.thresholds, is_late=is_late, now=rules.now)
 
     async def _with_candidates(
         self, envelope: MatchedFacts, statements: Sequence[MatchedFact], policy: EffectivePolicy
@@ -119,7 +160,7 @@ class FollowUps:
 
     def __init__(self, rules_for: RulesFor, publish: PublishCommand) -> None:
         self._rules_for = rules_for
-        self._publish = publish
+        self.publish = publish
 
     async def __call__(self, commit: Commit, policies: StoredPolicies) -> None:
         """`policies` are those of the scope of the commit."""
@@ -139,8 +180,12 @@ class FollowUps:
                 order=Promote(source=scope, source_id=source_id, by_policy=True),
                 actor=f"the policy promote={when}",
             )
-            await self._publish(command)
+            await self.publish(command)
             metrics.PROMOTIONS.inc()
+
+
+def _refused(refusal: CommandRefusedError) -> PromotionResult:
+    return PromotionResult(result=CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail))
 
 
 def _may_promote(commit: Commit) -> bool:

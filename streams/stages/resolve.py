@@ -11,7 +11,7 @@ from typing import Final
 
 from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
 from mnemolog.schemas.admission import REFUSAL_REASONS
-from mnemolog.schemas.command import Promote
+from mnemolog.schemas.command import Command, Promote
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import FactAdded
@@ -145,10 +145,12 @@ class ResolveStage:
         self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, latest_end: datetime | None
     ) -> Commit:
         started, step, thresholds = perf_counter(), Step(stage="resolve", milliseconds=0), None
+        follow_up: Command | None = None
         if isinstance(envelope.order, Promote):
             thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
             known = PromotionRules(policy=rules, thresholds=thresholds, latest_end=latest_end, now=self._clock())
-            result, step = await self._promote(envelope, known)
+            promoted = await self._promote(envelope, known)
+            result, step, follow_up = promoted.result, promoted.step, promoted.follow_up
         else:
             result = await self._handle_command(envelope, rules)
         events = await self._close_lapsed(envelope, result.events, self._clock())
@@ -156,6 +158,8 @@ class ResolveStage:
         facts, tokens = added_facts(events, self._clock()), count_tokens((step,))
         if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):
             return end_commit(envelope, limit_end(hit), attempt=attempt, decided_at=self._clock(), step=step)
+        if follow_up is not None:
+            await self._follow_up.publish(follow_up)
         return commit_of(
             envelope,
             attempt=attempt,

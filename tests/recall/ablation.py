@@ -22,7 +22,7 @@ class Figures:
 async def measure_all(
     dialogues: Dialogues, stored: StoredDialogues, asker: Asker, variations: Sequence[Variation] = VARIATIONS
 ) -> list[Figures]:
-    """The figures of facts, and those of raw messages."""
+    """The figures of facts, without and with excerpts, and those of raw messages."""
     return [await _measure(kind, dialogues, stored, asker, variations) for kind in KINDS]
 
 

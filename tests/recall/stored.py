@@ -21,9 +21,20 @@ from tests.recall.dialogues import Dialogues
 from tests.support.builders.commits import added, commit
 
 T = TypeVar("T")
-Kind = Literal["facts", "turns"]
-KINDS: Final[tuple[Kind, ...]] = ("facts", "turns")
+Kind = Literal["facts", "quoted", "turns"]
+"""`quoted` are facts with the messages that they rest on as excerpts."""
+KINDS: Final[tuple[Kind, ...]] = ("facts", "quoted", "turns")
+_KINDS_OF_FACTS: Final[Mapping[Kind, bool]] = {"facts": False, "quoted": True}
 BATCH: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTurn:
+    """A fact or message as a turn that is stored as it is, the recorded turns that it rests on, and its excerpt."""
+
+    turn: Turn
+    evidence: frozenset[str]
+    excerpt: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,21 +50,26 @@ def user_of(kind: Kind, conversation: str) -> str:
     return f"{kind}-{conversation}"
 
 
-def recorded_turns(dialogues: Dialogues) -> Iterator[tuple[Turn, frozenset[str]]]:
-    """Each fact and each message as a turn that is stored as it is, with the recorded turns that it rests on."""
+def recorded_turns(dialogues: Dialogues) -> Iterator[StoredTurn]:
+    """Each fact, without and with an excerpt, and each message."""
+    texts = {said.turn_id: said.text for said in dialogues.turns}
     for fact in dialogues.facts:
+        quoted = " ".join(texts[turn_id] for turn_id in sorted(fact.evidence))
         message = Message(role="user", content=fact.text, name=fact.subject)
-        said_at = dialogues.said_at(fact)
-        scope = Scope(user_id=user_of("facts", fact.conversation))
-        yield (
-            Turn(turn_id=fact.fact_id, scope=scope, messages=(message,), occurred_at=said_at, infer=False),
-            fact.evidence,
-        )
-    for turn in dialogues.turns:
-        message = Message(role="user", content=turn.text, name=turn.speaker)
-        scope = Scope(user_id=user_of("turns", turn.conversation))
-        stored = Turn(turn_id=turn.turn_id, scope=scope, messages=(message,), occurred_at=turn.occurred_at, infer=False)
-        yield stored, frozenset({turn.turn_id})
+        for kind, excerpt in _KINDS_OF_FACTS.items():
+            turn = Turn(
+                turn_id=fact.fact_id,
+                scope=Scope(user_id=user_of(kind, fact.conversation)),
+                messages=(message,),
+                occurred_at=dialogues.said_at(fact),
+                infer=False,
+            )
+            yield StoredTurn(turn=turn, evidence=fact.evidence, excerpt=quoted if excerpt else None)
+    for said in dialogues.turns:
+        message = Message(role="user", content=said.text, name=said.speaker)
+        scope = Scope(user_id=user_of("turns", said.conversation))
+        turn = Turn(turn_id=said.turn_id, scope=scope, messages=(message,), occurred_at=said.occurred_at, infer=False)
+        yield StoredTurn(turn=turn, evidence=frozenset({said.turn_id}))
 
 
 def heard_turns(dialogues: Dialogues) -> Iterator[Turn]:
@@ -64,17 +80,18 @@ def heard_turns(dialogues: Dialogues) -> Iterator[Turn]:
         yield Turn(turn_id=turn.turn_id, scope=scope, messages=(message,), occurred_at=turn.occurred_at)
 
 
-async def commits_of(turns: Sequence[Turn], embedder: Embedder) -> list[Commit]:
+async def commits_of(turns: Sequence[StoredTurn], embedder: Embedder) -> list[Commit]:
     """One commit a turn that adds what a raw turn adds: nothing is compared with what is known, or dropped."""
-    facts = [raw_facts(turn)[0] for turn in turns]
+    facts = [raw_facts(one.turn)[0] for one in turns]
     vectors = (await embedder.embed([fact.search_text for fact in facts])).vectors
-    return [_commit(turn, vector) for turn, vector in zip(turns, vectors, strict=True)]
+    return [_commit(one, vector) for one, vector in zip(turns, vectors, strict=True)]
 
 
-def _commit(turn: Turn, vector: Vector) -> Commit:
-    (fact,) = raw_facts(turn)
-    draft = added(fact.text, search_text=fact.search_text, subject=fact.subject, vector=vector)
-    return commit(turn.turn_id, draft, scope=turn.scope, at=turn.occurred_at)
+def _commit(one: StoredTurn, vector: Vector) -> Commit:
+    (fact,) = raw_facts(one.turn)
+    excerpt = one.excerpt or fact.excerpt
+    draft = added(fact.text, search_text=fact.search_text, subject=fact.subject, vector=vector, excerpt=excerpt)
+    return commit(one.turn.turn_id, draft, scope=one.turn.scope, at=one.turn.occurred_at)
 
 
 @asynccontextmanager
@@ -94,9 +111,8 @@ async def _fill(pool: Pool, dialogues: Dialogues, embedder: Embedder) -> dict[st
     log = _Log(pool)
     turns = list(recorded_turns(dialogues))
     for some in batched(turns):
-        evidence |= {turn.turn_id: rests_on for turn, rests_on in some}
-        told = [turn for turn, _ in some]
-        await log.append(told, await commits_of(told, embedder))
+        evidence |= {one.turn.turn_id: one.evidence for one in some}
+        await log.append([one.turn for one in some], await commits_of(some, embedder))
     for heard in batched(list(heard_turns(dialogues))):
         await log.append(heard, [commit(one.turn_id, scope=one.scope, at=one.occurred_at) for one in heard])
     return evidence

@@ -38,7 +38,7 @@ from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import WaitUntilProjected
-from mnemolog.streams.stages.promote import FollowUps, PromotionRules, PublishCommand
+from mnemolog.streams.stages.promote import FollowUps, PromotionResult, PromotionRules, PublishCommand
 from mnemolog.streams.stages.resolve import ResolveStage
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.loop import SimulatedLoop
@@ -224,8 +224,8 @@ async def _done(_envelope: MatchedFacts, _rules: EffectivePolicy) -> CommandResu
     return CommandResult(outcome="done")
 
 
-async def _promoted(_envelope: MatchedFacts, _rules: PromotionRules) -> tuple[CommandResult, Step]:
-    return CommandResult(outcome="done"), Step(stage="resolve", milliseconds=0)
+async def _promoted(_envelope: MatchedFacts, _rules: PromotionRules) -> PromotionResult:
+    return PromotionResult(result=CommandResult(outcome="done"))
 
 
 async def _always_promote(_scope: Scope, _overrides: Overrides) -> EffectivePolicy:

@@ -51,6 +51,7 @@ def test_a_seed_is_repeatable() -> None:
         ("stale_unmarked", "marked stale"),
         ("no_wait", "did not see"),
         ("decided_again", "decided again"),
+        ("follow_ups_late", "do not have one end"),
         ("finished_at_hand_on", "had no output yet"),
         ("later_windows_go_on", "stuck"),
         ("chain_waits_not", "came before"),

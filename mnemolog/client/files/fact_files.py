@@ -88,11 +88,12 @@ class LineReader:
         stated = {name: value for name, value in same.items() if value is not None} | given
         if fact.get("true_to") is not None:
             stated["valid_until"] = _earliest(fact["true_to"], fact.get("valid_until"))
+        metadata = fact.get("metadata")
         draft = CommandDraft(
             command_id=_command_id(fact, named, stated),
             scope_ids=named,
             issued_at=self.issued_at,
-            payload={"kind": "import", "fact": stated, "metadata": fact.get("metadata") or {}},
+            payload={"kind": "import", "fact": stated, "metadata": {} if metadata is None else metadata},
             actor=self.actor,
         )
         return build_command(draft)
@@ -117,7 +118,10 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 def _command_id(fact: Mapping[str, Any], named: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
     """The id of the fact in its file, and a digest of its scope and of what it says: the same line is one command."""
-    said = orjson.dumps([named, stated, fact.get("metadata")], option=orjson.OPT_SORT_KEYS)
+    try:
+        said = orjson.dumps([named, stated, fact.get("metadata")], option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError as error:
+        raise InvalidCommandError(f"it cannot be written as JSON again ({error})") from error
     digest = hashlib.sha256(said).hexdigest()[:_DIGEST_CHARACTERS]
     known = fact.get("id") or fact.get("fact_id")
     return f"import/{known}/{digest}" if known else f"import/{digest}"
@@ -135,8 +139,10 @@ def _category(fact: Mapping[str, Any]) -> object:
     match fact.get("categories"):
         case [category, *_]:
             return category
-        case _:
+        case []:
             return None
+        case given:
+            return given
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:

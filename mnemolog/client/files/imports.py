@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 from typing import IO, Final, Unpack
 
 from mnemolog.client.base import checked
@@ -15,6 +14,7 @@ from mnemolog.client.commands import CommandBase
 from mnemolog.client.files.fact_files import ImportReport, LineReader
 from mnemolog.client.inputs.arguments import BoundArgs, scope_ids
 from mnemolog.client.inputs.checks import Wait
+from mnemolog.client.inputs.files import check_file, path_of
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.command import Command
@@ -62,6 +62,7 @@ class ImportMixin(CommandBase):
 def _rewindable(file: str | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
     """The file, or a copy of a stream that cannot be read twice."""
     if not isinstance(file, str | PathLike):
+        check_file(file, "read", InvalidCommandError)
         if file.seekable():
             yield file
             return
@@ -70,9 +71,14 @@ def _rewindable(file: str | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
             copy.seek(0)
             yield copy
         return
-    if not Path(file).is_file():
-        raise InvalidCommandError(f"{file} is not a file that can be read: check its name")
-    with Path(file).open("rb") as stream:
+    path = path_of(file, InvalidCommandError)
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise InvalidCommandError(
+            f"{path} is not a file that can be read ({error.strerror}): check its name"
+        ) from error
+    with stream:
         yield stream
 
 

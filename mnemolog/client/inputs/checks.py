@@ -78,6 +78,12 @@ def check_seconds(name: str, value: object, error: ErrorType) -> float:
 def check_text(name: str, value: object, error: ErrorType) -> str:
     if not isinstance(value, str):
         raise error(f"{name} must be text, not {kind_of(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as fault:
+        raise error(
+            f"{name}: character {fault.start} is an unpaired surrogate (invalid UTF-8): give text in UTF-8"
+        ) from fault
     return value
 
 

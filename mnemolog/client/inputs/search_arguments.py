@@ -25,16 +25,18 @@ class SearchArgs(ScopeArgs, total=False):
     the cosine similarity `threshold` on: that of the embedding model unless it is given, 0 for none. `filters` are
     conditions as `facts` takes them. `state` is one status or several: active and pending ones unless given.
     `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
-    `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf` (with
-    `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency fades.
-    `period` is a time that the question names, from and to: what happened in it counts more, and with `only_period`
-    nothing else is found. `ranks` asks for the rank of each hit by each signal, `explain` also for what was left out
-    and why. Of facts with one subject and key those beyond the best `per_matter` (3) come after all others.
-    With `rerank` a model orders the first 50 candidates; `variants` is how many other wordings of the question a model
-    adds, up to 5. Where the model is away the search goes on without it, and `notice` says so. `when` is what the time
-    does that the question names, unless `period` is given: `boost` (unless given) or `narrow` to it, or `ignore`.
-    `include` is `facts`, `turns` or both: turns are found by what people said in them, and are a list of their own.
-    `turn_status` says how those turns ended: `rejected` ones are found only where it names them.
+    `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf`
+    (with `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency
+    fades. `neighbours` is how many facts before and after each hit are given with it, up to 10, of what was said
+    within an hour in its scope: `hit.neighbours`. `period` is a time that the question names, from and to: what
+    happened in it counts more, and with `only_period` nothing else is found. `ranks` asks for the rank of each hit by
+    each signal, `explain` also for what was left out and why. Of facts with one subject and key those beyond the best
+    `per_matter` (3) come after all others. With `rerank` a model orders the first 50 candidates; `variants` is how
+    many other wordings of the question a model adds, up to 5. Where the model is away the search goes on without it,
+    and `notice` says so. `when` is what the time does that the question names, unless `period` is given: `boost`
+    (unless given) or `narrow` to it, or `ignore`. `include` is `facts`, `turns` or both: turns are found by what
+    people said in them, and are a list of their own. `turn_status` says how those turns ended: `rejected` ones are
+    found only where it names them.
     """
 
     top_k: int
@@ -46,6 +48,7 @@ class SearchArgs(ScopeArgs, total=False):
     any: Sequence[Mapping[str, str | None]] | None
     period: Sequence[When] | None
     only_period: bool
+    neighbours: int
     per_matter: int
     explain: bool
     ranks: bool

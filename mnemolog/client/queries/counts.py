@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
 from os import PathLike
-from pathlib import Path
 from typing import IO, Any, Unpack
 
 from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import ScopeArgs
+from mnemolog.client.inputs.files import check_file, path_of
 from mnemolog.client.inputs.scopes import scope_and_filter
 from mnemolog.client.metrics import measured
 from mnemolog.client.queries.arguments import FactIdReader, wide_filter
@@ -46,8 +46,9 @@ class CountQueryMixin(FactIdReader):
         """
         within, wanted = scope_and_filter(scope, filters)
         if not isinstance(file, str | PathLike):
+            check_file(file, "write", QueryError)
             return await self._export(file, within, wanted, all_versions=all_versions)
-        whole = Path(file)
+        whole = path_of(file, QueryError)
         part = whole.with_name(f"{whole.name}.part")
         try:
             with part.open("wb") as stream:

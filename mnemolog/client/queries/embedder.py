@@ -16,6 +16,10 @@ EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 """Seconds that a query waits for its vector; then it searches by words."""
 
 
+MAX_EMBEDDED: Final = 8000
+"""Characters of a question that are embedded: models read fewer, and an embedder takes seconds for a megabyte."""
+
+
 class QueryEmbedder:
     """Embeds queries with the configured embedder, made at the first query and kept. The last vectors are kept too."""
 
@@ -32,6 +36,7 @@ class QueryEmbedder:
         An embedder that is missing or away raises nothing.
         """
         known: dict[str, Vector] = {}
+        texts = tuple(text.strip()[:MAX_EMBEDDED] for text in texts)
         try:
             embedder = await self._embedder.get()  # its time is not counted against the query
             found = {text: self._vectors.get(embedder.model, text) for text in dict.fromkeys(texts)}

@@ -15,7 +15,7 @@ async def test_a_reset_deletes_all_of_the_tenant_and_nothing_else(
     tenant: TenantHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A scope of more facts than one command is for gets several."""
-    monkeypatch.setattr("mnemolog.client.many_facts.RESET_SHARE", 2)
+    monkeypatch.setattr("mnemolog.client.text_edits.RESET_SHARE", 2)
     async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
         name = tenant.scope().tenant
         elsewhere = f"{name}-else"
@@ -39,7 +39,7 @@ async def test_a_reset_in_several_commands_opens_nothing_that_had_ended(
     tenant: TenantHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a fact of the last command had ended was stored long before it."""
-    monkeypatch.setattr("mnemolog.client.many_facts.RESET_SHARE", 1)
+    monkeypatch.setattr("mnemolog.client.text_edits.RESET_SHARE", 1)
     async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
         for text in ("I live in Rome.", "I own a dog.", "I moved to Oslo."):
             await memory.add(text, user_id="mira", speaker="Mira", wait=True)

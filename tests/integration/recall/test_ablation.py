@@ -103,17 +103,19 @@ async def measured(dialogues: Dialogues, settings: Settings, *variations: Variat
 
 
 async def test_words_miss_what_is_only_meant_and_the_hybrid_search_finds_it(dialogues: Dialogues) -> None:
-    facts, turns = await measured(dialogues, Settings(), *VARIATIONS)
+    facts, quoted, turns = await measured(dialogues, Settings(), *VARIATIONS)
     by_turns = [one.name for one in VARIATIONS if "turns" in one.include]
     first = {
         (figures.kind, name): [one.recall[0] for one in figures.measures[name]]
-        for figures in (facts, turns)
+        for figures in (facts, quoted, turns)
         for name in (BASELINE.name, DEFAULT.name, *by_turns)
         if name in figures.measures
     }
     assert first == {
         ("facts", BASELINE.name): [1, 0, 1, 0],
         ("facts", DEFAULT.name): [1, 1, 1, 1],
+        ("quoted", BASELINE.name): [1, 0, 1, 0],
+        ("quoted", DEFAULT.name): [1, 1, 1, 1],
         ("turns", BASELINE.name): [1, 0, 1, 1, 0, 1],
         ("turns", DEFAULT.name): [1, 1, 1, 1, 1, 1],
         ("facts", "facts as by default, and turns"): [1, 1, 1, 1],
@@ -123,7 +125,7 @@ async def test_words_miss_what_is_only_meant_and_the_hybrid_search_finds_it(dial
     }
     assert {one.name for one in VARIATIONS} == facts.measures.keys() | turns.measures.keys()
     assert f"| {BASELINE.name} | 0.500 |" in main_table(facts, "reported")
-    assert main_table(turns, "choosing") in page(dialogues, [facts, turns], "topics")
+    assert main_table(turns, "choosing") in page(dialogues, [facts, quoted, turns], "topics")
 
 
 async def test_what_models_add_is_measured_too(dialogues: Dialogues) -> None:
@@ -131,7 +133,7 @@ async def test_what_models_add_is_measured_too(dialogues: Dialogues) -> None:
     by_words = replace(WITH_WORDINGS, by_vector=False)
     with OpenAiServer(replies) as server:
         settings = Settings(provider="openai", base_url=server.base_url, api_key=SecretStr("k"))
-        facts, _ = await measured(dialogues, settings, BASELINE, by_words, RERANKED)
+        facts, *_ = await measured(dialogues, settings, BASELINE, by_words, RERANKED)
     assert [one.recall[0] for one in facts.measures[BASELINE.name]] == [1, 0, 1, 0]
     assert [one.recall[0] for one in facts.measures[by_words.name]] == [1, 1, 1, 1]
     assert [one.recall[0] for one in facts.measures[RERANKED.name]] == [1, 1, 1, 1]

@@ -77,7 +77,7 @@ async def fill(db: ProjectedDatabase) -> None:
         commit("t2", replaced("Lives in Munich.", fact_id_at(known), key="home_city", value="Munich"), at=day(2)),
         commit("t3", pending("Is not allergic to nuts.", fact_id_at(known, 1), needs_human=True), at=day(3)),
     )
-    await db.journal_turns("t1", "t2", "t3")
+    await db.journal_turns("t1", "t2", "t3", text="I live in Munich.")
 
 
 def url_parts(url: str) -> dict[str, str]:

@@ -41,9 +41,11 @@ class ProjectedDatabase:
         records = [LogRecord(offset=offset, value=value) for offset, value in enumerate(values, start)]
         await self.projector.apply({partition: records})
 
-    async def journal_turns(self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START_TIME) -> None:
+    async def journal_turns(
+        self, *turn_ids: str, scope: Scope = ALICE, at: datetime = START_TIME, text: str = "Hello."
+    ) -> None:
         """Put turns into the journal, as published at `at`."""
-        messages = (Message(role="user", content="Hello."),)
+        messages = (Message(role="user", content=text),)
         turns = [Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at) for turn_id in turn_ids]
         await self.journal(*turns)
 

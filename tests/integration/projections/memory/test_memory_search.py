@@ -9,8 +9,8 @@ import pytest
 from mnemolog.projections.memory.client_queries import SEARCH_DEFAULTS
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.question import MAX_QUERY_LEXEMES
+from mnemolog.projections.search.options import FIELD_WEIGHTS, SearchOptions
+from mnemolog.projections.search.question import MAX_QUERY_WORDS
 from mnemolog.projections.search.search import CANDIDATES_PER_HIT, MIN_CANDIDATES, search
 from mnemolog.projections.search.turn_search import search_turns
 from mnemolog.schemas.scope import Scope
@@ -83,8 +83,9 @@ def test_its_constants_are_the_defaults_of_the_client() -> None:
         "half_life_days": options.half_life_days,
         "min_candidates": MIN_CANDIDATES,
         "candidates_per_hit": CANDIDATES_PER_HIT,
-        "max_lexemes": MAX_QUERY_LEXEMES,
+        "max_words": MAX_QUERY_WORDS,
         "per_matter": options.per_matter,
+        "field_weights": f"{{{','.join(map(str, FIELD_WEIGHTS))}}}",
         **weights,
     } == SEARCH_DEFAULTS
 

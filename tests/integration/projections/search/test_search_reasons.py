@@ -108,3 +108,30 @@ async def test_what_was_left_out_is_told_with_its_reason(db: ProjectedDatabase) 
     assert all_but_one[0].score.vector_rank == 1
     assert all_but_one[0].fact.source_id == "facts"
     assert all_but_one[0].fact.excerpt
+
+
+async def test_what_was_said_before_and_after_is_given_with_a_hit(db: ProjectedDatabase) -> None:
+    """As many facts as are asked for, of the same scope and hour; they are no hits and take no places of hits."""
+    said = [("Zero.", -70), ("One.", -5), ("Two.", -2), ("The green tea.", 0), ("Three.", 2), ("More tea.", 30)]
+    await db.apply(
+        *(commit(text, added(text), at=day(10 + minute * MINUTE)) for text, minute in said),
+        commit("x", added("Elsewhere."), scope=RUN, at=day(10 + MINUTE)),
+    )
+
+    async def given(**asked: Any) -> dict[str, list[str]]:
+        hits = await search(db.conn, MINE, "tea", None, SearchOptions.read(asked), at=NOW)
+        return {hit.fact.text: [fact.text for fact in hit.neighbours] for hit in hits}
+
+    assert await given() == {"The green tea.": [], "More tea.": []}
+    assert await given(neighbours=1) == {"The green tea.": ["Two.", "Three."], "More tea.": ["Three."]}
+    assert (await given(neighbours=9))["The green tea."] == ["One.", "Two.", "Three.", "More tea."]
+    assert (await given(neighbours=2, top_k=1)) == {"More tea.": ["The green tea.", "Three."]}
+    both = await search(
+        db.conn, [MINE, ScopeFilter.of_scope(RUN)], "tea", None, SearchOptions.read({"neighbours": 9}), at=NOW
+    )
+    assert all(fact.text != "Elsewhere." for hit in both for fact in hit.neighbours)
+    past = await given(neighbours=1, believed_at=day(10 + MINUTE))
+    assert past == {"The green tea.": ["Two."]}
+    plain = await search(db.conn, MINE, "tea", None, at=NOW)
+    drawn = await search(db.conn, MINE, "tea", None, SearchOptions.read({"neighbours": 1, "explain": True}), at=NOW)
+    assert [hit.score.total for hit in drawn] == [hit.score.total for hit in plain]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mnemolog import InvalidCommandError
-from mnemolog.client import many_facts
-from mnemolog.client.many_facts import EDIT_BYTES, EDITS
+from mnemolog.client import text_edits
+from mnemolog.client.text_edits import EDIT_BYTES, EDITS
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import DeletionShare
 from mnemolog.schemas.admission import MAX_COMMAND_BYTES
@@ -84,8 +84,8 @@ async def test_a_reset_reads_no_further_than_it_has_published(monkeypatch: pytes
 
     pool = type("Pool", (), {"connection": staticmethod(connection)})
     monkeypatch.setattr(client._connections, "read_pool", pool)
-    monkeypatch.setattr(many_facts, "deletion_shares", shares)
-    monkeypatch.setattr(many_facts, "RESET_BATCH", 10)
+    monkeypatch.setattr(text_edits, "deletion_shares", shares)
+    monkeypatch.setattr(text_edits, "RESET_BATCH", 10)
     receipts = await client.reset(confirm="default")
     assert len({receipt.command_id for receipt in receipts}) == len(receipts) == len(taken) == 1999
     orders = [(one.scope.user_id, one.order.filters) for one in client.commands if isinstance(one.order, DeleteAll)]

@@ -1,0 +1,209 @@
+"""Whatever lists, files, contexts and commands are asked for: an error of ours or an honest answer, in bounded time."""
+
+import io
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.schemas.errors import MnemologError
+from mnemolog.settings import Settings
+from tests.support.builders.commits import BOB, added, commit, day
+from tests.support.harnesses.offline_client import RecordingProducer
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+
+SECONDS: Final = 5.0
+LONGEST: Final = 1000
+"""Characters of a message of an error."""
+Call = Callable[[AsyncMemoryClient, Any], Awaitable[Any]]
+
+
+def import_line(client: AsyncMemoryClient, line: bytes) -> Awaitable[Any]:
+    return client.import_facts(io.BytesIO(line))
+
+
+def imported(name: str) -> Call:
+    """A line that has a value in this field."""
+    return lambda client, value: import_line(client, json.dumps({"text": "a", "user_id": "a", name: value}).encode())
+
+
+VALUES: Final[Mapping[str, Any]] = {
+    "empty": "",
+    "white space": "  ",
+    "two lines": "a\nb",
+    "1 MB": "x" * 1_000_000,
+    "U+0000": "a\x00b",
+    "half an emoji": "\ud83d",
+    "emoji": "\N{PARTY POPPER}",
+    "any": "*",
+    "SQL": "'; DROP TABLE facts; --",
+    "a number": 3,
+    "a list": ["a"],
+    "nothing": None,
+}
+CALLS: Final[Mapping[str, Call]] = {
+    "facts": lambda client, value: client.facts(user_id=value),
+    "tenant": lambda client, value: client.facts(user_id="alice", tenant=value),
+    "a page": lambda client, value: client.facts(user_id="alice", limit=1, after=value),
+    "count": lambda client, value: client.count(user_id=value),
+    "profile": lambda client, value: client.profile(user_id=value),
+    "users": lambda client, value: client.users(after=value),
+    "context": lambda client, value: client.context(None, user_id=value),
+    "question": lambda client, value: client.context(value, user_id="alice"),
+    "status": lambda client, value: client.status(value),
+    "get": lambda client, value: client.get(value),
+    "export": lambda client, value: client.export(io.BytesIO(), user_id=value),
+    "file to write": lambda client, value: client.export(value, user_id="alice"),
+    "file to read": lambda client, value: client.import_facts(value),
+    "scope of a line": imported("user_id"),
+    "text of a line": imported("text"),
+    "id of a line": imported("id"),
+    "key of a line": imported("key"),
+    "metadata of a line": imported("metadata"),
+    "categories of a line": imported("categories"),
+    "state of a line": imported("status"),
+    "delete_all": lambda client, value: client.delete_all(user_id=value),
+    "key to delete": lambda client, value: client.delete_all(user_id="alice", key=value),
+    "reset": lambda client, value: client.reset(confirm="default", user_id=value),
+    "old text": lambda client, value: client.update_all(value, "x", user_id="alice"),
+    "new text": lambda client, value: client.update_all("Alice", value, user_id="alice"),
+}
+
+
+@pytest.fixture
+def recorder() -> RecordingProducer:
+    return RecordingProducer()
+
+
+@pytest_asyncio.fixture
+async def client(
+    db: ProjectedDatabase, recorder: RecordingProducer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[AsyncMemoryClient]:
+    """A client of a database with facts of two users, whose commands go nowhere."""
+    await db.apply(commit("1", added("Alice likes tea.")), commit("2", added("Bob likes tea."), scope=BOB))
+    monkeypatch.chdir(tmp_path)
+
+    async def producer() -> RecordingProducer:
+        return recorder
+
+    async with AsyncMemoryClient(settings=Settings(postgres=db.url), now=lambda: day(3)) as made:
+        monkeypatch.setattr(made._connections, "producer", producer)
+        yield made
+
+
+async def refusal(call: Callable[[], Awaitable[Any]]) -> str | None:
+    """What is said of a call that is refused, which is an error of ours; None for one that is answered."""
+    started = time.perf_counter()
+    try:
+        await call()
+        said = None
+    except MnemologError as error:
+        said = str(error)
+    assert time.perf_counter() - started < SECONDS
+    assert said is None or len(said) <= LONGEST
+    return said
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_any_value_is_refused_or_answered(client: AsyncMemoryClient, name: str) -> None:
+    for value in VALUES.values():
+        await refusal(partial(CALLS[name], client, value))
+
+
+REFUSED: Final = (
+    ("profile", "white space", "user_id"),
+    ("profile", "1 MB", "user_id must have at most 256 characters"),
+    ("users", "half an emoji", "after: character 0 is an unpaired surrogate"),
+    ("new text", "half an emoji", "new: character 0 is an unpaired surrogate"),
+    ("file to write", "empty", "file is '': give the name of a file"),
+    ("file to write", "U+0000", "give the name of a file"),
+    ("file to write", "nothing", "file must be the name of a file"),
+    ("file to read", "1 MB", "give the name of a file"),
+    ("file to read", "a number", "file must be the name of a file"),
+    ("file to read", "emoji", "is not a file that can be read"),
+    ("text of a line", "1 MB", "the limit is 349525"),
+    ("metadata of a line", "a number", "metadata must be an object"),
+    ("metadata of a line", "empty", "metadata must be an object"),
+    ("categories of a line", "a number", "category must be text"),
+)
+
+
+@pytest.mark.parametrize(("name", "value", "words"), REFUSED)
+async def test_a_refusal_says_what_is_wrong(client: AsyncMemoryClient, name: str, value: str, words: str) -> None:
+    assert words in (await refusal(partial(CALLS[name], client, VALUES[value])) or "")
+
+
+NESTED: Final = b'{"a":' * 500 + b"1" + b"}" * 500
+LINES: Final[Mapping[str, tuple[bytes, str]]] = {
+    "a number that is none": (b'{"text":"a","user_id":"a","confidence":NaN}', "not valid JSON"),
+    "a million brackets": (b"[" * 1_000_000, "not valid JSON"),
+    "deep metadata": (b'{"text":"a","user_id":"a","metadata":' + NESTED + b"}", "cannot be written as JSON again"),
+    "a large number": (b'{"text":"a","user_id":"a","metadata":{"a":1' + b"0" * 400 + b"}}", "not valid JSON"),
+    "UTF-16": ('{"text":"a","user_id":"a"}'.encode("utf-16"), "not valid JSON"),
+    "a year of five digits": (b'{"text":"a","user_id":"a","true_from":"99999-01-01T00:00:00Z"}', "true_from"),
+    "an end that is a number": (b'{"text":"a","user_id":"a","true_to":5}', "valid_until"),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+async def test_a_line_that_makes_no_sense_is_named(client: AsyncMemoryClient, name: str) -> None:
+    line, words = LINES[name]
+    said = await refusal(partial(import_line, client, line)) or ""
+    assert said.startswith("line 1: ")
+    assert words in said
+
+
+NUMBERS: Final = (-1, float("nan"), float("inf"), "x", 0, 10**30, 1.5, True, None)
+NUMBERED: Final[Mapping[str, Call]] = {
+    "limit": lambda client, value: client.facts(user_id="alice", limit=value),
+    "budget": lambda client, value: client.context("tea", user_id="alice", budget_tokens=value),
+    "confidence": lambda client, value: client.context("tea", user_id="alice", min_confidence=value),
+    "top_k": lambda client, value: client.context("tea", user_id="alice", top_k=value),
+    "threshold": lambda client, value: client.context("tea", user_id="alice", threshold=value),
+    "since": lambda client, value: client.diff(value, user_id="alice"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+async def test_any_number_is_refused_or_answered(client: AsyncMemoryClient, name: str) -> None:
+    refused = [await refusal(partial(NUMBERED[name], client, value)) for value in NUMBERS]
+    assert all(refused[:4])
+
+
+DEEP: dict[str, Any] = {"user_id": "a"}
+for _ in range(50_000):
+    DEEP = {"NOT": DEEP}
+FILTERS: Final[Mapping[str, object]] = {
+    "deep": DEEP,
+    "wide": {"OR": [{"user_id": str(number)} for number in range(100_000)]},
+    "an unknown field": {"user_id": "alice", "colour": 1},
+    "a number that is none": {"user_id": "alice", "importance": {"gt": float("nan")}},
+    "U+0000": {"user_id": "alice", "metadata": {"\x00": 1}},
+    "half an emoji": {"user_id": "alice", "memory": {"eq": "\ud83d"}},
+    "no day": {"user_id": "alice", "created_at": {"gt": "9999-99-99"}},
+    "a list": [],
+    "text": "x",
+}
+FILTERED: Final[Mapping[str, Call]] = {
+    "facts": lambda client, wanted: client.facts(filters=wanted),
+    "count": lambda client, wanted: client.count(filters=wanted),
+    "export": lambda client, wanted: client.export(io.BytesIO(), filters=wanted),
+    "delete_all": lambda client, wanted: client.delete_all(filters=wanted),
+    "update_all": lambda client, wanted: client.update_all("a", "b", filters=wanted),
+}
+
+
+@pytest.mark.parametrize("name", FILTERED)
+async def test_a_filter_that_makes_no_sense_is_refused_everywhere(
+    client: AsyncMemoryClient, recorder: RecordingProducer, name: str
+) -> None:
+    assert all([await refusal(partial(FILTERED[name], client, wanted)) for wanted in FILTERS.values()])
+    assert recorder.records == []
