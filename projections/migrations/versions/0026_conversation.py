@@ -3,5 +3,5 @@
 from mnemolog.projections.migrations.revision import sql_revision
 
 revision = "0026"
-down_revision = "0023"
+down_revision = "0024"
 upgrade, downgrade = sql_revision("0026_projections_conversation.sql", "0026_journal_conversation.sql")

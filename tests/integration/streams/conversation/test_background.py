@@ -100,9 +100,9 @@ async def test_a_deletion_is_heeded_before_it_is_in_the_tables(db: ProjectedData
 async def test_limits_hold(db: ProjectedDatabase) -> None:
     await journal(db, said("a", "One."), 0)
     await db.apply(commit("t1", added("Alice likes tea.")))
-    none = {"conversation_messages": 0, "known_facts": 0}
+    nothing = EffectivePolicy(conversation_messages=0, known_facts=0)
     async with reader(db) as worker:
-        shown = await worker.background_of(said("b", "tea"), place(1), EffectivePolicy(**none))  # type: ignore[arg-type]
+        shown = await worker.background_of(said("b", "tea"), place(1), nothing)
     assert shown == Background()
 
 
