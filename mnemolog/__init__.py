@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
     from mnemolog.projections.queries.turns.audit import FailedTurn
     from mnemolog.projections.queries.turns.trace import (
+        BackgroundFact,
+        ExtractionBackground,
         OmittedStatement,
         RetrievedCandidate,
         Trace,
@@ -74,6 +76,7 @@ __all__ = [
     "AmbiguousIdError",
     "AmbiguousTurnError",
     "AsyncMemoryClient",
+    "BackgroundFact",
     "BoundArgs",
     "Change",
     "ChangedFact",
@@ -89,6 +92,7 @@ __all__ = [
     "Edit",
     "EventResult",
     "Explanation",
+    "ExtractionBackground",
     "Fact",
     "FactEvent",
     "FactExtraction",
@@ -201,6 +205,8 @@ _MODULES: Final = {
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
     "projections.queries.turns.trace": (
+        "BackgroundFact",
+        "ExtractionBackground",
         "OmittedStatement",
         "RetrievedCandidate",
         "Trace",
