@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
     from mnemolog.projections.queries.turns.audit import FailedTurn
     from mnemolog.projections.queries.turns.trace import (
+        BackgroundFact,
+        ExtractionBackground,
         OmittedStatement,
         RetrievedCandidate,
         Trace,
@@ -77,6 +79,7 @@ __all__ = [
     "AmbiguousIdError",
     "AmbiguousTurnError",
     "AsyncMemoryClient",
+    "BackgroundFact",
     "BoundArgs",
     "Change",
     "ChangedFact",
@@ -95,6 +98,7 @@ __all__ = [
     "Edit",
     "EventResult",
     "Explanation",
+    "ExtractionBackground",
     "Fact",
     "FactEvent",
     "FactExtraction",
@@ -211,6 +215,8 @@ _MODULES: Final = {
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
     "projections.queries.turns.trace": (
+        "BackgroundFact",
+        "ExtractionBackground",
         "OmittedStatement",
         "RetrievedCandidate",
         "Trace",

@@ -39,6 +39,16 @@ def set_policy(
         Literal["at_once", "every_turns", "session_end"] | None, _option("when readers get a new profile")
     ] = None,
     profile_every: Annotated[int | None, _option("turns of `every_turns`; 5 unless given", low=1, high=1000)] = None,
+    conversation_messages: Annotated[
+        int | None, _option("messages before a turn that its extraction is shown", low=0, high=100)
+    ] = None,
+    conversation_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
+    conversation_age: Annotated[float | None, _option("seconds before the turn that these may be old", low=0)] = None,
+    known_facts: Annotated[
+        int | None, _option("known facts near a turn that its extraction is shown", low=0, high=100)
+    ] = None,
+    known_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
+    known_timeout: Annotated[float | None, _option("seconds to wait for these", low=0, high=60)] = None,
     promote: Annotated[
         Literal["never", "always", "at_end"] | None, _option("when what a run learns is decided for its user too")
     ] = None,
@@ -71,6 +81,12 @@ def set_policy(
         "profile_every": profile_every,
         "when_spent": when_spent,
         "instructions": None if instructions is None else _read_instructions(instructions),
+        "conversation_messages": conversation_messages,
+        "conversation_tokens": conversation_tokens,
+        "conversation_age": conversation_age,
+        "known_facts": known_facts,
+        "known_tokens": known_tokens,
+        "known_timeout": known_timeout,
         "promote": promote,
         "limits": {
             "active_facts": active_facts,

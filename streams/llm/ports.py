@@ -10,7 +10,7 @@ from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.stored import ReplyKey, StoredReply
+from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
@@ -50,11 +50,12 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What an extraction prompt is about: the turn, the categories that are allowed, and what a policy adds."""
+    """What an extraction prompt is about: the turn, its allowed categories, what a policy adds, and what is shown."""
 
     turn: Turn
     categories: tuple[str, ...]
     instructions: Instructions | None = None
+    background: Background = NO_BACKGROUND
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]

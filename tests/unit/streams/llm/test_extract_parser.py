@@ -284,8 +284,15 @@ def test_who_says_more_than_what_is_recalled_is_heard(said: str) -> None:
     assert parse_extraction(facts_reply(extracted_json()), subject).value
 
 
-@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
-def test_every_message_of_the_conversation_is_evidence(role: str) -> None:
+def test_what_the_assistant_says_is_no_evidence() -> None:
+    subject = extraction(Message(role="assistant", content="I live in Berlin"), user("Hm."))
+    parsed = parse_extraction(facts_reply(extracted_json()), subject)
+    assert parsed.value == ()
+    assert "is what the assistant says" in parsed.complaints[0]
+
+
+@pytest.mark.parametrize("role", ["user", "tool"])
+def test_the_other_messages_of_the_conversation_are_evidence(role: str) -> None:
     message = Message.model_validate({"role": role, "content": "I live in Berlin"})
     parsed = parse_extraction(facts_reply(extracted_json()), extraction(message))
     assert parsed.value
