@@ -43,7 +43,7 @@ async def extracted(when_spent: WhenSpent, precheck: Callable[..., Awaitable[Lim
         topic="conversation_turns", partition=1, offset=2, key=b"default/mira", value=value, timestamp=NOON.timestamp()
     )
     model: Any = NoModel()
-    stage = ExtractStage(model, categories=CATEGORIES, rules_for=rules_for, precheck=precheck)
+    stage = ExtractStage(model, categories=CATEGORIES, rules_for=rules_for, precheck=precheck, backgrounds=Shown())
     return await stage(parse_source(record, max_bytes=10_000), record)
 
 
