@@ -353,10 +353,11 @@ set_scores AS MATERIALIZED (
 ),
 names AS MATERIALIZED (
     -- The subjects and speakers that the question names; there are few different ones.
-    SELECT who.name
-    FROM (SELECT subject AS name FROM scored UNION SELECT speaker FROM scored) AS who
-    CROSS JOIN asked
-    WHERE names_person(asked.text, who.name)
+    SELECT named.name
+    FROM asked
+    CROSS JOIN LATERAL named_in(
+        asked.text, ARRAY(SELECT subject FROM scored UNION SELECT speaker FROM scored)
+    ) AS named (name)
 ),
 candidates AS (
     SELECT
