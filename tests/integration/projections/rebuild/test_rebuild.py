@@ -270,7 +270,7 @@ async def test_digests_do_not_depend_on_the_parts_in_which_tables_are_read(
     assert [(one.table, one.differing) for one in changed.tables if not one.equal] == [("facts", 1)]
 
 
-async def test_words_of_before_an_upgrade_are_no_difference_and_become_those_of_a_new_row(db: ProjectedDatabase) -> None:
+async def test_words_of_before_an_upgrade_are_no_difference_and_are_filled_anew(db: ProjectedDatabase) -> None:
     await db.apply(commit("1", added("She plays violins.")))
     words = await db.rows("SELECT words FROM facts")
     await db.rows("UPDATE facts SET words = to_tsvector('english', text) RETURNING 1")
