@@ -1,7 +1,0 @@
-"""Runs 0025_projections_long_questions.sql."""
-
-from mnemolog.projections.migrations.revision import sql_revision
-
-revision = "0025"
-down_revision = "0024"
-upgrade, downgrade = sql_revision("0025_projections_long_questions.sql")
