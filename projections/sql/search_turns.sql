@@ -240,7 +240,7 @@ SELECT
         ELSE left(
             ts_headline(
                 'english',
-                said.content,
+                part.content,
                 asked.query,
                 'StartSel="", StopSel="", MaxFragments=2, MinWords=10, MaxWords=30, FragmentDelimiter=" … "'
             ),
@@ -281,4 +281,19 @@ LEFT JOIN LATERAL (
         spoken.place
     LIMIT 1
 ) AS said ON true
+LEFT JOIN LATERAL (
+    -- An excerpt of all of a long message would take some .2 s. Parts overlap by more than an excerpt has around a word.
+    SELECT piece.content
+    FROM generate_series(1, length(said.content), 800) AS place (start)
+    CROSS JOIN LATERAL (SELECT substr(said.content, place.start, 1000) AS content OFFSET 0) AS piece
+    CROSS JOIN LATERAL (SELECT said_words(piece.content) AS words OFFSET 0) AS heard
+    ORDER BY
+        (
+            SELECT sum(word_weights.weight)
+            FROM lexemes INNER JOIN word_weights USING (place)
+            WHERE heard.words @@ lexemes.lexeme
+        ) DESC NULLS LAST,
+        place.start
+    LIMIT 1
+) AS part ON true
 ORDER BY shown.total DESC, shown.occurred_at DESC, shown.owner, shown.source_id;

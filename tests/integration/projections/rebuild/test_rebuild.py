@@ -272,6 +272,16 @@ async def test_digests_do_not_depend_on_the_parts_in_which_tables_are_read(
     assert [(one.table, one.differing) for one in changed.tables if not one.equal] == [("facts", 1)]
 
 
+async def test_words_of_before_an_upgrade_are_no_difference_and_are_filled_anew(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added("She plays violins.")))
+    words = await db.rows("SELECT words FROM facts")
+    await db.rows("UPDATE facts SET words = to_tsvector('english', text) RETURNING 1")
+    assert await db.rows("SELECT words FROM facts") != words
+    report = await rebuild(db.url, TableLogSource(db.pool))
+    assert (report.equal, report.swapped) == (True, True)
+    assert await db.rows("SELECT words FROM facts") == words
+
+
 class InterruptedByTest(Exception):  # noqa: N818 - it is no error
     """Raised by a test in the middle of a rebuild."""
 

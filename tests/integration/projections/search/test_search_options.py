@@ -17,7 +17,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
 from mnemolog.projections.search.search import MAX_SCOPES, search
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.facts import FactStatus, PromotedFrom
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from tests.support.builders.commits import (
     ALICE,
@@ -170,6 +170,20 @@ async def test_several_scopes_are_searched_together_each_exactly(db: ProjectedDa
     ):
         with pytest.raises(QueryError, match=words):
             await texts(db, wrong)
+
+
+async def test_what_was_promoted_is_found_once_at_any_time(db: ProjectedDatabase) -> None:
+    """Its former scope has it again from when it is found in the other one no more."""
+    run = SCOPES[1]
+    told = commit("t", added("tea in Bern"), scope=run, at=day(1))
+    made = commit("p", added("tea in Bern"), at=day(2))
+    origin = PromotedFrom(fact_id=fact_id_at(told), source_id="t", said_at=day(1))
+    made = made.model_copy(update={"events": (made.events[0].model_copy(update={"promoted_from": origin}),)})
+    await db.apply(told, made, commit("m", replaced("tea in Rome", fact_id_at(made), ended_at=day(10)), at=day(10)))
+    both = [MINE, ScopeFilter.of_scope(run)]
+    assert await texts(db, both, believed_at=day(1.5)) == ["tea in Bern"]
+    assert await texts(db, both, believed_at=day(5), true_at=day(5)) == ["tea in Bern"]
+    assert sorted(await texts(db, both)) == ["tea in Bern", "tea in Rome"]
 
 
 def test_the_weighted_parts_are_shares_of_one() -> None:

@@ -1,5 +1,6 @@
 """Turns are found by what people said in them, as far as nothing of it was taken back."""
 
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,8 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 SMALL = ScopeFilter(user_id="alice")
+SECONDS = 8.0
+"""A headline of each whole message takes much longer."""
 
 
 def turn(turn_id: str, *messages: str | Message, scope: Scope = ALICE, on: int = 0, **fields: Any) -> Turn:
@@ -98,6 +101,17 @@ async def test_a_long_message_is_told_around_the_words(db: ProjectedDatabase) ->
     (hit,) = (await found(db, "tandem")).turns
     assert "The tandem is in the cellar." in hit.excerpt
     assert len(hit.excerpt) <= 1000
+
+
+async def test_excerpts_of_long_messages_are_cut_in_bounded_time(db: ProjectedDatabase) -> None:
+    words = " ".join(f"word{number}" for number in range(300))
+    long = f"{words} boiler and the " * 60
+    await tell(db, *(turn(f"t{number}", long[:99_000], on=number) for number in range(40)))
+    started = time.perf_counter()
+    hits = (await found(db, f"boiler {words}", top_k=100)).turns
+    assert time.perf_counter() - started < SECONDS
+    assert len(hits) == 40
+    assert all("word" in hit.excerpt and len(hit.excerpt) <= 1000 for hit in hits)
 
 
 @pytest.mark.parametrize(
