@@ -184,6 +184,29 @@ async def test_a_human_s_word_of_a_run_stays_one(resolver: ResolverHarness) -> N
     assert (await states(resolver))[OSLO]["authority"] == "human"
 
 
+async def test_a_human_s_word_of_a_run_is_guarded_from_what_another_turn_of_the_run_said(
+    resolver: ResolverHarness,
+) -> None:
+    """They are promoted by one command, and yet no turn corrected itself."""
+    resolver.chat_model.set_replies(verdicts_by_text({}))
+    await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=RUN, immutable=True)
+    await resolver.resolve_turn(home(OSLO), at=day(5), source_id="t2", scope=RUN)
+    assert await statuses_of(resolver, "r2") == {ROME: "active", OSLO: "active"}
+    resolver.chat_model.set_replies(MOVES)
+    done = await promote(resolver)
+    assert await statuses_of(resolver) == {ROME: "active", OSLO: "pending_confirmation"}
+    assert [event.decision.guard for event in done.events] == [None, "human_word"]
+
+
+async def test_what_one_turn_of_a_run_corrected_itself_is_believed(resolver: ResolverHarness) -> None:
+    resolver.chat_model.set_replies(verdicts_by_text({}))
+    told = (home(ROME), home(OSLO, action_hint="update"))
+    await resolver.resolve_turn(*told, at=day(5), source_id="t2", scope=RUN, immutable=True)
+    resolver.chat_model.set_replies(MOVES)
+    await promote(resolver)
+    assert (await statuses_of(resolver))[OSLO] == "active"
+
+
 async def test_what_is_not_active_is_refused_by_name_and_left_out_otherwise(resolver: ResolverHarness) -> None:
     original = await tell_move(resolver)
     home_id = (await states(resolver))[ROME]["fact_id"]
