@@ -96,7 +96,9 @@ class Promoter:
         except CommandRefusedError as refusal:
             return _refused(refusal)
         has_more = promotion.has_more or taken < len(promotion.statements)
-        detail = promotion.detail if taken == len(promotion.statements) else promotion_detail(found, taken, payload)
+        detail = (
+            promotion.detail if taken == len(promotion.statements) else promotion_detail(context, found, taken, payload)
+        )
         return PromotionResult(
             result=CommandResult(outcome="done", events=decision.events, detail=detail),
             step=decision.step,

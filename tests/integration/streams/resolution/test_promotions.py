@@ -306,11 +306,14 @@ async def test_many_facts_go_in_several_commands(resolver: ResolverHarness, monk
     texts = [f"Mira owns the boat number {number}." for number in range(5)]
     await resolver.resolve_turn(*texts, at=day(1), source_id="t1", scope=RUN)
     first = await promote(resolver)
-    assert (len(first.events), first.detail) == (2, "3 follow in the next command")
+    assert (len(first.events), first.detail) == (2, "3 follow in the command promote/p1")
     more = await resolver.send_follow_ups()
     assert [len(one.events) for one in more] == [2, 1]
     assert sorted(await statuses_of(resolver)) == sorted(texts)
-    assert len({one.source_id for one in (first, *more)}) == 3
+    assert [one.source_id for one in more] == ["promote/p1", "promote/promote/p1"]
+    for place, part in enumerate((first, *more)):
+        await resolver.send_command(command(f"u{place}", Undo(source_id=part.source_id), at=11 + place))
+    assert set((await statuses_of(resolver)).values()) == {"undone"}
 
 
 async def test_what_is_over_a_limit_is_rejected_and_nothing_follows(
@@ -339,7 +342,7 @@ async def test_what_does_not_fit_into_a_commit_follows(
     monkeypatch.setattr(promoter, "_max_commit_bytes", 9000)
     first = await promote(resolver)
     assert 1 <= len(first.events) < 4
-    assert first.detail == f"{4 - len(first.events)} follow in the next command"
+    assert first.detail == f"{4 - len(first.events)} follow in the command promote/p1"
     await resolver.send_follow_ups()
     assert sorted(await statuses_of(resolver)) == sorted(texts)
     monkeypatch.setattr(promoter, "_max_commit_bytes", 10)
