@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from mnemolog.schemas.command import Command, CommandPayload, Confirm, Delete, EndSession, Promote, SetPolicy, Undo
 from mnemolog.schemas.commit import Commit
@@ -330,6 +331,23 @@ async def test_what_is_over_a_limit_is_rejected_and_nothing_follows(
     done = await promote(resolver)
     assert (done.outcome, done.reason, done.events) == ("rejected", "limit", ())
     assert resolver.follow_ups == []
+
+
+async def test_a_promotion_by_policy_that_is_rejected_is_told_and_done_at_the_next_end(
+    resolver: ResolverHarness,
+) -> None:
+    policy = Policy(promote="always", limits=Limits(active_facts=0))
+    await resolver.send_command(command("limit", SetPolicy(level="scope", policy=policy), at=0))
+    await resolver.resolve_turn("Mira has a cat.", at=day(1), source_id="t1", scope=RUN)
+    with capture_logs() as logs:
+        (rejected,) = await resolver.send_follow_ups()
+    assert (rejected.outcome, rejected.reason) == ("rejected", "limit")
+    told = [one for one in logs if one["event"] == "promotion_rejected"]
+    assert [(one["source_id"], one["reason"]) for one in told] == [("promote/t1", "limit")]
+    await set_policy(resolver, "always")
+    await resolver.send_command(command("e1", EndSession(), at=2, scope=RUN))
+    await resolver.send_follow_ups()
+    assert await statuses_of(resolver) == {"Mira has a cat.": "active"}
 
 
 async def test_what_does_not_fit_into_a_commit_follows(
