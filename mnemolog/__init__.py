@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
+    from mnemolog.projections.queries.costs import CostFigures, ModelCost
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from mnemolog.projections.search.options import Weights
     from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
     from mnemolog.schemas.command import Edit
+    from mnemolog.schemas.costs.prices import Cost
+    from mnemolog.schemas.instructions.model import DescribedCategory, ForbiddenTopic, Instructions
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
     from mnemolog.schemas.provenance import FactSnapshot
     from mnemolog.schemas.scope import Scope
@@ -84,7 +87,10 @@ __all__ = [
     "Context",
     "ContextArgs",
     "ContextFact",
+    "Cost",
+    "CostFigures",
     "DecisionQuality",
+    "DescribedCategory",
     "Diff",
     "Edit",
     "EventResult",
@@ -97,11 +103,13 @@ __all__ = [
     "FactSource",
     "FailedTurn",
     "FeedbackFigures",
+    "ForbiddenTopic",
     "HeldOverwrites",
     "History",
     "Hit",
     "IdCount",
     "ImportReport",
+    "Instructions",
     "InvalidArgumentError",
     "InvalidCommandError",
     "InvalidTurnError",
@@ -116,6 +124,7 @@ __all__ = [
     "MissingExtraError",
     "MissingStatement",
     "MnemologError",
+    "ModelCost",
     "NotConnectedError",
     "OmittedStatement",
     "Overrides",
@@ -194,6 +203,7 @@ _MODULES: Final = {
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
+    "projections.queries.costs": ("CostFigures", "ModelCost"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
@@ -212,6 +222,8 @@ _MODULES: Final = {
     "projections.search.options": ("Weights",),
     "projections.search.turn_hits": ("TurnHit", "TurnScore"),
     "schemas.command": ("Edit",),
+    "schemas.costs.prices": ("Cost",),
+    "schemas.instructions.model": ("DescribedCategory", "ForbiddenTopic", "Instructions"),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
     "schemas.provenance": ("FactSnapshot",),
     "schemas.scope": ("Scope",),

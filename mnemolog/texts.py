@@ -64,6 +64,7 @@ _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "invalid_fact": "left out: no reply of the model stated it in a valid form{near}",
     "near_duplicate": "left out: another statement of the same turn says nearly the same{near}",
     "recalled": "left out: it only echoes memory that was in the prompt, which is no evidence{near}",
+    "never_stored": "left out: a policy says that this topic is never stored",
     "below_importance": "left out: its importance is below what the policy keeps{near}",
     "question": "left out: it asks, and states nothing",
     "greeting": "left out: it is a greeting, thanks or small talk",

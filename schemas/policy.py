@@ -9,7 +9,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
+from mnemolog.schemas.costs.prices import Money
 from mnemolog.schemas.facts import ConfidencePreset, Slot
+from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 
@@ -20,8 +22,15 @@ PromotionTime = Literal["never", "always", "at_end"]
 """When the facts of a run go into the scope without it: with each turn and at the end of the session, or only then."""
 PROFILE_EVERY: Final = 5
 """Turns between two profiles, unless a policy says otherwise (Mem Skill, stage 5)."""
-LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day"]
+LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day"]
+WhenSpent = Literal["reject", "wait", "raw"]
+"""What becomes of a turn when a budget of the day is spent: it is rejected, waits, or is stored as it is."""
+BUDGETS: Final[frozenset[LimitName]] = frozenset({"tokens_per_day", "cost_per_day"})
+"""The limits on what models take in a day; `WhenSpent` is about them."""
+WAITS_FOR_BUDGET: Final = "waits_for_budget"
+"""The reason of the end of a turn that is published again by itself."""
 _Limit = Annotated[int, Field(ge=0)] | None
+_Amount = Annotated[float, Field(ge=0)]
 
 HIGH_RISK: Final[tuple[str, ...]] = ("identity", "health", "finance")
 """Categories or keys whose overwrite needs a confidence of `CONFIRM_BELOW` (Mem Skill, safety requirements)."""
@@ -46,13 +55,21 @@ def is_single_valued(key: str | None, more: tuple[str, ...] = ()) -> bool:
     return key is not None and (key in SINGLE_VALUED or key in more or key.startswith(("favourite_", "favorite_")))
 
 
+def _is_unset(given: object) -> bool:
+    return given is None
+
+
 class Limits(Record):
-    """The most that is allowed; None means no limit. A minute and a day are those of the broker's clock, in UTC."""
+    """The most that is allowed; None means no limit. A minute and a day are those of the broker's clock, in UTC.
+
+    `cost_per_day` is in the currency of the price table. Version 5 added it.
+    """
 
     active_facts: _Limit = None
     turns_per_minute: _Limit = None
     bytes_per_turn: _Limit = None
     tokens_per_day: _Limit = None
+    cost_per_day: Money | None = Field(default=None, exclude_if=_is_unset)
 
 
 LEVELS: Final[tuple[Level, ...]] = ("scope", "tenant")
@@ -67,25 +84,25 @@ LIMIT_ADVICE: Final[Mapping[LimitName, str]] = {
     "turns_per_minute": "publish it again in the next minute",
     "bytes_per_turn": "publish it in smaller parts",
     "tokens_per_day": "publish it again tomorrow (UTC)",
+    "cost_per_day": "publish it again tomorrow (UTC)",
 }
 """What else helps a turn that was refused for a limit, besides a higher limit."""
 
 
 @pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=PART_OF_ANSWERS)
 class LimitHit:
-    """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it."""
+    """The limit that a turn was refused for: `count` is what there was, or what the turn would have made of it.
+
+    Of `cost_per_day` both are money.
+    """
 
     name: LimitName
     level: Level
-    count: Count
-    limit: Count
+    count: Count | _Amount
+    limit: Count | _Amount
 
     def __str__(self) -> str:
         return f"{self.name.replace('_', ' ')} of the {self.level}: {self.count} of {self.limit}"
-
-
-def _is_unset(given: object) -> bool:
-    return given is None
 
 
 class Policy(Record):
@@ -94,7 +111,7 @@ class Policy(Record):
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
     those of the level above; limits hold at each level by themselves. Version 4 added `publish_profile` and
     `profile_every`, the number of turns of `every_turns`. Version 5 added `promote`, which is for the runs of the scope
-    too, where they do not set it themselves.
+    too, where they do not set it themselves, `when_spent` and `instructions`.
     """
 
     add_only: bool | None = None
@@ -105,6 +122,8 @@ class Policy(Record):
     min_importance: Fraction | None = None
     publish_profile: ProfilePublishing | None = Field(default=None, exclude_if=_is_unset)
     profile_every: Annotated[int | None, Field(ge=1, le=1000)] = Field(default=None, exclude_if=_is_unset)
+    when_spent: WhenSpent | None = Field(default=None, exclude_if=_is_unset)
+    instructions: Instructions | None = Field(default=None, exclude_if=_is_unset)
     promote: PromotionTime | None = Field(default=None, exclude_if=_is_unset)
     limits: Limits = Limits()
     note: Text | None = None
@@ -122,18 +141,33 @@ class EffectivePolicy:
     min_importance: float = 0.0
     publish_profile: ProfilePublishing = "at_once"
     profile_every: int = PROFILE_EVERY
+    when_spent: WhenSpent = "reject"
+    instructions: Instructions | None = None
     promote: PromotionTime = "never"
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
         """These rules, replaced by what `policy` sets."""
         said = {name: value for name in POLICY_FIELDS if (value := getattr(policy, name)) is not None}
+        if policy.instructions is not None:
+            said["instructions"] = policy.instructions.over(self.instructions)
         return replace(self, **said, limits={**self.limits, level: policy.limits})
 
     def with_overrides(self, overrides: Overrides) -> "EffectivePolicy":
         """These rules, replaced by what a turn sets."""
         names = ("add_only", "confidence", "confirm_below", "min_importance")
         return replace(self, **{name: value for name in names if (value := getattr(overrides, name)) is not None})
+
+    @property
+    def has_counted_limits(self) -> bool:
+        """Whether a limit is set that is about more than one turn."""
+        return any(limits != Limits(bytes_per_turn=limits.bytes_per_turn) for limits in self.limits.values())
+
+    @property
+    def without_budgets(self) -> "EffectivePolicy":
+        """These rules without the limits on what models take in a day."""
+        unset: dict[str, None] = dict.fromkeys(BUDGETS)
+        return replace(self, limits={level: limits.model_copy(update=unset) for level, limits in self.limits.items()})
 
     def is_single_valued(self, key: str | None) -> bool:
         return is_single_valued(key, self.single_valued)
@@ -144,7 +178,7 @@ class EffectivePolicy:
 
 POLICY_FIELDS: Final = (
     *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
-    *("publish_profile", "profile_every", "promote"),
+    *("publish_profile", "profile_every", "promote", "when_spent"),
 )
 
 

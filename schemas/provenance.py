@@ -15,7 +15,8 @@ OmissionReason = Literal[
 ]
 """Why an extraction leaves out a sentence that it has read: what the sentence is, or that there is too much of it."""
 DropReason = (
-    OmissionReason | Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "recalled", "below_importance"]
+    OmissionReason
+    | Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "recalled", "below_importance", "never_stored"]
 )
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
@@ -49,7 +50,7 @@ class Step(Record):
 
     `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
     was changed before it was read. `cached_tokens` are those of the input that the model's server had in its cache;
-    None where it does not tell.
+    None where it does not tell. `instructions` is the version of the instructions of a policy; version 5 added it.
     """
 
     stage: Stage
@@ -65,6 +66,7 @@ class Step(Record):
     complaints: tuple[Text, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()
     notes: tuple[Text, ...] = Field(default=(), exclude_if=lambda notes: not notes)
+    instructions: Text | None = Field(default=None, exclude_if=lambda version: version is None)
 
 
 class Thresholds(Record):

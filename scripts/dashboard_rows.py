@@ -147,6 +147,14 @@ MODELS: Final = Row(
             },
         ),
         Panel(
+            title="Money an hour",
+            description="What calls cost by the price table; calls without a price are counted, and are not in it.",
+            queries={
+                "{{purpose}} {{model}}": f"3600 * {rate('mnemolog_model_cost_total', *CALL)}",
+                "calls without a price, {{model}}": rate("mnemolog_model_unpriced_calls_total", "model"),
+            },
+        ),
+        Panel(
             title="Seconds per call",
             description="Until the answer, waits and retries included.",
             unit="s",

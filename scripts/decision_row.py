@@ -91,6 +91,15 @@ DECISIONS: Final = Row(
             queries={"{{outcome}}": rate("mnemolog_commits_projected_total", "outcome")},
         ),
         Panel(
+            title="Budgets of the day",
+            description="Turns that met a spent budget, by what became of them; those that wait, or came again.",
+            queries={
+                "{{result}} a second": rate("mnemolog_over_budget_total", "result"),
+                "published again a second": rate("mnemolog_waiting_published_total"),
+                "waiting": "max(mnemolog_waiting_turns)",
+            },
+        ),
+        Panel(
             title="Statements not stored",
             description="Left out before anything was decided about them, by reason.",
             unit="cps",

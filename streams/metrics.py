@@ -82,6 +82,24 @@ MODEL_TOKENS: Final = CATALOGUE.counter(
     unit="tokens",
     labels=("purpose", "model", "direction"),
 )
+MODEL_COST: Final = CATALOGUE.counter(
+    "mnemolog_model_cost",
+    "money for the calls of models that have a price, in the currency of the price table",
+    labels=("purpose", "model"),
+)
+UNPRICED_CALLS: Final = CATALOGUE.counter(
+    "mnemolog_model_unpriced_calls",
+    "calls whose cost is unknown, because their model has no price or its server counts no tokens",
+    labels=("purpose", "model"),
+)
+OVER_BUDGET: Final = CATALOGUE.counter(
+    "mnemolog_over_budget",
+    "turns that met a budget of the day that was spent, by what became of them: reject, wait or raw",
+    labels=("result",),
+)
+WAITING_PUBLISHED: Final = CATALOGUE.counter(
+    "mnemolog_waiting_published", "turns that waited for their budget and were published again"
+)
 PROMPT_TOKENS: Final = CATALOGUE.counter(
     "mnemolog_prompt_tokens",
     "tokens of prompts that the server had in its cache, or read fresh; only of servers that tell",

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from mnemolog.projections.settings import PostgresSettings, Seconds
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
 from mnemolog.schemas.base import Fraction
+from mnemolog.schemas.costs.prices import DEFAULT_CURRENCY, ModelPrice, PriceTable
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, EffectivePolicy
 
@@ -86,6 +87,14 @@ class StreamsSettings(PostgresSettings):
     structured_output: Literal["json_schema", "json_object", "none"] = Field(
         default="json_schema", description="how the server is asked for structured output"
     )
+    prices: tuple[ModelPrice, ...] = Field(
+        default=(),
+        description="what models cost, a JSON list: each with `model` (a name, `*` for any letters), and money for a "
+        "million tokens of `input`, `cached_input` and `output`, from the day `since` on; the first that fits counts",
+    )
+    currency: str = Field(
+        default=DEFAULT_CURRENCY, min_length=1, max_length=12, description="the currency of `prices`, as it is shown"
+    )
     llm_timeout: Seconds = Field(default=25.0, description="seconds one completion may take; below `drain_grace`")
     embedding_timeout: Seconds = Field(default=25.0, description="seconds one embedding call may take")
     llm_concurrency: int = Field(default=128, ge=1, description="completions at once")
@@ -160,6 +169,11 @@ class StreamsSettings(PostgresSettings):
         default="info", description="lowest level logged (`warning` in `up`)"
     )
     log_format: Literal["console", "json"] = Field(default="console", description="format of log lines")
+
+    @property
+    def price_table(self) -> PriceTable:
+        """The prices of all models."""
+        return PriceTable(self.prices, self.currency)
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:

@@ -1,5 +1,7 @@
 """`mnemolog policy`: show and set the rules of a tenant or a scope."""
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -11,6 +13,7 @@ from mnemolog.cli.results.tables import print_table
 from mnemolog.cli.results.words import cell, counted
 
 if TYPE_CHECKING:
+    from mnemolog.schemas.instructions.model import Instructions
     from mnemolog.schemas.policy import Policy, StoredPolicies
 
 policy = typer.Typer(help="Show or set the policy of a tenant or scope.", no_args_is_help=True)
@@ -43,6 +46,17 @@ def set_policy(
     turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,
     tokens_per_day: Annotated[int | None, _option("the most tokens in a day (UTC)", low=0)] = None,
+    cost_per_day: Annotated[
+        float | None, _option("the most money for models in a day (UTC), in the currency of the price table", low=0)
+    ] = None,
+    when_spent: Annotated[
+        Literal["reject", "wait", "raw"] | None,
+        _option("what becomes of a turn when tokens or money of the day are spent; `reject` unless given"),
+    ] = None,
+    instructions: Annotated[
+        Path | None,
+        typer.Option(help="a JSON file with instructions for the extraction", exists=True, dir_okay=False),
+    ] = None,
     note: Annotated[str | None, _option("why (free text, stored)")] = None,
 ) -> Change:
     """Set the policy of a tenant, or of the scope that is given; rules that are not given are unset."""
@@ -55,16 +69,27 @@ def set_policy(
         "min_importance": min_importance,
         "publish_profile": publish_profile,
         "profile_every": profile_every,
+        "when_spent": when_spent,
+        "instructions": None if instructions is None else _read_instructions(instructions),
         "promote": promote,
         "limits": {
             "active_facts": active_facts,
             "turns_per_minute": turns_per_minute,
             "bytes_per_turn": bytes_per_turn,
             "tokens_per_day": tokens_per_day,
+            "cost_per_day": None if cost_per_day is None else str(cost_per_day),
         },
         "note": note,
     }
     return lambda client: client.set_policy(rules)
+
+
+def _read_instructions(path: Path) -> Any:
+    """What the file has. The client checks it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise typer.BadParameter(f"{path} is not JSON: {error}") from error
 
 
 def _show_policies(known: "StoredPolicies", _: ShortIds) -> None:
@@ -83,9 +108,24 @@ def show_policy() -> Query:
     return lambda client: client.policies()
 
 
+def _instruction_parts(given: "Instructions") -> str:
+    """The version, and what there is of each part."""
+    topics = ", ".join(one.name for one in given.never_store)
+    parts = [
+        given.version,
+        counted(len(given.text), "character") if given.text else "",
+        counted(len(given.categories), "category", "categories") if given.categories else "",
+        f"never stored: {topics}" if topics else "",
+        f"in {', '.join(given.languages)}" if given.languages else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
 def _rule_rows(policy: "Policy | None") -> dict[str, str]:
     if policy is None:
         return {}
-    fields = policy.model_dump(exclude_none=True)
+    fields = policy.model_dump(exclude_none=True, exclude={"instructions"})
     flat = {**{name: value for name, value in fields.items() if name != "limits"}, **fields["limits"]}
+    if policy.instructions is not None:
+        flat["instructions"] = _instruction_parts(policy.instructions)
     return {name: ", ".join(value) if isinstance(value, tuple) else cell(value) for name, value in flat.items()}

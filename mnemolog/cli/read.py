@@ -143,7 +143,7 @@ def quality(
     since: Annotated[datetime | None, time_option("a day, or ISO 8601; 30 days ago unless given")] = None,
     until: Annotated[datetime | None, time_option("the same; now unless given")] = None,
 ) -> Query:
-    """Show how often memory was overwritten, how often wrongly, and what is pending."""
+    """Show how often memory was overwritten, how often wrongly, what is pending, and what models cost."""
     return lambda client: client.quality(since, until)
 
 

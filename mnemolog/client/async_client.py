@@ -121,7 +121,8 @@ class AsyncMemoryClient(
         built, notes = self._build_turn(messages, turn)
         try:
             async with asyncio.timeout(timeout):
-                return replace(await self._run_dry(built, on_wait, verbose=verbose), notes=notes)
+                result = await self._run_dry(built, on_wait, verbose=verbose)
+                return replace(result, notes=(*notes, *result.notes))
         except TimeoutError as error:
             reason = self._connections.dry_run_waits_for
             raise WaitTimeoutError(f"the dry run did not finish within {timeout:g} s: it waits for {reason}") from error
@@ -131,11 +132,11 @@ class AsyncMemoryClient(
             pass  # raises where Postgres is away or has no tables: the stages would wait for it
         commit = await (await self._connections.dry_run()).decide(turn, on_wait)
         if not verbose:
-            return write_result(commit, None)
+            return write_result(commit, None, self._prices)
         # The texts of the facts in the commit: known ones, and those that the turn itself brings.
         fresh = {fact.fact_id: fact.text for event in commit.events if (fact := event.new_fact) is not None}
         known = await self._query(fact_texts, commit.scope, fact_ids_of_commit(commit))
-        return write_result(commit, fresh | known)
+        return write_result(commit, fresh | known, self._prices)
 
 
 def _as_turns(given: object) -> Iterator[Turn]:

@@ -59,7 +59,7 @@ class Connections:
     """What a client and its bound copies share, each opened at its first use."""
 
     def __init__(self, settings: Settings, *, publish_timeout: float, now: Callable[[], datetime]) -> None:
-        self.limit_precheck = LimitPrecheck()
+        self.limit_precheck = LimitPrecheck(settings.price_table)
         self.query_embedder = QueryEmbedder(settings)
         self.search_models = SearchModels(settings)
         self._settings = settings
@@ -136,6 +136,7 @@ class ClientBase:
         self._new_id: Callable[[], str] = given.get("new_id", lambda: str(uuid_utils.uuid7()))
         timeout = given.get("publish_timeout", DEFAULT_PUBLISH_TIMEOUT)
         self._connections = Connections(self._settings, publish_timeout=timeout, now=self._now)
+        self._prices = self._settings.price_table
         self._scope: BoundArgs = {}
         self.is_bound = False
 

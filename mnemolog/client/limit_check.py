@@ -9,6 +9,7 @@ from mnemolog.errors import LimitExceededError, ServerUnavailableError, Settings
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.stores.limits import find_exhausted_limit, is_received
 from mnemolog.projections.stores.policies import fetch_policies, may_have_limits
+from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, exceeded_turn_size
 from mnemolog.schemas.turn import Turn
 
@@ -25,7 +26,8 @@ class LimitPrecheck:
     Whether a tenant has limits at all is asked once a second: a limit that was set takes that long to be seen here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prices: PriceTable = NO_PRICES) -> None:
+        self._prices = prices
         # By tenant: when it was asked whether it has limits, and the answer.
         self._cache: dict[str, tuple[datetime, bool]] = {}
 
@@ -64,8 +66,10 @@ class LimitPrecheck:
             rules = (await fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
             if not rules.limits:
                 return None
-            size = len(turn.to_bytes())
-            hit = exceeded_turn_size(rules, size) or await find_exhausted_limit(connection, turn.scope, rules, now)
+            refusing = rules if rules.when_spent == "reject" else rules.without_budgets
+            hit = exceeded_turn_size(rules, len(turn.to_bytes())) or await find_exhausted_limit(
+                connection, turn.scope, refusing, now, self._prices
+            )
             if hit is None or await is_received(connection, turn.scope.owner, turn.turn_id):
                 return None
             return hit

@@ -112,7 +112,9 @@ class ResultMixin(ClientBase):
         self, published: PublishedId, user_id: str | None, tenant: str | None, *, verbose: bool
     ) -> WriteResult:
         named = published.tenant or tenant or "", user_id or published.user_id, published.agent_id
-        result = await self._query(turn_status, named[0], published.id, *named[1:], verbose=verbose)
+        result = await self._query(
+            turn_status, named[0], published.id, *named[1:], prices=self._prices, verbose=verbose
+        )
         return await self._with_notes(result, published.receipt, named)
 
     async def _with_notes(

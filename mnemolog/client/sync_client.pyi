@@ -289,7 +289,7 @@ class MemoryClient:
     def quality(
         self, since: When | None = ..., until: When | None = ..., **scope: Unpack[ScopeArgs]
     ) -> DecisionQuality:
-        """How often memory was overwritten, how often wrongly, and what is pending.
+        """How often memory was overwritten, how often wrongly, what is pending, and what models cost.
 
         Of the last 30 days unless told otherwise, and of the whole tenant: an id that is not given is "**" here.
         """

@@ -116,6 +116,7 @@ _UNFILTERED: Final = {
     "neighbours": "no_neighbours",
     "shown": "hits_alone",
     "left_out": "nothing_left_out",
+    "messages": "no_messages",
 }
 
 CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyType(

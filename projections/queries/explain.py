@@ -46,7 +46,7 @@ class FactSource:
 class FactExtraction:
     """How a statement was extracted from a turn; without `model` it was stored as it was given.
 
-    `notes` say what of the turn was changed before.
+    `notes` say what of the turn was changed before, `instructions` is the version of those of its policy.
     """
 
     excerpt: str
@@ -58,6 +58,7 @@ class FactExtraction:
     prompt_version: str | None
     complaints: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    instructions: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +159,7 @@ def _extraction(commit: Commit, event: MemoryEvent) -> FactExtraction | None:
         importance_category=fact.importance_category,
         model=last.model if last else None,
         prompt_version=last.prompt_version if last else None,
+        instructions=last.instructions if last else None,
         complaints=tuple(complaint for step in steps for complaint in step.complaints),
         notes=tuple(note for step in steps for note in step.notes),
     )

@@ -9,10 +9,12 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows, fetch_value
+from mnemolog.projections.queries.costs import CostFigures, cost_figures
 from mnemolog.projections.queries.errors import check_interval
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, read_query
 from mnemolog.projections.queries.feedback import FeedbackFigures, feedback_figures
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 ALL_TENANTS: Final[Mapping[str, str]] = dict.fromkeys(SCOPE_FIELDS, ANY_OR_NONE)
@@ -79,6 +81,8 @@ class HeldOverwrites:
 class DecisionQuality:
     """The figures of an interval; `unresolved` is as of now, `feedback` is about searches and contexts.
 
+    `costs` are those of whole days.
+
     `overwrite_rate`: the overwrites that models proposed and that were carried out, divided by `decisions`, which are
     all decisions on statements (events of commands and of the timer are none). `wrong_overwrite_rate`: of the
     overwrites that models proposed, those undone, rejected or corrected, divided by those and the ones that were kept;
@@ -93,6 +97,7 @@ class DecisionQuality:
     unresolved: int
     stale: int
     feedback: FeedbackFigures = field(default_factory=FeedbackFigures)
+    costs: CostFigures = field(default_factory=CostFigures)
     overwrite_rate: float | None = field(init=False)
     wrong_overwrite_rate: float | None = field(init=False)
 
@@ -105,7 +110,12 @@ class DecisionQuality:
 
 
 async def decision_quality(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter | None, since: datetime, until: datetime
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter | None,
+    since: datetime,
+    until: datetime,
+    *,
+    prices: PriceTable = NO_PRICES,
 ) -> DecisionQuality:
     """The figures of `scope`, or of all tenants, for what was decided from `since` on and before `until`.
 
@@ -124,6 +134,7 @@ async def decision_quality(
         unresolved=unresolved,
         stale=await fetch_value(conn, read_query("quality", "stale", scope=ids, row="e"), parameters),
         feedback=await feedback_figures(conn, ids, parameters),
+        costs=await cost_figures(conn, ids, since, until, prices),
     )
 
 

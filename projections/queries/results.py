@@ -7,6 +7,7 @@ from uuid import UUID
 
 from mnemolog.projections.queries.turns.trace import Trace
 from mnemolog.schemas.base import SourceKind
+from mnemolog.schemas.costs.prices import NO_COST, Cost
 from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.facts import ActionHint, FactStatus
 from mnemolog.schemas.filters.model import DayOfWeek
@@ -227,6 +228,7 @@ class StageCost:
     reprompts: int
     models: tuple[str, ...]
     prompt_versions: tuple[str, ...]
+    cost: Cost = NO_COST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,10 +239,11 @@ class WriteResult:
     corrected or reinstated, `facts_unchanged` those that were only repeated, `facts_deleted` those that ended with
     nothing in their place or never were true, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
     statements that a model had to weigh against known facts. `duration_ms` is from the broker's acknowledgement to
-    the decision, `milliseconds` the work of each stage, `stages` all costs of each. `attempt` counts the ends of a
-    turn that was published again; `position` is the topic/partition/offset of the record that
-    came to this one. `trace` is there on request. `reused` says that another turn had the id before: that first one
-    counts, and this is its result. `notes` are for people: what else is to be known.
+    the decision, `milliseconds` the work of each stage, `stages` all costs of each. `cost` is the
+    money for the tokens by the prices of this client's settings; its `amount` is None where a price is unknown.
+    `attempt` counts the ends of a turn that was published again; `position` is the topic/partition/offset of the record
+    that came to this one. `trace` is there on request. `reused` says that another turn had the id before: that
+    first one counts, and this is its result. `notes` are for people: what else is to be known.
     """
 
     turn_id: str
@@ -264,6 +267,7 @@ class WriteResult:
     llm_calls: int = 0
     embedding_calls: float = 0.0
     tokens: Tokens = Tokens()
+    cost: Cost = NO_COST
     milliseconds: dict[str, float] = field(default_factory=dict)
     duration_ms: float | None = None
     stages: tuple[StageCost, ...] = ()

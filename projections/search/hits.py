@@ -1,6 +1,6 @@
 """What a search found: hits with the reasons for their places."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 from uuid import UUID
@@ -45,11 +45,13 @@ class Hit:
     """A fact that was found, with its score.
 
     `neighbours` are the facts that were asked for with it: what was said just before and after it, in that order.
+    `messages` are those of the turn that it came from, with `explain`; None for a fact of a command.
     """
 
     fact: Fact
     score: Score
     neighbours: tuple[Fact, ...] = ()
+    messages: Sequence[Mapping[str, Any]] | None = None
 
     def __repr__(self) -> str:
         near = "" if self.score.similarity is None else f", similarity={self.score.similarity:.2f}"

@@ -118,12 +118,13 @@ def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
 def _hit(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Hit:
     """A hit and its neighbours, each with the score of the hit."""
     score = Score(mode=mode, **{name: rows[0][name] for name in _SCORE_COLUMNS})
+    messages = next(row["messages"] for row in rows if row["step"] == 0)
     facts = {row["step"]: Fact(**{name: row[name] for name in row if name not in _OWN_COLUMNS}) for row in rows}
-    return Hit(fact=facts.pop(0), score=score, neighbours=tuple(facts.values()))
+    return Hit(fact=facts.pop(0), score=score, neighbours=tuple(facts.values()), messages=messages)
 
 
 _SCORE_COLUMNS: Final = (
     *("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part"),
     *("names_part", "recency_part", "times_part", "neighbours_part", "prior"),
 )
-_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step"})
+_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step", "messages"})

@@ -90,6 +90,7 @@ def _composed(
         left_out=parts["left_out"].format(scope=of_any, filter=condition)
         if is_explained
         else parts["nothing_left_out"],
+        messages=parts["messages" if is_explained else "no_messages"],
         ranks=parts["ranks" if is_ranked else "no_ranks"],
         route=parts["any_route" if is_several else "by_indexes_or_not"],
         fact=fact_columns(state="s" if travels else "f", at=_NOW),

@@ -17,7 +17,10 @@ AND (
             AND commits.log_offset = happened.log_offset
             AND step ->> 'stage' = 'extract'
             AND (%(model)s::text IS NULL OR step ->> 'model' = %(model)s)
-            AND (%(prompt_version)s::text IS NULL OR step ->> 'prompt_version' = %(prompt_version)s)
+            AND (
+                %(prompt_version)s::text IS NULL
+                OR %(prompt_version)s IN (step ->> 'prompt_version', step ->> 'instructions')
+            )
     )
 )
 

@@ -283,6 +283,82 @@ ORDER BY 1, 2, 3, 4, 5, 6, 7
 ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDATE SET
     tokens = daily_tokens.tokens + excluded.tokens;
 
+-- name: count_usage
+-- Add what each model took for new commits to the day on which their sources were published, for their scopes and
+-- tenants. What an attempt took that was refused for a limit counts no longer once there is another one, which got the
+-- stored replies.
+WITH fresh AS (
+    SELECT commits.*
+    FROM unnest(%(partition)s::integer [], %(log_offset)s::bigint []) AS given (partition, log_offset)
+    INNER JOIN commits ON given.partition = commits.partition AND given.log_offset = commits.log_offset
+),
+counted AS (
+    SELECT fresh.tenant, fresh.user_id, fresh.agent_id, fresh.app_id, fresh.run_id, fresh.partition,
+        fresh.published_at, fresh.provenance, 1 AS sign
+    FROM fresh
+    UNION ALL
+    SELECT refused.tenant, refused.user_id, refused.agent_id, refused.app_id, refused.run_id, refused.partition,
+        refused.published_at, refused.provenance, -1
+    FROM fresh
+    INNER JOIN commits AS refused
+        ON
+            fresh.owner = refused.owner
+            AND fresh.source_id = refused.source_id
+            AND fresh.attempt - 1 = refused.attempt
+            AND refused.limit_hit IS NOT NULL
+)
+INSERT INTO daily_usage (
+    tenant, user_id, agent_id, app_id, run_id, day, model, partition, input_tokens, cached_tokens, output_tokens,
+    uncounted
+)
+SELECT
+    counted.tenant, level.user_id, level.agent_id, level.app_id, level.run_id,
+    (counted.published_at AT TIME ZONE 'UTC')::date, took.model, counted.partition,
+    sum(counted.sign * took.input_tokens), sum(counted.sign * took.cached_tokens),
+    sum(counted.sign * took.output_tokens), sum(counted.sign * took.uncounted)
+FROM counted
+CROSS JOIN LATERAL step_usage(counted.provenance) AS took
+CROSS JOIN LATERAL (
+    VALUES (counted.user_id, counted.agent_id, counted.app_id, counted.run_id), ('', '', '', '')
+) AS level (user_id, agent_id, app_id, run_id)
+WHERE counted.user_id || counted.agent_id <> ''
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
+ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) DO UPDATE SET
+    input_tokens = daily_usage.input_tokens + excluded.input_tokens,
+    cached_tokens = daily_usage.cached_tokens + excluded.cached_tokens,
+    output_tokens = daily_usage.output_tokens + excluded.output_tokens,
+    uncounted = daily_usage.uncounted + excluded.uncounted;
+
+-- name: keep_waiting
+-- Keep the turns that wait for their budget by their last end, and forget those that have another one since.
+WITH fresh AS (
+    SELECT commits.*
+    FROM unnest(%(partition)s::integer [], %(log_offset)s::bigint []) AS given (partition, log_offset)
+    INNER JOIN commits ON given.partition = commits.partition AND given.log_offset = commits.log_offset
+),
+gone AS (
+    DELETE FROM waiting_turns AS old
+    USING fresh
+    WHERE old.owner = fresh.owner AND old.source_id = fresh.source_id AND old.attempt < fresh.attempt
+)
+INSERT INTO waiting_turns (
+    owner, source_id, attempt, tenant, user_id, agent_id, app_id, run_id, partition, published_at, decided_at
+)
+SELECT
+    fresh.owner, fresh.source_id, fresh.attempt, fresh.tenant, fresh.user_id, fresh.agent_id, fresh.app_id,
+    fresh.run_id, fresh.partition, fresh.published_at, fresh.decided_at
+FROM fresh
+WHERE
+    fresh.reason = 'waits_for_budget'
+    AND NOT EXISTS (
+        SELECT FROM commits AS later
+        WHERE
+            later.owner = fresh.owner
+            AND later.source_id = fresh.source_id
+            AND later.attempt > fresh.attempt
+    );
+
 -- name: all_scopes
 -- Every scope that has a version.
 SELECT tenant, user_id, agent_id, app_id, run_id

@@ -75,6 +75,7 @@ CROSS JOIN LATERAL ({live} OFFSET 0) AS mine
 
 -- name: facts_of_scopes
 -- The facts of several scopes, without those that were promoted into another one of them, which is found in their place.
+-- OFFSET keeps that a look-up for each fact.
 SELECT mine.*
 FROM ({of_scopes}) AS mine
 WHERE NOT EXISTS (
@@ -86,6 +87,7 @@ WHERE NOT EXISTS (
         AND {scope}
         AND {filter}
         AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id)
+    OFFSET 0
 )
 
 -- name: of_named_scope
@@ -238,6 +240,17 @@ live.said_at, live.ordinal, live.app_id, live.run_id,
 -- name: nothing_left_out
 -- Where nobody asks for it.
 NULL::jsonb AS left_out
+
+-- name: messages
+-- What was said in the turn that a fact came from.
+(
+    SELECT journal.body -> 'messages' FROM turn_journal AS journal
+    WHERE journal.owner = f.owner AND journal.source_id = f.source_id
+) AS messages
+
+-- name: no_messages
+-- Where nobody asks for them.
+NULL::jsonb AS messages
 
 -- name: ranks
 -- The place of each fact by each signal that orders facts.
@@ -452,6 +465,7 @@ SELECT
     first.total,
     first.fact_id AS hit_id,
     first.step,
+    {messages},
     {fact}
 FROM asked
 LEFT JOIN (

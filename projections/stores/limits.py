@@ -12,8 +12,11 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_value
+from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
+from mnemolog.projections.stores.budgets import find_spent_budget
+from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable
 from mnemolog.schemas.policy import (
     COUNTED_LIMITS,
     LEVELS,
@@ -38,17 +41,24 @@ _SQL: Final = queries("limits")
 
 
 async def find_exhausted_limit(
-    connection: AsyncConnection[TupleRow], scope: Scope, rules: EffectivePolicy, at: datetime
+    connection: AsyncConnection[TupleRow],
+    scope: Scope,
+    rules: EffectivePolicy,
+    at: datetime,
+    prices: PriceTable = NO_PRICES,
 ) -> LimitHit | None:
     """The first limit without room for a turn published `at`, by the counts in the tables.
 
-    One round trip, none where no limit is set. A turn that is admitted may still exceed one.
+    One round trip for all that is counted, and one for each level with a limit on money; none where no limit is set. A
+    turn that is admitted may still exceed one.
     """
-    asked = counted_levels(rules)
-    if not asked:
-        return None
-    used = await _usage(connection, scope, asked, {"owner": "", "source_id": "", **_periods(at)})
-    return next((hit for level in asked if (hit := exhausted_limit(level, asked[level], used[level]))), None)
+    asked, periods = counted_levels(rules), _periods(at)
+    if asked:
+        used = await _usage(connection, scope, asked, {"owner": "", "source_id": "", **periods})
+        hits = (exhausted_limit(level, asked[level], used[level]) for level in asked)
+        if hit := next((hit for hit in hits if hit is not None), None):
+            return hit
+    return await find_spent_budget(connection, scope, rules, periods["day"], prices)
 
 
 async def is_received(connection: AsyncConnection[TupleRow], owner: str, source_id: str) -> bool:
@@ -58,11 +68,17 @@ async def is_received(connection: AsyncConnection[TupleRow], owner: str, source_
 
 
 class LimitReservations(Store):
-    """Admits turns under the limits of their scope and tenant."""
+    """Admits turns under the limits of their scope and tenant; `prices` make money of tokens."""
+
+    def __init__(self, pool: Pool, prices: PriceTable = NO_PRICES) -> None:
+        super().__init__(pool)
+        self._prices = prices
 
     async def exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:
         """As `find_exhausted_limit`."""
-        return await self._run("limits", find_exhausted_limit, scope, rules, at) if counted_levels(rules) else None
+        if not rules.has_counted_limits:
+            return None
+        return await self._run("limits", find_exhausted_limit, scope, rules, at, self._prices)
 
     async def reserve(self, usage: TurnUsage, rules: EffectivePolicy) -> LimitHit | None:
         """The first limit that `usage` would break; without one it is reserved and counts from now on.

@@ -11,7 +11,15 @@ from uuid import UUID
 from mnemolog.schemas.command import Promote, Undo
 from mnemolog.schemas.filters.model import Filter
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import DueExpiry, EventHistory, LoggedEvent, PendingCase, PromotableFacts, ScopeFacts
+from mnemolog.schemas.stored import (
+    DueExpiry,
+    EventHistory,
+    LoggedEvent,
+    PendingCase,
+    PromotableFacts,
+    ScopeFacts,
+    WaitingTurn,
+)
 from mnemolog.streams.ends.moved_ends import EndedFactReader
 from mnemolog.streams.ends.undone_values import RivalReader
 
@@ -64,3 +72,12 @@ class ExpiryReader(Protocol):
 
     async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
         """The next `limit` of them after `after`."""
+
+
+class WaitingReader(Protocol):
+    """Reads the turns that wait for a budget of the day."""
+
+    async def due_turns(
+        self, partitions: Sequence[int], now: datetime, *, after: WaitingTurn | None, limit: int
+    ) -> Sequence[WaitingTurn]:
+        """Turns of these partitions that may have room now, the oldest first, behind `after`."""

@@ -1,12 +1,14 @@
 """Ask models and store their replies before use: a turn that is delivered again gets the stored reply."""
 
 import hashlib
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Final
 
 from mnemolog.schemas.base import Record
+from mnemolog.schemas.costs.prices import NO_PRICES, ModelUsage, PriceTable
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
@@ -34,8 +36,9 @@ class CachedChatModel:
     What is fetched or stored while a call to the database runs goes there together in the next one.
     """
 
-    def __init__(self, model: ChatModel, replies: ReplyStore) -> None:
+    def __init__(self, model: ChatModel, replies: ReplyStore, prices: PriceTable = NO_PRICES) -> None:
         self._model = model
+        self._prices = prices
         self._replies = replies
         self._gets: MicroBatcher[ReplyKey, tuple[StoredReply, ...]] = MicroBatcher(self._get_many, max_wait=0)
         self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(
@@ -60,6 +63,7 @@ class CachedChatModel:
                 started = perf_counter()
                 reply = await self._model.complete(prompt)
                 milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage)
+                count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
                 new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
                 known = await self._puts.submit(new)
             usage = Usage(
@@ -93,8 +97,16 @@ class CachedEmbedder:
     """Embeds the texts of many sources in one call and stores the vectors of each source."""
 
     def __init__(
-        self, embedder: Embedder, replies: ReplyStore, *, max_texts: int, max_wait: float, max_concurrent: int
+        self,
+        embedder: Embedder,
+        replies: ReplyStore,
+        *,
+        max_texts: int,
+        max_wait: float,
+        max_concurrent: int,
+        prices: PriceTable = NO_PRICES,
     ) -> None:
+        self._prices = prices
         self._embedder = embedder
         self._replies = replies
         self._batcher: MicroBatcher[_EmbeddingRequest, EmbeddingResult] = MicroBatcher(
@@ -143,6 +155,7 @@ class CachedEmbedder:
         all_texts = [text for _, texts in wanted for text in texts]
         embeddings = await self._embedder.embed(all_texts, divisible=divisible)
         milliseconds = _record_call("embed", self.model, started, embeddings.usage)
+        count_cost(self._prices, "embed", self.model, embeddings.usage)
         metrics.EMBEDDING_TEXTS.observe(len(all_texts))
         vectors = iter(embeddings.vectors)
 
@@ -205,6 +218,23 @@ def _record_call(purpose: str, model: str, started: float, usage: Usage) -> floa
         for result, tokens in (("cached", usage.cached_tokens), ("fresh", fresh)):
             metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, result=result).inc(tokens)
     return round(seconds * 1000, 3)
+
+
+def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> None:
+    """Count one call: its money, or that this is unknown."""
+    took = ModelUsage(
+        model=model,
+        day=datetime.now(UTC).date(),
+        input_tokens=usage.input_tokens,
+        cached_tokens=min(usage.cached_tokens or 0, usage.input_tokens),
+        output_tokens=usage.output_tokens,
+        uncounted=int(not usage.input_tokens and not usage.output_tokens),
+    )
+    amount = prices.cost([took]).amount
+    if amount is None:
+        metrics.UNPRICED_CALLS.labels(purpose=purpose, model=model).inc()
+    else:
+        metrics.MODEL_COST.labels(purpose=purpose, model=model).inc(float(amount))
 
 
 def _short_name(model: str) -> str:

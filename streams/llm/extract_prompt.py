@@ -19,6 +19,7 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.instructions.prompt_part import prompt_part
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
@@ -118,12 +119,15 @@ class _FactsReply(_Facts):
 
 
 def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
-    """Ask for the facts of one turn. The system text depends on the categories alone, so servers can cache it."""
+    """Ask for the facts of one turn. The system text is that of categories and policy: servers can cache it."""
     return TaskPrompt(
         purpose="extract",
         version=PROMPT_VERSION,
         messages=(
-            ChatMessage(role="system", content=_SYSTEM.format(categories=", ".join(subject.categories))),
+            ChatMessage(
+                role="system",
+                content=_SYSTEM.format(categories=", ".join(subject.categories)) + prompt_part(subject.instructions),
+            ),
             ChatMessage(role="user", content=_turn_text(subject.turn)),
         ),
         schema=_schema(subject.categories),

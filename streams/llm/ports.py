@@ -8,6 +8,7 @@ from uuid import UUID
 
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
@@ -49,10 +50,11 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What an extraction prompt is about: the turn and the categories that are allowed."""
+    """What an extraction prompt is about: the turn, the categories that are allowed, and what a policy adds."""
 
     turn: Turn
     categories: tuple[str, ...]
+    instructions: Instructions | None = None
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]

@@ -6,7 +6,7 @@ from datetime import datetime
 from mnemolog.schemas.command import Import, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
+from mnemolog.schemas.policy import BUDGETS, EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.resolution.ports import Reservations
@@ -43,6 +43,8 @@ class LimitEnforcer:
         To be called right before the commit, when the owner's earlier commits are projected; a turn that is let through
         counts from now on, also before its commit is projected. None where it breaks none; no round trip where none is
         set.
+
+        Budgets of the day are checked here only where a turn over one is to be rejected: what is paid for is else kept.
         """
         is_turn = envelope.source_kind == "turn"
         if envelope.scope is None or not (is_turn or (isinstance(envelope.order, Import | Promote) and facts > 0)):
@@ -57,7 +59,13 @@ class LimitEnforcer:
             turns=int(is_turn),
         )
         too_large = exceeded_turn_size(rules, envelope.size) if is_turn else None
-        return too_large or await self._check(usage, rules)
+        checked = rules if rules.when_spent == "reject" else rules.without_budgets
+        return too_large or await self._check(usage, checked)
+
+    async def has_room(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> bool:
+        """Whether a turn that waits for a budget would not wait, published `at`."""
+        hit = await self._reservations.exhausted_limit(scope, rules, at) if rules.when_spent != "raw" else None
+        return hit is None or hit.name not in BUDGETS
 
 
 def count_tokens(steps: Iterable[Step]) -> int:

@@ -15,6 +15,8 @@ from mnemolog.projections.stores.promotions import PromotionStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
@@ -77,7 +79,7 @@ class DecisionStages:
         self._clock = clock
         self._finder = finder or CandidateFinder(pool, limit=settings.candidates, user_words=USER_WORDS)
         self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
-        self._limits = LimitEnforcer(LimitReservations(pool), reserves=reserves)
+        self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
 
     @cached_property
     def extract(self) -> ExtractStage:
@@ -149,3 +151,14 @@ async def _run(
         return await work(stage_input, record)
     except SourceEndedError as error:
         return ended_envelope(output)(stage_input, error.end, error.step)
+
+
+def budget_check(settings: StreamsSettings, pool: Pool) -> Callable[[Scope, datetime], Awaitable[bool]]:
+    """A way to ask whether a turn of a scope that waits for a budget would not wait, published then."""
+    effective = EffectiveSettings(settings, PolicyStore(pool))
+    limits = LimitEnforcer(LimitReservations(pool, settings.price_table))
+
+    async def has_room(scope: Scope, at: datetime) -> bool:
+        return await limits.has_room(scope, await effective.rules_for(scope, Overrides()), at)
+
+    return has_room

@@ -32,7 +32,9 @@ class StageModels:
 
     @cached_property
     def chat(self) -> CachedChatModel:
-        return CachedChatModel(build_chat_model(self._settings, self._on_failure), self._replies)
+        return CachedChatModel(
+            build_chat_model(self._settings, self._on_failure), self._replies, self._settings.price_table
+        )
 
     @cached_property
     def embedder(self) -> CachedEmbedder:
@@ -43,6 +45,7 @@ class StageModels:
             max_texts=settings.embedding_batch,
             max_wait=settings.embedding_linger,
             max_concurrent=settings.embedding_concurrency,
+            prices=settings.price_table,
         )
 
     async def close(self) -> None:

@@ -14,9 +14,16 @@ from mnemolog.schemas.admission import Refusal, parse_record
 from mnemolog.schemas.command import Command, CommandPayload, Import, embedded_texts
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
+from mnemolog.streams.instructions.withheld import (
+    allowed_categories,
+    with_instructions,
+    withhold,
+    withhold_texts,
+)
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of
@@ -24,8 +31,9 @@ from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceChatModel
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
-from mnemolog.streams.stages.envelope import limit_end, new_envelope, next_envelope
+from mnemolog.streams.stages.envelope import new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.over_limit import as_raw, end_over_limit, raw_note
 from mnemolog.streams.stages.ports import Precheck, RulesFor
 
 
@@ -82,30 +90,37 @@ class ExtractStage:
         if isinstance(parsed, Command):
             return next_envelope(ExtractedFacts, envelope, facts=command_facts(parsed.order))
         rules = await self._rules_for(parsed.scope, parsed.overrides)
+        notes = source.notes
         if hit := await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at):
-            return next_envelope(ExtractedFacts, envelope, end=limit_end(hit))
-        facts, step = await self._facts(parsed)
-        step = step.model_copy(update={"notes": source.notes})
+            if end := end_over_limit(hit, rules):
+                return next_envelope(ExtractedFacts, envelope, end=end)
+            parsed, envelope = as_raw(parsed, envelope)
+            notes = (*notes, raw_note(hit))
+        facts, step = await self._facts(parsed, rules.instructions)
+        step = step.model_copy(update={"notes": notes})
         for dropped in step.dropped:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
         end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(*envelope.steps, step), end=end)
 
-    async def _facts(self, turn: Turn) -> tuple[tuple[ExtractedFact, ...], Step]:
-        """What a turn states, and what it took to find that out."""
+    async def _facts(self, turn: Turn, told: Instructions | None) -> tuple[tuple[ExtractedFact, ...], Step]:
+        """What a turn states and may be stored, and what it took to find that out."""
         if not turn.infer:
-            return raw_facts(turn), Step(stage="extract", milliseconds=0)
-        answer = await self._ask(turn)
+            raw, left_out = withhold(raw_facts(turn), (), told)
+            return raw, with_instructions(Step(stage="extract", milliseconds=0, dropped=left_out), told)
+        answer = await self._ask(turn, told)
         facts, echoes = drop_recalled_echoes(answer.value, turn)
         if turn.valid_until is not None:  # a fact that names no end of its own has the turn's
             facts = tuple(
                 fact.model_copy(update={"valid_until": fact.valid_until or turn.valid_until}) for fact in facts
             )
-        step = step_of("extract", PROMPT_VERSION, answer)
-        return facts, step.model_copy(update={"dropped": (*answer.dropped, *echoes)})
+        facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
+        step = step_of("extract", PROMPT_VERSION, answer).model_copy(update={"dropped": left_out})
+        return facts, with_instructions(step, told)
 
-    async def _ask(self, turn: Turn) -> Answer[tuple[ExtractedFact, ...]]:
-        task, overrides = ExtractionTask(turn=turn, categories=self._categories), turn.overrides
+    async def _ask(self, turn: Turn, told: Instructions | None) -> Answer[tuple[ExtractedFact, ...]]:
+        categories = allowed_categories(self._categories, told)
+        task, overrides = ExtractionTask(turn=turn, categories=categories, instructions=told), turn.overrides
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
         model, parse = self._model.for_source(source, prompt), partial(parse_extraction, subject=task)
@@ -113,8 +128,9 @@ class ExtractStage:
             answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
         except ReplyInvalidError as error:
             metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
-            step = step_of("extract", PROMPT_VERSION, error)
-            raise SourceEndedError("invalid_reply", str(error), step=step, possibly_systemic=True) from error
+            step = with_instructions(step_of("extract", PROMPT_VERSION, error), told)
+            (detail,) = withhold_texts([str(error)], told)
+            raise SourceEndedError("invalid_reply", detail, step=step, possibly_systemic=True) from error
         except PromptRefusedError as error:
             raise SourceEndedError(error.reason, error.detail) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(len(answer.replies) - 1)

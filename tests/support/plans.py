@@ -16,7 +16,7 @@ SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}
 SMALL: Final = ScopeFilter(user_id="user7")
 SMALL_FACTS: Final = 30
 LARGE_TABLES: Final = {
-    *("facts", "memory_events", "commits", "scopes", "daily_tokens", "turn_journal", "model_replies"),
+    *("facts", "memory_events", "commits", "scopes", "daily_tokens", "daily_usage", "turn_journal", "model_replies"),
 }
 
 

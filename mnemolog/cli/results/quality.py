@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_text
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
-from mnemolog.cli.results.tables import Entry, print_entries
+from mnemolog.cli.results.tables import Entry, print_entries, print_table
 from mnemolog.cli.results.words import age, cell, counted, moment
 
 if TYPE_CHECKING:
+    from mnemolog.projections.queries.costs import CostFigures
     from mnemolog.projections.queries.feedback import FeedbackFigures
     from mnemolog.projections.queries.quality import DecisionQuality, OverwriteCounts
 
@@ -43,8 +44,24 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
         f"{counted(figures.unresolved, 'unresolved fact')}; "
         f"{counted(figures.stale, 'decision')} on what had changed meanwhile (stale)"
     )
+    if figures.costs.models:
+        _show_costs(figures.costs)
     if figures.feedback.shown or figures.feedback.used:
         print_text(_feedback(figures.feedback))
+
+
+def _show_costs(costs: "CostFigures") -> None:
+    """The days, the money in all and for a thousand turns, and each model."""
+    often = f", {costs.per_thousand_turns} for a thousand turns" if costs.per_thousand_turns else ""
+    print_text(
+        f"cost of {counted(costs.turns, 'turn')} published from {costs.first} to {costs.last} (UTC): "
+        f"{costs.total}{often}"
+    )
+    rows = [
+        (one.model, one.input_tokens, one.cached_tokens, one.output_tokens, one.cost.amount or "unknown")
+        for one in costs.models
+    ]
+    print_table("cost by model", ("model", "input", "cached", "output", "cost"), rows)
 
 
 def _feedback(figures: "FeedbackFigures") -> str:

@@ -63,6 +63,7 @@ def _cost(result: "WriteResult") -> str:
     embedding = f"{calls:.2f} of an embedding call" if 0 < calls < 1 else counted(round(calls), "embedding call")
     parts = [counted(result.llm_calls, "LLM call"), embedding]
     parts += [counted(result.tokens.total, "token")] if result.tokens.total else []
+    parts += [str(result.cost)] if result.cost.amount != "0" else []
     parts += [age_of_milliseconds(result.duration_ms)] if result.duration_ms is not None else []
     return "cost: " + ", ".join(parts)
 
@@ -75,11 +76,12 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
             stage.llm_calls,
             stage.embedding_calls,
             _tokens(stage.tokens),
+            stage.cost.amount or "unknown",
             ", ".join((*stage.models, *stage.prompt_versions)),
         )
         for stage in result.stages
     ]
-    print_table("cost by stage", ("stage", "ms", "LLM", "embedding", "tokens", "model, prompt"), costs)
+    print_table("cost by stage", ("stage", "ms", "LLM", "embedding", "tokens", "cost", "model, prompt"), costs)
     decisions = [
         Entry(ids(one.fact_id), f"{one.event}: {one.statement or ''}", list(_decided(one, ids)))
         for one in trace.decisions

@@ -75,14 +75,18 @@ class DecisionQueryMixin(FactIdReader):
     async def quality(
         self, since: When | None = None, until: When | None = None, **scope: Unpack[ScopeArgs]
     ) -> DecisionQuality:
-        """How often memory was overwritten, how often wrongly, and what is pending.
+        """How often memory was overwritten, how often wrongly, what is pending, and what models cost.
 
         Of the last 30 days unless told otherwise, and of the whole tenant: an id that is not given is "**" here.
         """
         end = checked_time(until or self._now())
         wide: ScopeArgs = {**WHOLE_TENANT, **scope}
         return await self._query(
-            decision_quality, scope_filter(wide), checked_time(since or end - timedelta(days=30)), end
+            decision_quality,
+            scope_filter(wide),
+            checked_time(since or end - timedelta(days=30)),
+            end,
+            prices=self._prices,
         )
 
     async def failed_turns(self, *, limit: int = 100, **scope: Unpack[ScopeArgs]) -> list[FailedTurn]:

@@ -1,6 +1,7 @@
 """How a turn or a command ended and what it did, read from its last commit."""
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, date
 from itertools import chain
 from typing import Any, Final
 from uuid import UUID
@@ -14,6 +15,7 @@ from mnemolog.projections.queries.turns.trace import FactTexts, build_trace, fac
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable, usages_of
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
@@ -39,6 +41,7 @@ async def turn_status(
     user_id: str | None = None,
     agent_id: str | None = None,
     *,
+    prices: PriceTable = NO_PRICES,
     verbose: bool = False,
 ) -> WriteResult:
     """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
@@ -52,7 +55,8 @@ async def turn_status(
     commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
         return WriteResult(turn_id=turn_id, status="pending")
-    return write_result(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)) if verbose else None)
+    texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)) if verbose else None
+    return write_result(commit, texts, prices)
 
 
 async def last_commit(
@@ -104,12 +108,13 @@ async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_
     return dict(await (await conn.execute(queries("facts")["texts"], named)).fetchall())
 
 
-def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
+def write_result(commit: Commit, texts: FactTexts | None = None, prices: PriceTable = NO_PRICES) -> WriteResult:
     """Read from a commit what its turn or command did and cost; with `texts`, its trace as well. Pure."""
     events, steps = commit.events, commit.provenance.steps
     decisions = [event.decision for event in events]
     success = commit.outcome in _SUCCESS_OUTCOMES
-    stages = _stages(steps)
+    day = commit.published_at.astimezone(UTC).date()
+    stages = _stages(steps, prices, day)
     return WriteResult(
         turn_id=commit.source_id,
         status=commit.outcome,
@@ -132,13 +137,14 @@ def write_result(commit: Commit, texts: FactTexts | None = None) -> WriteResult:
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
         tokens=_tokens(steps),
+        cost=prices.cost(usages_of(steps, day)),
         milliseconds={stage.stage: stage.milliseconds for stage in stages},
         duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
         stages=stages,
         trace=None if texts is None else build_trace(commit, texts),
         tenant=commit.scope.tenant if commit.scope else None,
         user_id=commit.scope.user_id if commit.scope else None,
-        notes=(commit.detail,) if success and commit.detail else (),
+        notes=_notes(commit, success=success),
         agent_id=commit.scope.agent_id if commit.scope else None,
     )
 
@@ -209,18 +215,24 @@ def _count(fact_ids: Iterable[tuple[UUID, ...]]) -> int:
     return len(set(chain.from_iterable(fact_ids)))
 
 
+def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
+    """What a command that was carried out says of itself, and what was changed in a turn before it was read."""
+    said = (commit.detail,) if success and commit.detail else ()
+    return (*said, *(note for step in commit.provenance.steps for note in step.notes))
+
+
 def end_detail(commit: Commit) -> str:
     """Why a source was rejected or failed."""
     return ": ".join(part for part in (commit.reason, commit.detail) if part)
 
 
-def _stages(steps: Sequence[Step]) -> tuple[StageCost, ...]:
+def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[StageCost, ...]:
     """The costs by stage, in the order in which the stages came."""
     names = dict.fromkeys(step.stage for step in steps)
-    return tuple(_stage(name, [step for step in steps if step.stage == name]) for name in names)
+    return tuple(_stage(name, [step for step in steps if step.stage == name], prices, day) for name in names)
 
 
-def _stage(name: str, steps: Sequence[Step]) -> StageCost:
+def _stage(name: str, steps: Sequence[Step], prices: PriceTable, day: date) -> StageCost:
     return StageCost(
         stage=name,
         milliseconds=sum(step.milliseconds for step in steps),
@@ -229,7 +241,8 @@ def _stage(name: str, steps: Sequence[Step]) -> StageCost:
         tokens=_tokens(steps),
         reprompts=sum(step.reprompts for step in steps),
         models=_distinct(step.model for step in steps),
-        prompt_versions=_distinct(step.prompt_version for step in steps),
+        prompt_versions=_distinct(name for step in steps for name in (step.prompt_version, step.instructions)),
+        cost=prices.cost(usages_of(steps, day)),
     )
 
 

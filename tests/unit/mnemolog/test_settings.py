@@ -1,5 +1,8 @@
 """A variable that looks like a misspelt setting is refused; what others set in the environment is not ours."""
 
+from datetime import date
+from decimal import Decimal
+
 import pytest
 
 from mnemolog.errors import SettingsError
@@ -74,3 +77,14 @@ def test_what_was_given_is_not_blamed_on_a_variable(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MNEMOLOG_TENANT", "acme")
     with pytest.raises(SettingsError, match=r"^tenant: '\*' stands for"):
         load_settings(tenant="*")
+
+
+def test_prices_are_decimal_and_a_wrong_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{PREFIX}PRICES", '[{"model": "m*", "input": 0.1, "output": "0.3", "since": "2026-03-01"}]')
+    monkeypatch.setenv(f"{PREFIX}CURRENCY", "EUR")
+    (price,) = load_settings().price_table.prices
+    assert (price.input, price.output, price.since) == (Decimal("0.1"), Decimal("0.3"), date(2026, 3, 1))
+    assert str(load_settings().price_table.cost([])) == "0 EUR"
+    monkeypatch.setenv(f"{PREFIX}PRICES", '[{"model": "m*", "input": -1}]')
+    with pytest.raises(SettingsError, match="MNEMOLOG_PRICES"):
+        load_settings()

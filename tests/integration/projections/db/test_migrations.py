@@ -135,7 +135,9 @@ async def test_memory_events_are_append_only(connection: Connection, statement: 
         await connection.execute(statement)
 
 
-USED_TOKENS = Step(stage="extract", milliseconds=1, input_tokens=5, output_tokens=2)
+USED_TOKENS = Step(
+    stage="extract", milliseconds=1, model="m", llm_calls=1, input_tokens=5, output_tokens=2, cached_tokens=4
+)
 
 
 def before_decisions() -> list[Commit]:
@@ -183,6 +185,7 @@ FROM facts ORDER BY fact_id
 SCOPE_COUNTS = "SELECT tenant, user_id, version, facts, speakers FROM scopes ORDER BY 1, 2"
 TENANT_COUNTS = "SELECT tenant, partition, facts FROM tenant_facts ORDER BY 1, 2"
 TOKENS = "SELECT tenant, user_id, day, partition, tokens FROM daily_tokens ORDER BY 1, 2, 3, 4"
+USAGE = "SELECT d.* FROM daily_usage AS d ORDER BY 1, 2, 3, 4, 5, 6, 7, 8"
 ENDS = """
 SELECT former.fact_id, former.event_id, former.until, former.status, former.confidence, former.mention_count,
     former.last_confirmed_at, former.believed_from
@@ -205,7 +208,7 @@ async def test_tables_of_before_are_brought_on_and_a_rebuild_makes_them_whole(
         await as_before_decisions(empty_database, fresh)
         await migrate(empty_database)
         async with ProjectedDatabase.open(empty_database) as old:
-            for query in (STANDINGS, ENDS, AUTHORS, SCOPE_COUNTS, TENANT_COUNTS, TOKENS):
+            for query in (STANDINGS, ENDS, AUTHORS, SCOPE_COUNTS, TENANT_COUNTS, TOKENS, USAGE):
                 assert len(rows := await old.rows(query)) > 0
                 assert rows == await fresh.rows(query)
             assert await old.rows(COVERED) == [(0,)]

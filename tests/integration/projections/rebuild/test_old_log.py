@@ -22,6 +22,7 @@ DATA: Final = Path(__file__).parents[3] / "data"
 ADDED_COLUMNS: Final = {
     "facts": {"ordinal", "action_hint", "words"},
     "former_states": {"true_from"},
+    "memory_events": {"promoted_from"},
     "profiles": {"work", "relationships", "other"},
     "scopes": {"facts", "speakers"},
 }

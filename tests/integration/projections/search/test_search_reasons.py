@@ -10,6 +10,7 @@ from mnemolog.projections.search.hits import Findings, LeftOutHits
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.search import search
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
 from tests.support.builders.commits import ALICE, added, commit, day, fact_id_at, replaced, vector_with_similarity
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -135,3 +136,14 @@ async def test_what_was_said_before_and_after_is_given_with_a_hit(db: ProjectedD
     plain = await search(db.conn, MINE, "tea", None, at=NOW)
     drawn = await search(db.conn, MINE, "tea", None, SearchOptions.read({"neighbours": 1, "explain": True}), at=NOW)
     assert [hit.score.total for hit in drawn] == [hit.score.total for hit in plain]
+
+
+async def test_an_explained_hit_has_what_was_said_in_its_turn(db: ProjectedDatabase) -> None:
+    said = Message(role="user", content="Green tea, please.")
+    told = Turn(turn_id="told", scope=ALICE, occurred_at=day(1), messages=(said,))
+    await db.journal(told)
+    await db.apply(commit("told", added("Alice drinks tea.")), commit("2", added("Tea is stored."), at=day(2)))
+    explained = await found(db, explain=True)
+    messages = {hit.fact.text: hit.messages for hit in explained}
+    assert messages == {"Alice drinks tea.": [said.model_dump()], "Tea is stored.": None}
+    assert [hit.messages for hit in await found(db)] == [None, None]

@@ -1,6 +1,7 @@
 """What counts against a limit, and what does not: commands, what is freed, and days of other zones."""
 
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 pytestmark = pytest.mark.postgres
 
 
-def limit_rules(level: Level, **limits: int) -> EffectivePolicy:
+def limit_rules(level: Level, **limits: Any) -> EffectivePolicy:
     return EffectivePolicy().overlaid_by(Policy(limits=Limits(**limits)), level)
 
 

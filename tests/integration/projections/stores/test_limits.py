@@ -37,7 +37,7 @@ def limits_without_database(db: ProjectedDatabase) -> LimitEnforcer:
     return LimitEnforcer(LimitReservations(open_pool(db.url, min_size=0, max_size=1, application_name="never-opened")))
 
 
-def rules(level: Level = "tenant", /, **limits: int) -> EffectivePolicy:
+def rules(level: Level = "tenant", /, **limits: Any) -> EffectivePolicy:
     return EffectivePolicy().overlaid_by(Policy(limits=Limits(**limits)), level)
 
 

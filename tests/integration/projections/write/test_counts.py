@@ -69,4 +69,4 @@ async def used_tokens(db: ProjectedDatabase, level: Level, source_id: str, days:
     usage = TurnUsage(owner=ALICE.owner, source_id=source_id, scope=ALICE, published_at=day(days), facts=0, tokens=1000)
     hit = await LimitReservations(db.pool).check(usage, rules)
     assert hit is not None
-    return hit.count - 1000
+    return int(hit.count) - 1000

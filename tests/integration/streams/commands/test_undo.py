@@ -222,6 +222,18 @@ async def test_what_a_model_or_a_prompt_version_decided_in_a_window_is_taken_bac
     assert "Alice lives in Bern." in await harness.texts_with_status()
 
 
+async def test_what_was_extracted_under_instructions_is_taken_back_by_their_version(harness: CommandHarness) -> None:
+    step = Step(
+        stage="extract", milliseconds=1, model="m", prompt_version="extract-2", instructions="instructions-0a1b"
+    )
+    told = commit("t2", added("Alice rows."), at=day(1), steps=[step])
+    other = step.model_copy(update={"instructions": "instructions-2c3d"})
+    await harness.stored.apply(told, commit("t3", added("Alice sings."), at=day(1), steps=[other]))
+    window = {"since": day(1), "until": day(4)}
+    undo = await harness.execute("u1", Undo.model_validate({"prompt_version": step.instructions, **window}), at=day(5))
+    assert undone_by(undo) == [event_id_at(told)]
+
+
 @pytest.mark.parametrize(
     ("order", "reason"),
     [

@@ -10,9 +10,11 @@ from mnemolog.cli.output import program_name
 from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results, show_search
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt
+from mnemolog.projections.queries.costs import CostFigures, ModelCost
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
 from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.costs.prices import Cost
 from tests.support.builders.hits import a_hit, a_turn_hit
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -24,6 +26,32 @@ def test_a_rate_without_a_figure_is_unknown(capsys: pytest.CaptureFixture[str]) 
     shown = " ".join(capsys.readouterr().out.split())
     assert "rate of wrong ones unknown" in shown
     assert "resolution rate unknown" in shown
+
+
+def test_money_is_shown_by_model_and_in_all_or_as_unknown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    held = HeldOverwrites(held=0, confirmed=0, rejected=0, overtaken=0, open=0, oldest_seconds=0.0, median_seconds=0.0)
+    partly = Cost(amount=None, known="1.5", unknown=("m2",))
+    models = [
+        ModelCost(model=model, input_tokens=7, cached_tokens=0, output_tokens=3, cost=cost)
+        for model, cost in (("m1", Cost(amount="1.5", known="1.5")), ("m2", Cost(amount=None, unknown=("m2",))))
+    ]
+    costs = CostFigures(first=AT.date(), last=AT.date(), turns=2, total=partly, models=tuple(models))
+    show_quality(
+        DecisionQuality(since=AT, until=AT, overwrites=(), decisions=0, held=held, unresolved=0, stale=0, costs=costs)
+    )
+    lines = capsys.readouterr().out.splitlines()
+    shown = " ".join(" ".join(lines).split())
+    assert "2 turns published from 2026-03-01 to 2026-03-01 (UTC): at least 1.5 USD, unknown price of m2" in shown
+    assert [line.split() for line in lines if line.strip().startswith(("m1", "m2"))] == [
+        ["m1", "7", "0", "3", "1.5"],
+        ["m2", "7", "0", "3", "unknown"],
+    ]
+    assert [line for line in lines if len(line) > 80] == []
+    show_results([WriteResult(turn_id="t1", status="facts", success=True, cost=partly)])
+    assert "at least 1.5 USD, unknown price of m2" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_command_that_is_not_waited_for_names_the_next_step(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.hits import Findings
 from mnemolog.projections.stores.policies import fetch_policies
+from mnemolog.schemas.costs.prices import NO_PRICES
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
@@ -155,12 +156,12 @@ async def test_policies_are_the_tenants_and_on_a_bound_client_those_of_the_scope
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (lambda c: c.status("t1"), ["acme", "t1", "alice", None, False]),
+        (lambda c: c.status("t1"), ["acme", "t1", "alice", None, NO_PRICES, False]),
         (lambda c: c.why_not("t1"), ["acme", "t1", "alice"]),
         (lambda c: c.history(F1), [WITHIN, F1]),
         (lambda c: c.explain(str(F1)), [WITHIN, str(F1)]),
         (lambda c: c.get(F1), [WITHIN, F1]),
-        (lambda c: c.status("t1", user_id=None, tenant="other"), ["other", "t1", None, None, False]),
+        (lambda c: c.status("t1", user_id=None, tenant="other"), ["other", "t1", None, None, NO_PRICES, False]),
     ],
 )
 async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
@@ -176,7 +177,7 @@ async def test_questions_about_one_turn_or_fact_take_the_tenant_and_the_user(
 async def test_a_bound_wildcard_leaves_open_whose_turn_is_meant() -> None:
     client = QueryRecorder()
     await client.scope(user_id="*").status("t1")
-    assert client.arguments == ["default", "t1", None, None, False]
+    assert client.arguments == ["default", "t1", None, None, NO_PRICES, False]
 
 
 async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:

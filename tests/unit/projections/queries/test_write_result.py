@@ -1,6 +1,7 @@
 """What a commit did and cost, for every event; its trace; and why statements became no facts."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, get_args
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
 from mnemolog.projections.queries.turns.why_not import missing_statements
 from mnemolog.projections.queries.turns.write_result import write_result
 from mnemolog.schemas.command import Delete
+from mnemolog.schemas.costs.prices import Cost, ModelPrice, PriceTable
 from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.schemas.facts import FactState, Reversal
 from mnemolog.schemas.policy import LimitHit, Policy
@@ -168,6 +170,22 @@ def test_costs_are_told_by_stage_and_in_all() -> None:
     assert (result.tokens.total, result.llm_calls, result.stages[0].reprompts) == (600, 3, 1)
     assert orjson.loads(orjson.dumps(result))["tokens"] == {"input": 537, "output": 63, "cached": 384, "total": 600}
     assert result.stages[1].tokens.cached is None
+
+
+def test_money_is_told_by_stage_and_in_all_or_that_it_is_unknown() -> None:
+    steps = (
+        Step(stage="extract", milliseconds=1, llm_calls=1, input_tokens=1000, output_tokens=200, model="m1"),
+        Step(stage="embed", milliseconds=1, embedding_calls=0.5, input_tokens=40, model="e1"),
+    )
+    made = commit("1", added("A."), steps=steps)
+    chat = ModelPrice(model="m*", input=Decimal("0.4"), output=Decimal("1.6"))
+    partly = write_result(made, prices=PriceTable((chat,), "EUR"))
+    assert partly.cost == Cost(amount=None, known="0.00072", currency="EUR", unknown=("e1",))
+    assert [stage.cost.amount for stage in partly.stages] == ["0.00072", None]
+    whole = write_result(made, prices=PriceTable((chat, ModelPrice(model="e1", input=Decimal("0.02"))), "EUR"))
+    assert str(whole.cost) == "0.0007208 EUR"
+    assert orjson.loads(orjson.dumps(whole))["cost"]["amount"] == "0.0007208"
+    assert write_result(made).cost.amount is None
 
 
 def test_what_a_model_weighed_counts_as_a_conflict_even_where_a_guard_held_it() -> None:

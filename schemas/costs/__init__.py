@@ -1,0 +1,1 @@
+"""What models cost: the price table, and the money for tokens."""

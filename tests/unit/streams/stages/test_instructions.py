@@ -1,0 +1,197 @@
+"""Instructions of a policy: they stand in the prompt, have a version in each step, and what is never stored is not."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.instructions.model import DescribedCategory, ForbiddenTopic, Instructions
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Policy
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.streams.instructions.prompt_part import prompt_part
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.extract import ExtractStage, parse_source
+from tests.support.builders.model_replies import fact_json, facts_reply
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SALARY = ForbiddenTopic(
+    name="salary", description="what anybody earns", words=("salary", "earn*", "给料", "給料"), keys=("income",)
+)
+TOLD = Instructions(
+    text="Look for pets.",
+    categories=(DescribedCategory(name="pet", description="animals that the user keeps"),),
+    never_store=(SALARY, ForbiddenTopic(name="faith", categories=("religion_like",))),
+    languages=("de", "en"),
+)
+
+
+class Model:
+    """Gives its replies one after another, and keeps the prompts."""
+
+    model = "told"
+
+    def __init__(self, *replies: str) -> None:
+        self.replies = list(replies)
+        self.prompts: list[Prompt] = []
+
+    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
+        del source, question
+
+        async def ask(prompt: Prompt, attempt: int) -> TimedReply:
+            del attempt
+            self.prompts.append(prompt)
+            return TimedReply(text=self.replies.pop(0), model="told", milliseconds=1)
+
+        return ask
+
+
+async def extracted(told: Instructions | None, model: Model, *said: str, infer: bool = True) -> ExtractedFacts:
+    async def rules_for(_: Scope, __: Overrides) -> EffectivePolicy:
+        return EffectivePolicy(instructions=told)
+
+    async def no_limit(*_: object) -> LimitHit | None:
+        return None
+
+    messages = tuple(Message(role="user", content=text) for text in said)
+    turn = Turn(turn_id="t1", scope=Scope(user_id="mira"), messages=messages, occurred_at=NOON, infer=infer)
+    record = KafkaRecord(
+        topic="conversation_turns",
+        partition=1,
+        offset=2,
+        key=b"default/mira",
+        value=turn.to_bytes(),
+        timestamp=NOON.timestamp(),
+    )
+    asked: Any = model
+    stage = ExtractStage(asked, categories=CATEGORIES, rules_for=rules_for, precheck=no_limit)
+    return await stage(parse_source(record, max_bytes=10_000), record)
+
+
+def reply(*sentences: str, **fields: Any) -> str:
+    return facts_reply(*(fact_json(text, excerpt=text, **fields) for text in sentences))
+
+
+async def test_instructions_stand_behind_the_constant_text_of_the_prompt() -> None:
+    plain, told = Model(reply()), Model(reply())
+    await extracted(None, plain, "Hello there.")
+    await extracted(TOLD, told, "Hello there.")
+    before, after = (model.prompts[0].messages[0].content for model in (plain, told))
+    common = before[: before.index(", ".join(CATEGORIES))]
+    assert after.startswith(common)
+    assert after.endswith(prompt_part(TOLD))
+    for words in (
+        "- pet: animals that the user keeps",
+        "- salary: what anybody earns",
+        "one of de, en; otherwise in de",
+    ):
+        assert words in after
+    assert "Look for pets." in after
+    assert prompt_part(None) == prompt_part(Instructions()) == ""
+    listed = ", ".join(CATEGORIES)
+    assert before == after.removesuffix(prompt_part(TOLD)).replace(f"{listed}, pet", listed)
+
+
+async def test_a_category_of_the_instructions_is_one_that_facts_may_have() -> None:
+    output = await extracted(TOLD, Model(reply("Mira has a dog.", category="pet")), "Mira has a dog.")
+    assert [fact.category for fact in output.facts] == ["pet"]
+    schema = Model(reply())
+    await extracted(TOLD, schema, "Mira has a dog.")
+    assert "pet" in schema.prompts[0].schema["$defs"]["_Fact"]["properties"]["category"]["enum"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fields"),
+    [
+        ("Mira has a SALARY of 5000 euros.", {}),
+        ("Mira earned a lot last year.", {}),
+        ("美良の給料は高い。", {}),
+        ("Mira gets 5000 euros.", {"key": "income"}),
+    ],
+)
+async def test_what_is_never_stored_leaves_no_words_behind(sentence: str, fields: dict[str, Any]) -> None:
+    output = await extracted(TOLD, Model(reply(sentence, **fields)), sentence)
+    assert output.facts == ()
+    (step,) = output.steps
+    assert [(one.text, one.excerpt, one.reason) for one in step.dropped] == [("(withheld: salary)", "", "never_stored")]
+    assert sentence not in output.model_dump_json()
+
+
+async def test_words_are_whole_words_and_other_facts_are_kept() -> None:
+    sentences = ("Mira learned Greek.", "Mira salarys.", "Mira has a salary.")
+    output = await extracted(TOLD, Model(reply(*sentences)), *sentences)
+    assert [fact.text for fact in output.facts] == ["Mira learned Greek.", "Mira salarys."]
+
+
+async def test_neither_dropped_statements_nor_complaints_quote_what_is_never_stored() -> None:
+    invented = facts_reply(fact_json("Mira has a salary.", excerpt="my salary is 5000"))
+    output = await extracted(TOLD, Model(invented, invented), "Hello there.")
+    (step,) = output.steps
+    assert step.reprompts == 1
+    assert [one.text for one in step.dropped] == ["(withheld: salary)"]
+    assert "5000" not in output.model_dump_json()
+    plain = await extracted(None, Model(invented, invented), "Hello there.")
+    assert "5000" in plain.model_dump_json()
+
+
+async def test_an_error_does_not_quote_it_either() -> None:
+    broken = facts_reply(fact_json("Mira has a boat.", excerpt="Hello there.", category="my salary is 5000"))
+    for told, is_quoted in ((None, True), (TOLD, False)):
+        with pytest.raises(SourceEndedError) as ended:
+            await extracted(told, Model(broken, broken, broken), "Hello there.")
+        assert ended.value.step is not None
+        assert ("5000" in ended.value.detail) == is_quoted
+        assert ("5000" in ended.value.step.model_dump_json()) == is_quoted
+
+
+async def test_raw_turns_are_held_to_it_too() -> None:
+    output = await extracted(TOLD, Model(), "I like tea.", "My salary is 5000.", infer=False)
+    assert [fact.text for fact in output.facts] == ["I like tea."]
+    (step,) = output.steps
+    assert ([one.reason for one in step.dropped], step.instructions) == (["never_stored"], TOLD.version)
+
+
+async def test_the_version_names_exactly_these_instructions() -> None:
+    (step,) = (await extracted(TOLD, Model(reply()), "Hello there.")).steps
+    assert step.instructions == TOLD.version
+    (step,) = (await extracted(None, Model(reply()), "Hello there.")).steps
+    assert step.instructions is None
+    changes: list[Callable[[], Instructions]] = [
+        lambda: TOLD.model_copy(update={"text": "Look for cats."}),
+        lambda: TOLD.model_copy(update={"languages": ("en", "de")}),
+        lambda: TOLD.model_copy(update={"never_store": ()}),
+    ]
+    assert len({TOLD.version, *(change().version for change in changes)}) == 4
+    assert Instructions.model_validate_json(TOLD.model_dump_json()).version == TOLD.version
+
+
+def test_a_scope_has_its_own_and_what_its_tenant_never_stores() -> None:
+    faith = ForbiddenTopic(name="faith", words=("church",))
+    tenant = Policy(instructions=Instructions(text="All.", never_store=(SALARY,)))
+    scope = Policy(instructions=Instructions(text="Mine.", never_store=(faith, SALARY)))
+    rules = EffectivePolicy().overlaid_by(tenant, "tenant").overlaid_by(scope, "scope")
+    assert rules.instructions == Instructions(text="Mine.", never_store=(SALARY, faith))
+    assert EffectivePolicy().overlaid_by(tenant, "tenant").overlaid_by(Policy(), "scope").instructions == (
+        tenant.instructions
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"languages": ["German"]},
+        {"never_store": [{"name": "x", "words": ["*"]}]},
+        {"never_store": [{"name": "x", "words": ["a b*c"]}]},
+        {"categories": [{"name": "pet", "description": "two\nlines"}]},
+        {"text": "x" * 4001},
+        {"unknown": 1},
+    ],
+)
+def test_instructions_that_mean_nothing_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        Instructions.model_validate(given)
