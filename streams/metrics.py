@@ -126,6 +126,9 @@ FACTS_DROPPED: Final = CATALOGUE.counter(
 PROMOTIONS: Final = CATALOGUE.counter(
     "mnemolog_promotions", "promote commands that followed from turns and ends of sessions, by policy"
 )
+PROMOTIONS_REJECTED: Final = CATALOGUE.counter(
+    "mnemolog_promotions_rejected", "promote commands by policy that were rejected, as for a limit"
+)
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved",
     "conflicting facts added as unresolved because no valid LLM decision was available",
