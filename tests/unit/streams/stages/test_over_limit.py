@@ -14,6 +14,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
+from tests.support.harnesses.extract_harness import Shown
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SPENT = LimitHit(name="cost_per_day", level="tenant", count=1.25, limit=1.0)
