@@ -242,26 +242,6 @@ async def test_the_prior_decides_between_near_equals_alone(db: ProjectedDatabase
         assert (await search(db.conn, MINE, "tea", ASKED, asked, at=NOW))[0].fact.importance == first
 
 
-async def test_a_name_in_the_question_is_a_signal_of_its_own(db: ProjectedDatabase) -> None:
-    await db.apply(
-        commit("1", added("Lives in Bern.", subject="Ann", vector=vector_with_similarity(0.2))),
-        commit("2", added("Lives in Rome.", subject="Anna Maria", vector=vector_with_similarity(0.3))),
-        commit("3", added("Lives in Oslo.", speaker="Tom", vector=vector_with_similarity(0.4))),
-    )
-
-    async def first(question: str, **more: Any) -> str:
-        (hit, *_) = await search(db.conn, MINE, question, ASKED, options(**more), at=NOW)
-        return hit.fact.text
-
-    for fusion in ("rrf", "weighted"):
-        assert await first("Where is Ann's home?", fusion=fusion, weights={"names": 1.0}) == "Lives in Bern."
-    assert await first("ANNA MARIA: home?") == "Lives in Rome."
-    assert await first("What does Tom say?") == "Lives in Oslo."
-    assert await first("Where is Annabel's home?") == "Lives in Oslo."
-    assert await texts(db, text="Where is Ann's home?") == ["Lives in Bern."]
-    assert await texts(db, text="Where is Ann's home?", weights={"names": 0.0}) == []
-
-
 async def test_a_rare_word_says_more_than_two_frequent_ones(db: ProjectedDatabase) -> None:
     many = [commit(str(number), added(f"green tea {number}")) for number in range(30)]
     await db.apply(*many, commit("x", added("matcha")))
