@@ -107,6 +107,22 @@ async def test_rare_words_names_and_new_turns_come_first(db: ProjectedDatabase) 
     assert await ids(db, "garden", top_k=3) == ["n7", "n6", "n5"]
 
 
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("James", "James' garden"),
+        ("Alice", "le garden d’Alice"),
+        ("Peter", "Wo ist Peters garden?"),
+        ("O’Neil", "O'Neil's garden"),
+    ],
+)
+async def test_a_speaker_is_named_as_in_a_search_of_facts(db: ProjectedDatabase, name: str, question: str) -> None:
+    by_name = turn("named", Message(role="user", content="A garden.", name=name))
+    await tell(db, by_name, turn("other", Message(role="user", content="A garden.", name="Tom")))
+    parts = {one.turn_id: one.score.names_part > 0 for one in (await found(db, question)).turns}
+    assert parts == {"named": True, "other": False}
+
+
 async def test_a_long_message_is_told_around_the_words(db: ProjectedDatabase) -> None:
     filler = "Nothing of this matters at all to anybody. " * 200
     await tell(db, turn("t1", "Hello.", f"{filler} The tandem is in the cellar. {filler}"))
