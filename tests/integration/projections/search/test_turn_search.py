@@ -1,4 +1,5 @@
 """Turns are found by what people said in them, as far as nothing of it was taken back."""
+# ruff: noqa: RUF001 -- signs in names
 
 import time
 from collections.abc import Sequence
