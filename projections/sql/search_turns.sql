@@ -95,7 +95,7 @@ NULL::jsonb AS left_out
 WITH asked AS MATERIALIZED (
     SELECT
         search_words(%(text)s, %(max_words)s) AS query,
-        ' ' || lower(regexp_replace(%(text)s, '(''|’)s\M|[^[:alnum:]''’-]+', ' ', 'g')) || ' ' AS words
+        %(text)s::text AS text
 ),
 lexemes AS MATERIALIZED (
     SELECT word.place, word.lexeme::tsquery AS lexeme
@@ -141,9 +141,7 @@ scored AS MATERIALIZED (
             WHEN live.words @@ asked.query
                 THEN ARRAY(SELECT lexemes.place FROM lexemes WHERE live.words @@ lexemes.lexeme)
         END AS places,
-        EXISTS (
-            SELECT FROM unnest(live.speakers) AS spoken (name) WHERE strpos(asked.words, ' ' || lower(spoken.name) || ' ') > 0
-        ) AS is_named
+        live.speakers
     FROM asked
     CROSS JOIN LATERAL ({live}) AS live
     WHERE NOT EXISTS (
@@ -181,6 +179,14 @@ set_scores AS MATERIALIZED (
         / (SELECT sum(weight) FROM word_weights) AS score
     FROM word_sets
 ),
+names AS MATERIALIZED (
+    -- The speakers that the question names; there are few different ones.
+    SELECT array_agg(named.name) AS named
+    FROM asked
+    CROSS JOIN LATERAL named_in(
+        asked.text, ARRAY(SELECT DISTINCT who FROM scored CROSS JOIN LATERAL unnest(scored.speakers) AS who)
+    ) AS named (name)
+),
 parts AS (
     SELECT
         scored.owner,
@@ -189,7 +195,7 @@ parts AS (
         set_scores.score AS text_score,
         coalesce(occurred_at >= %(period_from)s AND occurred_at < %(period_to)s, false) AS is_timely,
         %(text_weight)s::float8 * set_scores.score AS text_part,
-        CASE WHEN scored.is_named THEN %(names_weight)s::float8 ELSE 0 END AS names_part,
+        CASE WHEN scored.speakers && (SELECT named FROM names) THEN %(names_weight)s::float8 ELSE 0 END AS names_part,
         CASE
             WHEN %(recency_weight)s::float8 > 0
                 THEN %(recency_weight)s::float8 * exp(-least(
