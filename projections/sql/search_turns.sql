@@ -55,6 +55,14 @@ EXISTS (
     WHERE {filter}
 )
 
+-- name: weight
+-- How much the words of the question say that a text has.
+(
+    SELECT sum(word_weights.weight)
+    FROM lexemes INNER JOIN word_weights USING (place)
+    WHERE heard.words @@ lexemes.lexeme
+)
+
 -- name: left_out
 -- Why turns with a word of the question are no hits: how many for each reason. Those before the last hit were looked up.
 (
@@ -279,11 +287,7 @@ LEFT JOIN LATERAL (
     FROM turn_messages(journal.body) AS spoken
     CROSS JOIN LATERAL (SELECT said_words(spoken.content) AS words OFFSET 0) AS heard
     ORDER BY
-        (
-            SELECT sum(word_weights.weight)
-            FROM lexemes INNER JOIN word_weights USING (place)
-            WHERE heard.words @@ lexemes.lexeme
-        ) DESC NULLS LAST,
+        {weight} DESC NULLS LAST,
         spoken.place
     LIMIT 1
 ) AS said ON true
@@ -294,11 +298,7 @@ LEFT JOIN LATERAL (
     CROSS JOIN LATERAL (SELECT substr(said.content, place.start, 1000) AS content OFFSET 0) AS piece
     CROSS JOIN LATERAL (SELECT said_words(piece.content) AS words OFFSET 0) AS heard
     ORDER BY
-        (
-            SELECT sum(word_weights.weight)
-            FROM lexemes INNER JOIN word_weights USING (place)
-            WHERE heard.words @@ lexemes.lexeme
-        ) DESC NULLS LAST,
+        {weight} DESC NULLS LAST,
         place.start
     LIMIT 1
 ) AS part ON true
