@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
     from mnemolog.projections.queries.turns.audit import FailedTurn
     from mnemolog.projections.queries.turns.trace import (
+        BackgroundFact,
+        ExtractionBackground,
         OmittedStatement,
         RetrievedCandidate,
         Trace,
@@ -79,6 +81,7 @@ __all__ = [
     "AmbiguousIdError",
     "AmbiguousTurnError",
     "AsyncMemoryClient",
+    "BackgroundFact",
     "BoundArgs",
     "Change",
     "ChangedFact",
@@ -101,6 +104,7 @@ __all__ = [
     "EntityName",
     "EventResult",
     "Explanation",
+    "ExtractionBackground",
     "Fact",
     "FactEvent",
     "FactExtraction",
@@ -221,6 +225,8 @@ _MODULES: Final = {
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
     "projections.queries.turns.trace": (
+        "BackgroundFact",
+        "ExtractionBackground",
         "OmittedStatement",
         "RetrievedCandidate",
         "Trace",

@@ -21,8 +21,8 @@ from mnemolog.schemas.turn import Turn
 DEFAULT_MAX_TURN_BYTES: Final = 256 * 1024
 MAX_COMMAND_BYTES: Final = 128 * 1024
 """Of one command: its texts travel several times, with their vectors, in one record of a megabyte."""
-MAX_IMPORT_BYTES: Final = 1024 * 1024 // 3
-"""Of one `import`: its only text travels three times in such a record, as that of a raw turn does."""
+MAX_IMPORT_BYTES: Final = (1024 - 48) * 1024 // 3
+"""Of one `import`: its only text is three times in such a record, beside its vector and what Kafka adds."""
 
 MAX_AHEAD: Final = timedelta(days=1)
 """How far a turn may be ahead of the broker's time: a clock is minutes wrong, a zone 14 hours at the most."""

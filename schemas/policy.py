@@ -13,7 +13,7 @@ from mnemolog.schemas.costs.prices import Money
 from mnemolog.schemas.facts import ConfidencePreset, Slot
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Overrides
+from mnemolog.schemas.turn import Overrides, ShownAge, ShownCount, ShownTimeout, ShownTokens
 
 Level = Literal["tenant", "scope"]
 ProfilePublishing = Literal["at_once", "every_turns", "session_end"]
@@ -48,6 +48,20 @@ SINGLE_VALUED: Final[frozenset[str]] = frozenset(
     }
 )
 """Keys that hold one value at a time, with every key that begins with `favourite_` or `favorite_`."""
+CONVERSATION_MESSAGES: Final = 10
+"""As mem0 (10 messages)."""
+CONVERSATION_TOKENS: Final = 600
+CONVERSATION_AGE: Final = 86_400.0
+"""Seconds: an answer of the next morning still finds its question."""
+KNOWN_FACTS: Final = 10
+KNOWN_TOKENS: Final = 800
+"""As arandu (`informed_extraction_topk`, `informed_extraction_context_budget_tokens`)."""
+KNOWN_TIMEOUT: Final = 0.5
+BACKGROUND_FIELDS: Final = (
+    *("conversation_messages", "conversation_tokens", "conversation_age"),
+    *("known_facts", "known_tokens", "known_timeout"),
+)
+"""The rules on what an extraction is shown beside its turn."""
 
 
 def is_single_valued(key: str | None, more: tuple[str, ...] = ()) -> bool:
@@ -111,7 +125,9 @@ class Policy(Record):
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
     those of the level above; limits hold at each level by themselves. Version 4 added `publish_profile` and
     `profile_every`, the number of turns of `every_turns`. Version 5 added `promote`, which is for the runs of the scope
-    too, where they do not set it themselves, `when_spent` and `instructions`.
+    too, where they do not set it themselves, `when_spent`, `instructions`, and what an extraction is shown beside its
+    turn: messages before it (their number, estimated tokens, and age in seconds), known facts, and the seconds that
+    reading these may take.
     """
 
     add_only: bool | None = None
@@ -124,6 +140,12 @@ class Policy(Record):
     profile_every: Annotated[int | None, Field(ge=1, le=1000)] = Field(default=None, exclude_if=_is_unset)
     when_spent: WhenSpent | None = Field(default=None, exclude_if=_is_unset)
     instructions: Instructions | None = Field(default=None, exclude_if=_is_unset)
+    conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
+    conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
+    conversation_age: ShownAge | None = Field(default=None, exclude_if=_is_unset)
+    known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
+    known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
+    known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
     promote: PromotionTime | None = Field(default=None, exclude_if=_is_unset)
     limits: Limits = Limits()
     note: Text | None = None
@@ -143,6 +165,12 @@ class EffectivePolicy:
     profile_every: int = PROFILE_EVERY
     when_spent: WhenSpent = "reject"
     instructions: Instructions | None = None
+    conversation_messages: int = CONVERSATION_MESSAGES
+    conversation_tokens: int = CONVERSATION_TOKENS
+    conversation_age: float = CONVERSATION_AGE
+    known_facts: int = KNOWN_FACTS
+    known_tokens: int = KNOWN_TOKENS
+    known_timeout: float = KNOWN_TIMEOUT
     promote: PromotionTime = "never"
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
@@ -155,7 +183,7 @@ class EffectivePolicy:
 
     def with_overrides(self, overrides: Overrides) -> "EffectivePolicy":
         """These rules, replaced by what a turn sets."""
-        names = ("add_only", "confidence", "confirm_below", "min_importance")
+        names = ("add_only", "confidence", "confirm_below", "min_importance", *BACKGROUND_FIELDS)
         return replace(self, **{name: value for name in names if (value := getattr(overrides, name)) is not None})
 
     @property
@@ -179,6 +207,7 @@ class EffectivePolicy:
 POLICY_FIELDS: Final = (
     *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
     *("publish_profile", "profile_every", "promote", "when_spent"),
+    *BACKGROUND_FIELDS,
 )
 
 

@@ -6,12 +6,12 @@ from uuid import UUID
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text, Timestamp
+from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Identifier, Record, Text, Timestamp
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
 OmissionReason = Literal[
-    "question", "greeting", "supposition", "joke", "quotation", "request", "taken_back", "too_long"
+    "question", "greeting", "supposition", "joke", "quotation", "request", "taken_back", "too_long", "undecided"
 ]
 """Why an extraction leaves out a sentence that it has read: what the sentence is, or that there is too much of it."""
 DropReason = (
@@ -49,8 +49,10 @@ class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
     `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
-    was changed before it was read. `cached_tokens` are those of the input that the model's server had in its cache;
-    None where it does not tell. `instructions` is the version of the instructions of a policy; version 5 added it.
+    was changed before it was read, and what could not be read beside it. `conversation` are the earlier turns that an
+    extraction was shown, `known` the facts, `instructions` is the version of the instructions of a policy; version 5
+    added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
+    tell.
     """
 
     stage: Stage
@@ -67,6 +69,8 @@ class Step(Record):
     dropped: tuple[DroppedStatement, ...] = ()
     notes: tuple[Text, ...] = Field(default=(), exclude_if=lambda notes: not notes)
     instructions: Text | None = Field(default=None, exclude_if=lambda version: version is None)
+    conversation: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
+    known: tuple[UUID, ...] = Field(default=(), exclude_if=lambda fact_ids: not fact_ids)
 
 
 class Thresholds(Record):

@@ -1,12 +1,14 @@
-"""Values that stages, decisions and commands read from tables: known facts, their events, and replies of models."""
+"""Values that stages, decisions and commands read from tables: known facts, their events, replies and backgrounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, Literal
 from uuid import UUID
 
+from mnemolog.schemas.base import Identifier, Record, Text, Timestamp
 from mnemolog.schemas.event import Overwrite
-from mnemolog.schemas.facts import OPEN_STATUSES, Authority, ExtractedFact, FactState
+from mnemolog.schemas.facts import OPEN_STATUSES, Authority, ExtractedFact, FactState, Slot
 from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
@@ -241,3 +243,44 @@ class StoredReply:
 
 class ReplyNotStorableError(ValueError):
     """The database refuses the content of a reply."""
+
+
+class EarlierMessage(Record):
+    """A message of an earlier turn of the same scope; of a long one only the end."""
+
+    turn_id: Identifier
+    role: Literal["user", "assistant"]
+    name: Text | None = None
+    content: Text
+    at: Timestamp
+
+
+class ShownFact(Record):
+    """A known fact as a prompt shows it."""
+
+    fact_id: UUID
+    text: Text
+    key: Slot | None = None
+    value: Text | None = None
+    subject: Text | None = None
+
+
+class Background(Record):
+    """What an extraction is shown beside its turn: it explains, and is no evidence.
+
+    The messages before the turn, the oldest first; known facts, the best first; the names of the user. `notes` say what
+    could not be read.
+    """
+
+    messages: tuple[EarlierMessage, ...] = ()
+    facts: tuple[ShownFact, ...] = ()
+    names: tuple[Text, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+    @property
+    def turn_ids(self) -> tuple[str, ...]:
+        """The turns of the messages, each once."""
+        return tuple(dict.fromkeys(message.turn_id for message in self.messages))
+
+
+NO_BACKGROUND: Final = Background()

@@ -37,14 +37,26 @@ class Message(Record):
     name: SpeakerName = None
 
 
+ShownCount = Annotated[int, Field(ge=0, le=100)]
+"""How many messages, or facts, an extraction is shown beside its turn at the most."""
+ShownTokens = Annotated[int, Field(ge=0, le=20_000)]
+ShownAge = Annotated[float, Field(ge=0, le=31_622_400)]
+"""Seconds, up to a year."""
+ShownTimeout = Annotated[float, Field(ge=0, le=60)]
+"""Seconds; with 0 nothing is read."""
 ModelName = Annotated[Text, Field(max_length=MAX_MODEL_NAME)]
+
+
+def _is_unset(given: object) -> bool:
+    return given is None
 
 
 class Overrides(Record):
     """Settings for this turn only; what is not set stays as configured.
 
     Thresholds are cosine similarities, 0..1; `llm_timeout` is in seconds; `reprompts` is how often a model may be asked
-    again. Types are exact: "0.9" is not a number.
+    again. Those from `conversation_messages` on, which version 5 added, bound what an extraction is shown beside the
+    turn, as in a policy. Types are exact: "0.9" is not a number.
     """
 
     model_config = ConfigDict(strict=True)
@@ -61,6 +73,12 @@ class Overrides(Record):
     confidence: ConfidencePreset | None = None
     confirm_below: Fraction | None = None
     min_importance: Fraction | None = None
+    conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
+    conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
+    conversation_age: ShownAge | None = Field(default=None, exclude_if=_is_unset)
+    known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
+    known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
+    known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -176,6 +176,12 @@ MODELS: Final = Row(
             queries={"{{purpose}}": rate("mnemolog_reprompts_total", "purpose")},
         ),
         Panel(
+            title="Extractions without known facts",
+            description="Reading the known facts failed, or took too long.",
+            unit="cps",
+            queries={"blind": rate("mnemolog_blind_extractions_total")},
+        ),
+        Panel(
             title="Texts per embedding call",
             description="How well texts of many turns share a call.",
             queries={"mean": mean("mnemolog_embedding_texts"), "p95": quantile(0.95, "mnemolog_embedding_texts")},

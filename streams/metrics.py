@@ -115,11 +115,19 @@ EMBEDDING_TEXTS: Final = CATALOGUE.histogram(
 REPROMPTS: Final = CATALOGUE.counter(
     "mnemolog_reprompts", "questions asked again because the reply was invalid", labels=("purpose",)
 )
+BLIND_EXTRACTIONS: Final = CATALOGUE.counter(
+    "mnemolog_blind_extractions",
+    "extractions without known facts, because reading these failed or took too long",
+    unit="turns",
+)
 FACTS_DROPPED: Final = CATALOGUE.counter(
     "mnemolog_facts_dropped", "extracted statements dropped before the decision", unit="facts", labels=("reason",)
 )
 PROMOTIONS: Final = CATALOGUE.counter(
     "mnemolog_promotions", "promote commands that followed from turns and ends of sessions, by policy"
+)
+PROMOTIONS_REJECTED: Final = CATALOGUE.counter(
+    "mnemolog_promotions_rejected", "promote commands by policy that were rejected, as for a limit"
 )
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved",

@@ -12,7 +12,19 @@ from mnemolog.schemas.base import Fraction
 from mnemolog.schemas.costs.prices import DEFAULT_CURRENCY, ModelPrice, PriceTable
 from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
-from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, EffectivePolicy
+from mnemolog.schemas.policy import (
+    BACKGROUND_FIELDS,
+    CONFIRM_BELOW,
+    CONVERSATION_AGE,
+    CONVERSATION_MESSAGES,
+    CONVERSATION_TOKENS,
+    HIGH_RISK,
+    KNOWN_FACTS,
+    KNOWN_TIMEOUT,
+    KNOWN_TOKENS,
+    EffectivePolicy,
+)
+from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownTokens
 
 ProviderName = Literal["offline", "openai"]
 
@@ -161,6 +173,26 @@ class StreamsSettings(PostgresSettings):
     )
     min_importance: Fraction = Field(default=0.0, description="importance below which a fact is not kept")
 
+    conversation_messages: ShownCount = Field(
+        default=CONVERSATION_MESSAGES, description="messages before a turn that its extraction is shown at the most"
+    )
+    conversation_tokens: ShownTokens = Field(
+        default=CONVERSATION_TOKENS,
+        description="estimated tokens that these may have; of a longer one the end is shown",
+    )
+    conversation_age: ShownAge = Field(
+        default=CONVERSATION_AGE, description="seconds before the turn since when such a message was said"
+    )
+    known_facts: ShownCount = Field(
+        default=KNOWN_FACTS,
+        description="known facts near the turn that its extraction is shown at the most, besides those of keys that "
+        "hold one value; with 0 none. The offline rules read none",
+    )
+    known_tokens: ShownTokens = Field(default=KNOWN_TOKENS, description="estimated tokens that these may have")
+    known_timeout: ShownTimeout = Field(
+        default=KNOWN_TIMEOUT, description="seconds to wait for these, then an extraction goes on without"
+    )
+
     expiry_interval: Seconds = Field(
         default=30.0, description="seconds between searches for facts whose end has passed"
     )
@@ -202,4 +234,6 @@ def default_rules(settings: StreamsSettings) -> EffectivePolicy:
         high_risk=settings.high_risk,
         single_valued=settings.single_valued_keys,
         min_importance=settings.min_importance,
+        **{name: getattr(settings, name) for name in BACKGROUND_FIELDS if name != "known_facts"},
+        known_facts=settings.known_facts if settings.provider != "offline" else 0,
     )

@@ -1,8 +1,9 @@
 """`mnemolog policy`: show and set the rules of a tenant or a scope."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mnemolog.schemas.instructions.model import Instructions
     from mnemolog.schemas.policy import Policy, StoredPolicies
 
+_LIMITS: Final = ("active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day")
 policy = typer.Typer(help="Show or set the policy of a tenant or scope.", no_args_is_help=True)
 
 
@@ -39,6 +41,16 @@ def set_policy(
         Literal["at_once", "every_turns", "session_end"] | None, _option("when readers get a new profile")
     ] = None,
     profile_every: Annotated[int | None, _option("turns of `every_turns`; 5 unless given", low=1, high=1000)] = None,
+    conversation_messages: Annotated[
+        int | None, _option("messages before a turn that its extraction is shown", low=0, high=100)
+    ] = None,
+    conversation_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
+    conversation_age: Annotated[float | None, _option("seconds before the turn that these may be old", low=0)] = None,
+    known_facts: Annotated[
+        int | None, _option("known facts near a turn that its extraction is shown", low=0, high=100)
+    ] = None,
+    known_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
+    known_timeout: Annotated[float | None, _option("seconds to wait for these", low=0, high=60)] = None,
     promote: Annotated[
         Literal["never", "always", "at_end"] | None, _option("when what a run learns is decided for its user too")
     ] = None,
@@ -60,28 +72,18 @@ def set_policy(
     note: Annotated[str | None, _option("why (free text, stored)")] = None,
 ) -> Change:
     """Set the policy of a tenant, or of the scope that is given; rules that are not given are unset."""
-    rules: dict[str, Any] = {
-        "add_only": add_only,
-        "confidence": confidence,
-        "confirm_below": confirm_below,
-        "high_risk": high_risk or None,
-        "single_valued": single_valued or None,
-        "min_importance": min_importance,
-        "publish_profile": publish_profile,
-        "profile_every": profile_every,
-        "when_spent": when_spent,
-        "instructions": None if instructions is None else _read_instructions(instructions),
-        "promote": promote,
-        "limits": {
-            "active_facts": active_facts,
-            "turns_per_minute": turns_per_minute,
-            "bytes_per_turn": bytes_per_turn,
-            "tokens_per_day": tokens_per_day,
-            "cost_per_day": None if cost_per_day is None else str(cost_per_day),
-        },
-        "note": note,
-    }
-    return lambda client: client.set_policy(rules)
+    return _change(locals())
+
+
+def _change(given: Mapping[str, Any]) -> Change:
+    """What sets the rules that options give, under their names; one that was not given is unset."""
+    rules = {name: value for name, value in given.items() if value not in (None, [])}
+    limits = {name: rules.pop(name) for name in _LIMITS if name in rules}
+    if "cost_per_day" in limits:
+        limits["cost_per_day"] = str(limits["cost_per_day"])
+    if "instructions" in rules:
+        rules["instructions"] = _read_instructions(rules["instructions"])
+    return lambda client: client.set_policy({**rules, "limits": limits})
 
 
 def _read_instructions(path: Path) -> Any:

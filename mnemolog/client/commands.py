@@ -45,17 +45,18 @@ class CommandBase(OwnerLookup):
             self._connections.read_pool()  # raises before anything is published where nothing says where Postgres is
         producer = await self._connections.producer()
         if len(commands) == 1:
-            await producer.publish(OutgoingRecord.of(commands[0]))
+            delivered = [await producer.publish(OutgoingRecord.of(commands[0]))]
         else:
-            await producer.publish_batch(map(OutgoingRecord.of, commands))
+            delivered = await producer.publish_batch(map(OutgoingRecord.of, commands))
         receipts = [
             CommandReceipt(
                 command_id=one.command_id,
                 tenant=one.scope.tenant,
                 user_id=one.scope.user_id,
                 agent_id=one.scope.agent_id,
+                position=report.position,
             )
-            for one in commands
+            for one, report in zip(commands, delivered, strict=True)
         ]
         return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
 

@@ -262,7 +262,8 @@ class FactCommandMixin(CommandBase):
         They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
         in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
         the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
-        Both facts stay; what was promoted before is left out. `undo(turn_id=command_id)` takes all of it back.
+        Both facts stay; what was promoted before is left out. A command takes up to 50 facts, and `notes` of its result
+        name the command for the rest. `undo(turn_id=command_id)` takes back what one command did.
         """
         fields = {
             "source": _PLACEHOLDER_RUN,

@@ -33,13 +33,17 @@ class TurnReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReceipt:
-    """A command that the broker has. It will reach exactly one end; `wait` and `status` take the receipt."""
+    """A command that the broker has. It will reach exactly one end; `wait` and `status` take the receipt.
+
+    `position` is its topic/partition/offset.
+    """
 
     command_id: str
     status: Literal["pending"] = "pending"
     tenant: str | None = field(default=None, repr=False)
     user_id: str | None = field(default=None, repr=False)
     agent_id: str | None = field(default=None, repr=False)
+    position: str | None = field(default=None, repr=False)
 
 
 Published = str | TurnReceipt | CommandReceipt | WriteResult
@@ -58,15 +62,16 @@ class PublishedId:
     user_id: str | None = None
     agent_id: str | None = None
     receipt: TurnReceipt | None = None
+    position: str | None = None
 
     @classmethod
     def of(cls, published: object) -> "PublishedId":
         """Raises `QueryError` for what is neither an id nor what publishing returned."""
         match published:
             case TurnReceipt():
-                return cls(id=published.turn_id, receipt=published, **_owner(published))
+                return cls(id=published.turn_id, receipt=published, position=published.position, **_owner(published))
             case CommandReceipt():
-                return cls(id=published.command_id, kind="command", **_owner(published))
+                return cls(id=published.command_id, kind="command", position=published.position, **_owner(published))
             case WriteResult():
                 return cls(id=published.turn_id, kind=published.source_kind, **_owner(published))
             case str():
@@ -75,6 +80,18 @@ class PublishedId:
         raise QueryError(
             f"turn_id must be text, or what `add`, a command, `wait` or `status` returned, not {kind_of(published)}"
         )
+
+    def may_follow(self, result: WriteResult) -> bool:
+        """Whether a result is the end of an earlier record of this id, after which that of this one will come."""
+        can_retry = result.limit is not None or (result.source_kind == "turn" and result.status == "failed")
+        return can_retry and _precedes(result.position, self.position)
+
+
+def _precedes(position: str | None, later: str | None) -> bool:
+    """Whether a record lies before another one of the same partition."""
+    where, _, offset = (position or "").rpartition("/")
+    place, _, bound = (later or "").rpartition("/")
+    return bool(where) and where == place and int(offset) < int(bound)
 
 
 def _owner(published: TurnReceipt | CommandReceipt | WriteResult) -> dict[str, Any]:

@@ -89,8 +89,8 @@ class ResultMixin(ClientBase):
         """Wait until a turn or a command has ended, or several have, `timeout` seconds at the most.
 
         `turn_id` is what `status` takes. An end may be `failed` or `rejected`: `success` of the result says so, nothing
-        is raised. A turn that failed, or was rejected for a limit, and is published again has another end: wait for
-        `attempt` 2. Raises `WaitTimeoutError` that says how far the turn is; the stages go on with it.
+        is raised. What failed, or was rejected for a limit, and is published again has another end: wait for its
+        new receipt, or by id for `attempt` 2. Raises `WaitTimeoutError` that says how far it is; the stages go on.
         """
         published = [PublishedId.of(one) for one in turn_id] if is_list(turn_id) else [PublishedId.of(turn_id)]
         ends = await self._wait_for_each(
@@ -146,7 +146,7 @@ class ResultMixin(ClientBase):
         try:
             async with asyncio.timeout(timeout_seconds):
                 for one in published:
-                    ends += [await _end(partial(status, one), attempt, progress)]
+                    ends += [await _end(partial(status, one), one, attempt, progress)]
         except TimeoutError as error:
             raise _not_in_time(published[len(ends) :], timeout_seconds, progress.words) from error
         return ends
@@ -170,15 +170,18 @@ class _Progress:
     words = "it is not known yet"
 
 
-async def _end(status: Callable[[], Awaitable[WriteResult]], attempt: int, progress: _Progress) -> WriteResult:
-    """The result of a turn once it has ended.
+async def _end(
+    status: Callable[[], Awaitable[WriteResult]], published: PublishedId, attempt: int, progress: _Progress
+) -> WriteResult:
+    """The result of what was published once it has ended.
 
-    A turn that is not known yet, an end of an earlier `attempt`, and a Postgres that is away are waited for as well.
+    What is not known yet, an end of an earlier `attempt` or record, and a Postgres that is away are waited for as well.
     """
     polls = 0
     while True:
         result, progress.words = await _poll(status)
-        if result and result.status != "pending" and result.attempt >= attempt:
+        has_ended = result is not None and result.status != "pending" and result.attempt >= attempt
+        if result is not None and has_ended and not published.may_follow(result):
             return result
         polls += 1
         await asyncio.sleep(_PAUSE(polls))

@@ -131,8 +131,8 @@ class MemoryClient:
         """Wait until a turn or a command has ended, or several have, `timeout` seconds at the most.
 
         `turn_id` is what `status` takes. An end may be `failed` or `rejected`: `success` of the result says so, nothing
-        is raised. A turn that failed, or was rejected for a limit, and is published again has another end: wait for
-        `attempt` 2. Raises `WaitTimeoutError` that says how far the turn is; the stages go on with it.
+        is raised. What failed, or was rejected for a limit, and is published again has another end: wait for its
+        new receipt, or by id for `attempt` 2. Raises `WaitTimeoutError` that says how far it is; the stages go on.
         """
 
     @overload
@@ -469,7 +469,8 @@ class MemoryClient:
         They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
         in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
         the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
-        Both facts stay; what was promoted before is left out. `undo(turn_id=command_id)` takes all of it back.
+        Both facts stay; what was promoted before is left out. A command takes up to 50 facts, and `notes` of its result
+        name the command for the rest. `undo(turn_id=command_id)` takes back what one command did.
         """
 
     @overload

@@ -74,6 +74,8 @@ class TextEditMixin(CommandBase):
         """
         if not old:
             raise InvalidCommandError("old is empty: give the part of the texts that is to be replaced")
+        if old == new:
+            raise InvalidCommandError("old and new are the same: give the text that is to stand in its place")
         within, wanted = scope_and_filter(arguments, filters)
         listed = await self._query(facts, within, wanted, at=self._now())
         changed = [

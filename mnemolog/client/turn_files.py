@@ -75,7 +75,7 @@ class TurnFilePublisher:
         async def one(client: AsyncMemoryClient, record: TurnReceipt) -> None:
             try:
                 async with at_once, asyncio.timeout_at(deadline):
-                    result = await _end_of_record(client, record, seconds)
+                    result = await client.wait(record, timeout=seconds)
             except TimeoutError:
                 self.report.unfinished.append(record.turn_id)
             else:
@@ -125,24 +125,6 @@ class TurnFilePublisher:
             return turn_receipt(judged, position=delivery.position)
         whose = (judged.scope.tenant, judged.scope.user_id) if judged.scope else (None, None)
         return TurnReceipt(turn_id=judged.source_id, position=delivery.position, tenant=whose[0], user_id=whose[1])
-
-
-async def _end_of_record(client: AsyncMemoryClient, record: TurnReceipt, seconds: float) -> WriteResult:
-    """The end of this very record: that of an earlier copy which failed or was rejected for a limit is another one."""
-    attempt = 1
-    while True:
-        result = await client.wait(record, timeout=seconds, attempt=attempt)
-        may_follow = result.status == "failed" or result.limit is not None
-        if not (may_follow and _precedes(result.position, record.position or "")):
-            return result
-        attempt = result.attempt + 1
-
-
-def _precedes(position: str | None, later: str) -> bool:
-    """Whether a record lies before another one of the same partition."""
-    where, _, offset = (position or "").rpartition("/")
-    place, _, bound = later.rpartition("/")
-    return where == place and int(offset) < int(bound)
 
 
 async def _lines(stream: IO[bytes]) -> AsyncIterator[tuple[int, bytes]]:

@@ -157,7 +157,7 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
             "query": ClientQuery(
                 file="search_turns",
                 name="turns",
-                parts={"live": "live", "left_out": "nothing_left_out"},
+                parts={"live": "live", "left_out": "nothing_left_out", "weight": "weight"},
                 parameters={**_SEARCH_PARAMETERS, **_exact("search_turns"), **_TURN_PARAMETERS},
             )
         },

@@ -1,9 +1,18 @@
 -- name: projections_turns
 -- Which turns a search shows: none of which something was taken back.
 
--- The columns as they are: the words of a turn are of no use to a reader.
-DROP VIEW turns;
-CREATE VIEW turns AS
+-- The columns as they are: the words of a turn are of no use to a reader. A new schema has them in the view by now; the view
+-- of an installation has not, and keeps the rights on it and what is made over it.
+DO $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_attribute WHERE attrelid = 'turns'::regclass AND attname = 'words'
+    ) THEN
+        DROP VIEW turns;
+    END IF;
+END
+$$;
+CREATE OR REPLACE VIEW turns AS
 SELECT
     journal.owner,
     journal.source_id,

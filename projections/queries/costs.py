@@ -51,8 +51,8 @@ async def cost_figures(
     last = max(first, (until.astimezone(UTC) - timedelta(microseconds=1)).date())
     asked = {**ids, "first": first, "last": last}
     is_whole_tenant = all(value == ANY_OR_NONE for name, value in ids.items() if name != "tenant")
-    query = "usage_of_tenants" if is_whole_tenant else "usage_of_scopes"
-    usages = await fetch_rows(conn, ModelUsage, read_query("costs", query, scope=ids, row="u"), asked)
+    rows = {"rows": "of_tenants" if is_whole_tenant else "of_scopes"}
+    usages = await fetch_rows(conn, ModelUsage, read_query("costs", "usage", scope=ids, row="u", parts=rows), asked)
     by_model: dict[str, list[ModelUsage]] = {}
     for usage in usages:
         by_model.setdefault(usage.model, []).append(usage)

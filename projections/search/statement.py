@@ -1,7 +1,7 @@
 """The statement of a search, put together from its parts: which facts it looks at, and the filter."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, LiteralString
 
 from psycopg.sql import SQL, Composed
@@ -75,10 +75,12 @@ def _composed(
     of_any = parts["of_any_scope"] if is_several else scope
     state_at = parts["state_at"]
     condition = SQL("{filter}" if is_filtered else "true")
-    live = parts[source].format(scope=scope, filter=condition, state_at=state_at, state=queries("filters")["state"])
+    found = partial(parts[source].format, filter=condition, state_at=state_at, state=queries("filters")["state"])
+    live = found(scope=scope)
     if is_several:
         of_scopes = parts["of_scopes"].format(live=live)
-        live = parts["facts_of_scopes"].format(of_scopes=of_scopes, scope=of_any, filter=condition)
+        same = found(scope=parts["as_promoted"].format(scope=of_any))
+        live = parts["facts_of_scopes"].format(of_scopes=of_scopes, same=same)
     travels = source == "as_of"
     query = parts["hybrid"].format(
         live=live,

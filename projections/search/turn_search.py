@@ -75,6 +75,7 @@ def _composed(*, wildcards: tuple[tuple[str, str], ...], is_filtered: bool, is_e
         live=live if wildcards else of_facts["of_scopes"].format(live=live),
         scope=scope if wildcards else of_facts["of_any_scope"],
         left_out=parts["left_out" if is_explained else "nothing_left_out"],
+        weight=parts["weight"],
     )
     return SQL(query.as_string())
 

@@ -36,7 +36,8 @@ CASE
 END
 
 -- name: candidate
--- The columns of a candidate: a fact `f` that was `found`.
+-- The columns of a candidate: a fact `f` that was `found`. Its excerpt has the words with which it began: where a
+-- repetition has moved the beginning back, those of the repetition.
 f.fact_id,
 found.similarity,
 f.text,
@@ -49,7 +50,21 @@ f.true_to,
 f.valid_until,
 f.category,
 f.subject,
-f.excerpt,
+CASE
+    WHEN f.true_from < f.said_at AND f.true_from IS DISTINCT FROM f.event_time
+        THEN coalesce((
+            SELECT happened.payload -> 'statement' ->> 'excerpt'
+            FROM former_states AS former
+            INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
+            WHERE
+                former.fact_id = f.fact_id
+                AND happened.payload -> 'statement' ->> 'excerpt' IS NOT NULL
+                AND (happened.payload ->> 'true_from')::timestamptz = f.true_from
+            ORDER BY happened.partition, happened.log_offset, happened.ordinal
+            LIMIT 1
+        ), f.excerpt)
+    ELSE f.excerpt
+END AS excerpt,
 {status} AS status,
 f.authority,
 {unresolved} AS unresolved,

@@ -80,15 +80,17 @@ SELECT mine.*
 FROM ({of_scopes}) AS mine
 WHERE NOT EXISTS (
     SELECT FROM memory_events AS promoted
-    INNER JOIN facts AS f ON promoted.fact_id = f.fact_id
+    CROSS JOIN LATERAL ({same}) AS same
     WHERE promoted.promoted_from = mine.fact_id
         AND promoted.decided_at <= coalesce(%(believed_at)s, 'infinity'::timestamptz)
-        AND f.status = mine.status
-        AND {scope}
-        AND {filter}
+        AND same.status = mine.status
         AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id)
     OFFSET 0
 )
+
+-- name: as_promoted
+-- What a fact was promoted to, where it is in the scopes of a search.
+f.fact_id = promoted.fact_id AND {scope}
 
 -- name: of_named_scope
 -- The facts of one of several scopes.
@@ -353,10 +355,11 @@ set_scores AS MATERIALIZED (
 ),
 names AS MATERIALIZED (
     -- The subjects and speakers that the question names; there are few different ones.
-    SELECT who.name
-    FROM (SELECT subject AS name FROM scored UNION SELECT speaker FROM scored) AS who
-    CROSS JOIN asked
-    WHERE names_person(asked.text, who.name)
+    SELECT named.name
+    FROM asked
+    CROSS JOIN LATERAL named_in(
+        asked.text, ARRAY(SELECT subject FROM scored UNION SELECT speaker FROM scored)
+    ) AS named (name)
 ),
 candidates AS (
     SELECT

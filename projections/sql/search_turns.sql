@@ -55,6 +55,14 @@ EXISTS (
     WHERE {filter}
 )
 
+-- name: weight
+-- How much the words of the question say that a text has.
+(
+    SELECT sum(word_weights.weight)
+    FROM lexemes INNER JOIN word_weights USING (place)
+    WHERE heard.words @@ lexemes.lexeme
+)
+
 -- name: left_out
 -- Why turns with a word of the question are no hits: how many for each reason. Those before the last hit were looked up.
 (
@@ -95,7 +103,7 @@ NULL::jsonb AS left_out
 WITH asked AS MATERIALIZED (
     SELECT
         search_words(%(text)s, %(max_words)s) AS query,
-        ' ' || lower(regexp_replace(%(text)s, '(''|’)s\M|[^[:alnum:]''’-]+', ' ', 'g')) || ' ' AS words
+        %(text)s::text AS text
 ),
 lexemes AS MATERIALIZED (
     SELECT word.place, word.lexeme::tsquery AS lexeme
@@ -141,9 +149,7 @@ scored AS MATERIALIZED (
             WHEN live.words @@ asked.query
                 THEN ARRAY(SELECT lexemes.place FROM lexemes WHERE live.words @@ lexemes.lexeme)
         END AS places,
-        EXISTS (
-            SELECT FROM unnest(live.speakers) AS spoken (name) WHERE strpos(asked.words, ' ' || lower(spoken.name) || ' ') > 0
-        ) AS is_named
+        live.speakers
     FROM asked
     CROSS JOIN LATERAL ({live}) AS live
     WHERE NOT EXISTS (
@@ -181,6 +187,14 @@ set_scores AS MATERIALIZED (
         / (SELECT sum(weight) FROM word_weights) AS score
     FROM word_sets
 ),
+names AS MATERIALIZED (
+    -- The speakers that the question names; there are few different ones.
+    SELECT array_agg(named.name) AS named
+    FROM asked
+    CROSS JOIN LATERAL named_in(
+        asked.text, ARRAY(SELECT DISTINCT who FROM scored CROSS JOIN LATERAL unnest(scored.speakers) AS who)
+    ) AS named (name)
+),
 parts AS (
     SELECT
         scored.owner,
@@ -189,7 +203,7 @@ parts AS (
         set_scores.score AS text_score,
         coalesce(occurred_at >= %(period_from)s AND occurred_at < %(period_to)s, false) AS is_timely,
         %(text_weight)s::float8 * set_scores.score AS text_part,
-        CASE WHEN scored.is_named THEN %(names_weight)s::float8 ELSE 0 END AS names_part,
+        CASE WHEN scored.speakers && (SELECT named FROM names) THEN %(names_weight)s::float8 ELSE 0 END AS names_part,
         CASE
             WHEN %(recency_weight)s::float8 > 0
                 THEN %(recency_weight)s::float8 * exp(-least(
@@ -240,7 +254,7 @@ SELECT
         ELSE left(
             ts_headline(
                 'english',
-                said.content,
+                part.content,
                 asked.query,
                 'StartSel="", StopSel="", MaxFragments=2, MinWords=10, MaxWords=30, FragmentDelimiter=" … "'
             ),
@@ -273,12 +287,19 @@ LEFT JOIN LATERAL (
     FROM turn_messages(journal.body) AS spoken
     CROSS JOIN LATERAL (SELECT said_words(spoken.content) AS words OFFSET 0) AS heard
     ORDER BY
-        (
-            SELECT sum(word_weights.weight)
-            FROM lexemes INNER JOIN word_weights USING (place)
-            WHERE heard.words @@ lexemes.lexeme
-        ) DESC NULLS LAST,
+        {weight} DESC NULLS LAST,
         spoken.place
     LIMIT 1
 ) AS said ON true
+LEFT JOIN LATERAL (
+    -- An excerpt of all of a long message would take some .2 s. Parts overlap by more than an excerpt has around a word.
+    SELECT piece.content
+    FROM generate_series(1, length(said.content), 800) AS place (start)
+    CROSS JOIN LATERAL (SELECT substr(said.content, place.start, 1000) AS content OFFSET 0) AS piece
+    CROSS JOIN LATERAL (SELECT said_words(piece.content) AS words OFFSET 0) AS heard
+    ORDER BY
+        {weight} DESC NULLS LAST,
+        place.start
+    LIMIT 1
+) AS part ON true
 ORDER BY shown.total DESC, shown.occurred_at DESC, shown.owner, shown.source_id;

@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any, ClassVar, Final
 
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow, class_row, dict_row
+from psycopg.rows import TupleRow, dict_row
 from psycopg.sql import SQL, Composed
 
-from mnemolog.projections.db.fetch import fetch_value
+from mnemolog.projections.db.fetch import fetch_rows, fetch_value
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.costs.prices import ModelUsage, PriceTable
@@ -19,6 +19,7 @@ from mnemolog.schemas.stored import WaitingTurn
 from mnemolog.schemas.turn import Turn
 
 _SQL: Final = queries("costs")
+_USAGE_OF_DAY: Final = _SQL["usage"].format(rows=_SQL["of_day"], scope=_SQL["of_one_scope"])
 
 
 async def find_spent_budget(
@@ -41,10 +42,9 @@ async def _spent(
     connection: AsyncConnection[TupleRow], level: Level, scope: Scope, day: datetime, prices: PriceTable
 ) -> Decimal:
     named = scope.columns if level == "scope" else {**dict.fromkeys(SCOPE_FIELDS, ""), "tenant": scope.tenant}
-    async with connection.cursor(row_factory=class_row(ModelUsage)) as cursor:
-        await cursor.execute(_SQL["used_on_day"], {**named, "day": day.date()})
-        amounts = (prices.amount(usage) for usage in await cursor.fetchall())
-        return sum((amount for amount in amounts if amount is not None), Decimal(0))
+    usages = await fetch_rows(connection, ModelUsage, _USAGE_OF_DAY, {**named, "day": day.date()})
+    amounts = map(prices.amount, usages)
+    return sum((amount for amount in amounts if amount is not None), Decimal(0))
 
 
 class WaitingTurns(Store):

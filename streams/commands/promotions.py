@@ -6,6 +6,7 @@ from typing import Final
 
 from mnemolog.schemas.command import Promote
 from mnemolog.schemas.facts import MatchedFact, Original, PromotedFrom
+from mnemolog.schemas.ids import follow_up_id
 from mnemolog.schemas.stored import PromotableFact, PromotableFacts
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.refusals import Fault, raise_for_faults
@@ -38,7 +39,9 @@ def promotion_of(context: CommandContext, payload: Promote, found: PromotableFac
     taken = tuple(_fitting(found.facts[: min(found.free, MAX_PROMOTED)]))
     has_more = len(taken) < found.free
     return Promotion(
-        statements=tuple(map(_statement, taken)), detail=promotion_detail(found, len(taken), payload), has_more=has_more
+        statements=tuple(map(_statement, taken)),
+        detail=promotion_detail(context, found, len(taken), payload),
+        has_more=has_more,
     )
 
 
@@ -85,13 +88,17 @@ def _statement(found: PromotableFact) -> MatchedFact:
     )
 
 
-def promotion_detail(found: PromotableFacts, taken: int, payload: Promote) -> str:
-    """What a command that promotes `taken` facts leaves out, in words; empty for nothing."""
+def promotion_detail(context: CommandContext, found: PromotableFacts, taken: int, payload: Promote) -> str:
+    """What a command that promotes `taken` facts leaves out, in words; empty for nothing.
+
+    The command for the rest is named: it is waited for, and undone, by its own id.
+    """
+    following = follow_up_id("promote", context.source_id)
     others = found.total - found.free - found.known
     parts = [
         f"{found.known} {'was' if found.known == 1 else 'were'} promoted before" if found.known else "",
         f"{others} left out: not active, or below min_importance" if others else "",
-        f"{found.free - taken} follow in the next command" if found.free > taken else "",
+        f"{found.free - taken} follow in the command {following}" if found.free > taken else "",
     ]
     told = "; ".join(filter(None, parts))
     if taken:

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.ports import Embeddings, Usage
+from mnemolog.streams.model_thread import end_thread
 
 MODEL_NAME: Final = "all-MiniLM-L6-v2-int8"
 MAX_TOKENS: Final = 256  # what the model was trained on; the rest of a longer text is not read
@@ -50,7 +51,7 @@ class MiniLmEmbedder:
 
     async def close(self) -> None:
         """Calls that wait are cancelled, the one that runs is waited for."""
-        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        await end_thread(self._thread)
 
     def _embed(self, texts: tuple[str, ...]) -> Embeddings:
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]

@@ -11,7 +11,7 @@ from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.stored import ReplyKey, StoredReply
+from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
@@ -51,15 +51,16 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What an extraction prompt is about: the turn, the categories that are allowed, and types of entities.
+    """What an extraction prompt is about: the turn, the categories and types of entities that are allowed.
 
-    `instructions` are what a policy adds.
+    `instructions` are what a policy adds, `background` is what is shown beside the turn.
     """
 
     turn: Turn
     categories: tuple[str, ...]
     entity_types: tuple[str, ...] = ENTITY_TYPES
     instructions: Instructions | None = None
+    background: Background = NO_BACKGROUND
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]

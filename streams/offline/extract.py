@@ -1,16 +1,22 @@
 """From a turn to its facts: each sentence that states something, in its own words, and what fills a slot."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
+from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.names_in_text import sentence_entities, value_entities
+from mnemolog.streams.llm.grounding.evidence import with_questions
+from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
+from mnemolog.streams.offline.pronouns import person_meant, with_person
 from mnemolog.streams.offline.sentences import Sentence, plain, sentences
 from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements
+from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, is_ahead, noted
 
 UNKNOWN_SPEAKER: Final = "The user"
@@ -18,17 +24,32 @@ MAX_FACTS: Final = 100  # of a turn
 _SHORTEST_REST: Final = 3  # words of a clause that is kept without its sentence
 
 
-def read_turn(turn: Turn) -> tuple[list[ExtractedFact], list[Sentence]]:
-    """The facts that the user's messages state, each text once, and the sentences that became none."""
+def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[ExtractedFact], list[Sentence]]:
+    """The facts that the user's messages state, each text once, and the sentences that became none.
+
+    `earlier` is what was said before the turn, the oldest first: it tells what an answer states.
+    """
     facts: dict[str, ExtractedFact] = {}
     omitted: list[Sentence] = []
-    for message in turn.messages:
-        for sentence in sentences(message.content) if message.role == "user" else ():
-            if sentence.omitted:
-                omitted.append(sentence)
-                continue
+    before = [one for message in earlier for one in sentences_of(message.content)]
+    for message, asked in with_questions(turn, earlier):
+        before.extend(sentences_of(asked))
+        for place, sentence in enumerate(sentences(message.content) if message.role == "user" else ()):
             speaker = " ".join((sentence.speaker or message.name or turn.speaker or UNKNOWN_SPEAKER).split())
-            for fact in _read_sentence(sentence.text, speaker, turn.occurred_at):
+            person = person_meant(sentence.text, before, speaker)
+            before.append(sentence.text)
+            is_answer = bool(asked) and not place and person is None
+            answer = read_answer(asked, sentence.text, turn.occurred_at) if is_answer else None
+            if answer is not None:
+                answered = list(_answered(answer, sentence.text, speaker, turn.occurred_at))
+                facts |= {fact.text: fact for fact in answered if fact.text not in facts}
+                omitted += [] if answered else [Sentence(text=sentence.text, omitted="undecided")]
+                continue
+            if sentence.omitted or short_answer(sentence.text):
+                omitted.append(sentence if sentence.omitted else replace(sentence, omitted="undecided"))
+                continue
+            for read in _read_sentence(sentence.text, speaker, turn.occurred_at):
+                fact = _about_person(read, person) if person else read
                 corrected, wrong = _corrected(fact, facts, turn.occurred_at)
                 if wrong:
                     omitted.append(Sentence(text=facts.pop(wrong.text).excerpt, omitted="taken_back"))
@@ -36,6 +57,26 @@ def read_turn(turn: Turn) -> tuple[list[ExtractedFact], list[Sentence]]:
     kept = list(facts.values())
     omitted += [Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
     return kept[:MAX_FACTS], omitted
+
+
+def _about_person(fact: ExtractedFact, person: str) -> ExtractedFact:
+    """A sentence whose pronoun means somebody is about that person."""
+    if fact.key is not None:
+        return fact
+    text, search_text = (with_person(said, person) for said in (fact.text, fact.search_text))
+    return fact.model_copy(update={"text": text, "search_text": search_text, "subject": person})
+
+
+def _answered(answer: AnswerReading, said: str, speaker: str, at: datetime) -> Iterator[ExtractedFact]:
+    """What an answer fills, or else the answer with its question, as a transcript has them."""
+    kept = _kept_fact(said, speaker, at)
+    for one in answer.statements:
+        (key,) = one.keys
+        yield _slot_fact(key, one, kept)
+    if answer.is_kept:
+        text = answer_text(speaker, answer.question, said)
+        hint: ActionHint = "retract" if answer.denies else "new"
+        yield kept.model_copy(update={"text": text, "search_text": text, "action_hint": hint})
 
 
 def _corrected(
@@ -66,7 +107,8 @@ def _read_sentence(sentence: str, speaker: str, at: datetime) -> Iterator[Extrac
 
 
 def _stands_alone(part: str, statements: tuple[SlotStatement, ...]) -> bool:
-    is_own = len(part.split()) >= _SHORTEST_REST and WORDS["self"].match(plain(part))
+    is_long = len(part.split()) >= _SHORTEST_REST and not short_answer(part)
+    is_own = is_long and WORDS["self"].match(plain(part))
     return all(one.is_whole for one in statements) if statements else bool(is_own)
 
 

@@ -14,7 +14,7 @@ from mnemolog.streams.offline.resolve import judge
 class RuleModel:
     """The same prompt gives the same reply, at no cost. It needs no closing."""
 
-    model: Final = "rules-2"
+    model: Final = "rules-4"
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`; a prompt for another model, or without its task, is refused."""
@@ -32,7 +32,7 @@ class RuleModel:
 
 
 def _extraction(task: ExtractionTask) -> dict[str, Any]:
-    facts, left_out = read_turn(task.turn)
+    facts, left_out = read_turn(task.turn, task.background.messages)
     omitted = [{"text": sentence.text, "reason": sentence.omitted} for sentence in left_out]
     return {"facts": [_stated(fact, task.categories) for fact in facts], "omitted": omitted}
 

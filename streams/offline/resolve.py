@@ -10,6 +10,7 @@ from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
+from mnemolog.streams.offline.answers import own_words
 from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, slot_statements, without_fillers
@@ -68,15 +69,22 @@ def _with_terms(finding: _Finding, conflict: NumberedConflict, known: Candidate)
 
 
 def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
-    for one in slot_statements(new.excerpt, at):
+    for one in slot_statements(new.excerpt, at) or _of_answer(new):
         is_its_own = new.key is None or same_value(one.value, new.value)
         if is_its_own and old.key in one.keys and (finding := _of_slot(one, new, old)):
             return finding
     if new.key is None:
-        return None if old.key else _of_words(new.excerpt, old.excerpt)
+        return None if old.key else _of_words(own_words(new.text, new.excerpt), own_words(old.text, old.excerpt))
     ends = (one for one in slot_statements(old.excerpt, at) if one.act == "ends" and new.key in {*one.keys} - {*PETS})
     is_again = old.key is None and any(same_value(one.value, new.value) for one in ends)
     return ("REPLACE", "what had ended is so again") if is_again else None
+
+
+def _of_answer(fact: _Fact) -> tuple[SlotStatement, ...]:
+    """What a fact states whose excerpt says nothing alone: it answered a question."""
+    if fact.key is None or fact.value is None:
+        return ()
+    return (SlotStatement(act="states", keys=frozenset({fact.key}), value=fact.value, old=None, is_whole=True),)
 
 
 def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:

@@ -36,6 +36,11 @@ def plain(text: str) -> str:
     return text.translate(_TYPOGRAPHY)
 
 
+def without_margins(text: str) -> str:
+    """Without signs and white space around it."""
+    return text.strip(" \t\n.,;:!?…\"'()*-\u2013\u2014\u00bf\u00a1")
+
+
 def sentences(content: str) -> Iterator[Sentence]:
     """All of a message, in its order; what is too long to be read comes last."""
     read = content[:MAX_MESSAGE]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.model_thread import end_thread
 
 MODEL_FILE: Final = "model.onnx"
 TOKENIZER_FILE: Final = "tokenizer.json"
@@ -45,7 +46,7 @@ class OnnxReranker:
 
     async def close(self) -> None:
         """Calls that wait are cancelled, the one that runs is waited for."""
-        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        await end_thread(self._thread)
 
     def _score(self, question: str, texts: tuple[str, ...]) -> Scores:
         pairs = self._tokenizer.encode_batch([(question, text) for text in texts])

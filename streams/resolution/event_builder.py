@@ -111,6 +111,11 @@ class EventBuilder:
         """When what led to the events was said."""
         return self.context.occurred_at if self.original is None else self.original.promoted_from.said_at
 
+    @property
+    def own_ids(self) -> frozenset[UUID]:
+        """The facts that the turn of the statement has said before it: of a promoted one, the turn of its original."""
+        return self.state.facts_of(None if self.original is None else self.original.promoted_from.source_id)
+
     def shares_slot(self, known: Candidate) -> bool:
         """Whether the statement and a known fact are values of one slot, of certainly the same subject."""
         return same_slot(self.fact, known, self.context.rules, self.context.user_names)

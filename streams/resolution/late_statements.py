@@ -60,7 +60,7 @@ def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequen
     reply, statement, rules = llm_decision.reply, builder.statement_context, builder.context.rules
     begun = [known for known in held if not is_planned(known, statement)]
     as_they_were = [known.model_copy(update={"status": "active"}) for known in begun]
-    own_ids = builder.state.own_ids
+    own_ids = builder.own_ids
     if not begun or find_guard(reply.verdict, as_they_were, statement, rules, own_ids, ended_at=reply.ended_at):
         return ()
     fact_id, ended_at = builder.new_fact().fact_id, target_end(builder, llm_decision, begun)

@@ -13,7 +13,7 @@ from typing import Final
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.event import VERDICTS_WITH_END_TIME
 from mnemolog.schemas.events import FactAdded, FactPending, FactRetracted, MemoryEvent
-from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact, MovedEnd
+from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, MovedEnd
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
@@ -108,12 +108,14 @@ def _is_near(
 def _as_known(turn: MatchedFacts, place: int, rules: EffectivePolicy, number: int) -> Candidate:
     """The statement with an id of its own for each end: in one reply, only one decision may end a known fact."""
     matched = turn.facts[place]
+    own: Authority = "human" if turn.immutable else "extracted"
     return known_candidate(
         matched.fact,
         fact_id=provisional_fact_id(turn.owner, turn.source_id, len(turn.facts) + number),
         confidence=statement_confidence(matched, rules),
         true_from=matched.holds_since(turn.occurred_at),
         said_at=matched.said_at(turn.occurred_at),
+        authority=own if matched.original is None else matched.original.authority,
     )
 
 

@@ -36,7 +36,7 @@ def apply_overwrite(
     pending = next((known for known in targets if known.status == "pending_confirmation"), None)
     if pending is not None and reply.verdict == "MERGE":
         return _enrich_pending(builder, llm_decision, pending)
-    own_ids, rules = builder.state.own_ids, builder.context.rules
+    own_ids, rules = builder.own_ids, builder.context.rules
     newer = [known for known in targets if _is_newer(builder, llm_decision, known)]
     older = [known for known in targets if known not in newer]
     if newer and older:

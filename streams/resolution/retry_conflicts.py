@@ -116,7 +116,7 @@ def retry_events(
     builder = _as_statement(retry_outcome, unresolved, context, state, ordinal)
     decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
     statement, rules = builder.statement_context, context.rules
-    guard = find_guard(reply.verdict, targets, statement, rules, state.own_ids, ended_at=reply.ended_at)
+    guard = find_guard(reply.verdict, targets, statement, rules, builder.own_ids, ended_at=reply.ended_at)
     if reply.verdict in ("KEEP", "MERGE") and any(is_outdated(builder, known) for known in targets):
         guard = "late_news"
     if guard is None:

@@ -1,6 +1,6 @@
 """Tracks a turn's decisions: its earlier facts become candidates for its later ones, as they are by then."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -70,7 +70,8 @@ def _similarity(one: Vector, other: Vector) -> float:
 class TurnState:
     """The effect of a turn's decisions so far on known facts and on its own.
 
-    `own_ids` are the facts that it brought, without those that a known one was merged into. `confirmed_ids` are the
+    `own_ids` are the facts that it brought, without those that a known one was merged into, and `facts_of` those of
+    them that one source said, which a promotion has several of. `confirmed_ids` are the
     facts whose confidence it may not raise (again), `held_back` its own pending overwrites, `version_starts` the
     starts of the versions before a fact.
     """
@@ -78,11 +79,19 @@ class TurnState:
     def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:
         self.confirmed_ids: set[UUID] = set()
         self.held_back: dict[UUID, FactPending] = {}
-        self.own_ids: set[UUID] = set()
+        self._said_by: dict[UUID, str | None] = {}
         self.version_starts = dict(version_starts)
         self._actual_ids: dict[UUID, UUID] = {}
         self._facts: dict[UUID, Candidate] = {}
         self._ended_ids: set[UUID] = set()
+
+    @property
+    def own_ids(self) -> Collection[UUID]:
+        return self._said_by.keys()
+
+    def facts_of(self, source_id: str | None) -> frozenset[UUID]:
+        """Those of `own_ids` that a source said from which they are promoted, or with None this turn itself."""
+        return frozenset(fact_id for fact_id, said_by in self._said_by.items() if said_by == source_id)
 
     def current_fact(self, candidate: Candidate) -> Candidate:
         """What a candidate is by now."""
@@ -128,8 +137,9 @@ class TurnState:
             if isinstance(event, FactReplaced):
                 self.version_starts[event.fact.fact_id] = self._version_starts_of(event.targets)
             if (fact := event.new_fact) is not None:
-                if event.overwrite != "merge" or self.own_ids.issuperset(event.affected_ids):
-                    self.own_ids.add(fact.fact_id)
+                said_by = event.promoted_from.source_id if event.promoted_from else None
+                if event.overwrite != "merge" or self.facts_of(said_by).issuperset(event.affected_ids):
+                    self._said_by[fact.fact_id] = said_by
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
                 self._facts[fact.fact_id] = known_candidate(
                     fact,
@@ -137,6 +147,7 @@ class TurnState:
                     confidence=fact.confidence,
                     true_from=fact.true_from,
                     said_at=fact.said_at,
+                    authority=fact.authority,
                     **_state_of_new(event, fact.fact_id),
                 )
         if provisional_id is not None:

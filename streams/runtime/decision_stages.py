@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.conversation import ConversationStore
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
@@ -14,14 +15,18 @@ from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.promotions import PromotionStore
 from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.shown_facts import ShownFactStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.handler import CommandHandler
+from mnemolog.streams.conversation.background import BackgroundReader
+from mnemolog.streams.conversation.recent_turns import RecentTurns
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
+from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer
@@ -61,7 +66,8 @@ async def _is_projected(_owner: str, _partition: int) -> None:
 class DecisionStages:
     """`extract`, `embed`, `match` and `resolve` over one pool; each is built when it is first asked for.
 
-    Without `reserves` no reservation is written for limits. `finder` may have a pool of its own.
+    Without `reserves` no reservation is written for limits. `finder` may have a pool of its own; `replies` keep what
+    extractions were shown.
     """
 
     def __init__(
@@ -73,6 +79,7 @@ class DecisionStages:
         clock: Callable[[], datetime],
         finder: CandidateFinder | None = None,
         policies: PolicyStore | None = None,
+        replies: ports.ReplyStore | None = None,
         reserves: bool = True,
     ) -> None:
         self._pool = pool
@@ -82,6 +89,12 @@ class DecisionStages:
         self._finder = finder or CandidateFinder(pool, limit=settings.candidates, user_words=USER_WORDS)
         self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
         self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
+        self._backgrounds = BackgroundReader(
+            ConversationStore(pool),
+            ShownFactStore(pool, user_words=USER_WORDS, single_valued=settings.single_valued_keys),
+            replies or ReplyStore(pool),
+            RecentTurns(),
+        )
 
     @cached_property
     def extract(self) -> ExtractStage:
@@ -91,6 +104,7 @@ class DecisionStages:
             entity_types=self._settings.entity_types,
             rules_for=self._effective.rules_for,
             precheck=self._limits.precheck,
+            backgrounds=self._backgrounds,
         )
 
     @cached_property
@@ -130,6 +144,10 @@ class DecisionStages:
             forget_replies=ReplyStore(self._pool).forget,
             clock=self._clock,
         )
+
+    async def close(self) -> None:
+        """Give up the reads that are under way."""
+        await self._backgrounds.close()
 
     async def forget_replies(self, stage_input: StageInput) -> None:
         """Forget what models replied for a source, so that they are asked anew."""

@@ -57,14 +57,16 @@ class DryRun:
             application_name=APPLICATION_NAME,
             statement_timeout=settings.postgres_statement_timeout,
         )
-        self._models = StageModels(settings, NullReplyStore(), on_failure=self._record_failure)
+        replies = NullReplyStore()
+        self._models = StageModels(settings, replies, on_failure=self._record_failure)
         self._models.build_for("resolve")
-        self._stages = DecisionStages(self._pool, self._models, settings, clock=clock, reserves=False)
+        self._stages = DecisionStages(self._pool, self._models, settings, clock=clock, replies=replies, reserves=False)
 
     async def open(self) -> None:
         await self._pool.open()
 
     async def close(self) -> None:
+        await self._stages.close()
         await self._models.close()
         await self._pool.close()
 

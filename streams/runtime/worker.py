@@ -155,7 +155,7 @@ async def _shared_resources(
     try:
         yield parts
     finally:
-        for part in (parts.watermark, parts.models, parts.kafka_log, finder, policies):
+        for part in (parts.watermark, parts.stages, parts.models, parts.kafka_log, finder, policies):
             await part.close()
 
 

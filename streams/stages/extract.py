@@ -7,6 +7,7 @@ import hmac
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Final
 
 from pydantic import SecretStr
 
@@ -16,7 +17,9 @@ from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
+from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.instructions.withheld import (
@@ -30,12 +33,16 @@ from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
+from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceChatModel
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
 from mnemolog.streams.stages.envelope import new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.over_limit import as_raw, end_over_limit, raw_note
-from mnemolog.streams.stages.ports import Precheck, RulesFor
+from mnemolog.streams.stages.ports import Backgrounds, Precheck, RulesFor
+
+_DELETIONS: Final = ("delete", "delete_all", "reject", "undo")
+"""Commands by which somebody takes back what was said: nothing before them explains a later turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +94,25 @@ class ExtractStage:
         entity_types: tuple[str, ...] = ENTITY_TYPES,
         rules_for: RulesFor,
         precheck: Precheck,
+        backgrounds: Backgrounds,
     ) -> None:
         self._model = model
         self._categories = categories
         self._entity_types = entity_types
         self._rules_for = rules_for
         self._precheck = precheck
+        self._backgrounds = backgrounds
 
     async def __call__(self, source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:  # noqa: ARG002 -- a stage's signature
         envelope, parsed = source.envelope, source.parsed
         if isinstance(parsed, Refusal):
             raise SourceEndedError(parsed.reason, parsed.detail, outcome=parsed.outcome)
         if isinstance(parsed, Command):
+            if parsed.order.kind in _DELETIONS:
+                self._backgrounds.forget(parsed.scope.owner, envelope.published_at)
             return next_envelope(ExtractedFacts, envelope, facts=command_facts(parsed.order))
+        place = (envelope.published_at, envelope.origin.offset)
+        self._backgrounds.remember(parsed, place)
         rules = await self._rules_for(parsed.scope, parsed.overrides)
         notes = source.notes
         if hit := await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at):
@@ -107,35 +120,47 @@ class ExtractStage:
                 return next_envelope(ExtractedFacts, envelope, end=end)
             parsed, envelope = as_raw(parsed, envelope)
             notes = (*notes, raw_note(hit))
-        facts, step = await self._facts(parsed, rules.instructions)
-        step = step.model_copy(update={"notes": notes})
+        facts, step = await self._facts(parsed, place, rules)
+        step = step.model_copy(update={"notes": (*notes, *step.notes)})
         for dropped in step.dropped:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
         end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(*envelope.steps, step), end=end)
 
-    async def _facts(self, turn: Turn, told: Instructions | None) -> tuple[tuple[ExtractedFact, ...], Step]:
-        """What a turn states and may be stored, and what it took to find that out."""
+    async def _facts(
+        self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy
+    ) -> tuple[tuple[ExtractedFact, ...], Step]:
+        """What a turn states and may be stored, and what it took to find that out.
+
+        What the assistant says alone states nothing.
+        """
+        told = rules.instructions
         if not turn.infer:
             raw, left_out = withhold(raw_facts(turn), (), told)
             return raw, with_instructions(Step(stage="extract", milliseconds=0, dropped=left_out), told)
-        answer = await self._ask(turn, told)
+        if not evidence_messages(turn):
+            return (), Step(stage="extract", milliseconds=0)
+        background = await self._backgrounds.background_of(turn, place, rules)
+        answer = await self._ask(turn, background, told)
         facts, echoes = drop_recalled_echoes(answer.value, turn)
         if turn.valid_until is not None:  # a fact that names no end of its own has the turn's
             facts = tuple(
                 fact.model_copy(update={"valid_until": fact.valid_until or turn.valid_until}) for fact in facts
             )
         facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
-        step = step_of("extract", PROMPT_VERSION, answer).model_copy(update={"dropped": left_out})
-        return facts, with_instructions(step, told)
+        step = _shown(step_of("extract", PROMPT_VERSION, answer), background)
+        return facts, with_instructions(step.model_copy(update={"dropped": left_out}), told)
 
-    async def _ask(self, turn: Turn, told: Instructions | None) -> Answer[tuple[ExtractedFact, ...]]:
+    async def _ask(
+        self, turn: Turn, background: Background, told: Instructions | None
+    ) -> Answer[tuple[ExtractedFact, ...]]:
         overrides = turn.overrides
         task = ExtractionTask(
             turn=turn,
             categories=allowed_categories(self._categories, told),
             entity_types=self._entity_types,
             instructions=told,
+            background=background,
         )
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
@@ -144,13 +169,20 @@ class ExtractStage:
             answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
         except ReplyInvalidError as error:
             metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
-            step = with_instructions(step_of("extract", PROMPT_VERSION, error), told)
+            step = with_instructions(_shown(step_of("extract", PROMPT_VERSION, error), background), told)
             (detail,) = withhold_texts([str(error)], told)
             raise SourceEndedError("invalid_reply", detail, step=step, possibly_systemic=True) from error
         except PromptRefusedError as error:
             raise SourceEndedError(error.reason, error.detail) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(len(answer.replies) - 1)
         return answer
+
+
+def _shown(step: Step, background: Background) -> Step:
+    """A step with what the model was shown."""
+    known = tuple(fact.fact_id for fact in background.facts)
+    shown = {"conversation": background.turn_ids, "known": known, "notes": background.notes}
+    return step.model_copy(update=shown)
 
 
 def has_asked_model(output: ExtractedFacts) -> bool:

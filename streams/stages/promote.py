@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 
+from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.command import Command, EndSession, Promote
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -26,6 +27,8 @@ from mnemolog.streams.commands.refusals import CommandRefusedError
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import RulesFor
+
+log = get_logger(__name__)
 
 PublishCommand = Callable[[Command], Awaitable[object]]
 """Returns when the broker has the command."""
@@ -96,7 +99,9 @@ class Promoter:
         except CommandRefusedError as refusal:
             return _refused(refusal)
         has_more = promotion.has_more or taken < len(promotion.statements)
-        detail = promotion.detail if taken == len(promotion.statements) else promotion_detail(found, taken, payload)
+        detail = (
+            promotion.detail if taken == len(promotion.statements) else promotion_detail(context, found, taken, payload)
+        )
         return PromotionResult(
             result=CommandResult(outcome="done", events=decision.events, detail=detail),
             step=decision.step,
@@ -164,6 +169,7 @@ class FollowUps:
 
     async def __call__(self, commit: Commit, policies: StoredPolicies) -> None:
         """`policies` are those of the scope of the commit."""
+        _report_rejected(commit)
         scope = commit.scope
         if scope is None or scope.run_id is None or not _may_promote(commit):
             return
@@ -186,6 +192,14 @@ class FollowUps:
 
 def _refused(refusal: CommandRefusedError) -> PromotionResult:
     return PromotionResult(result=CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail))
+
+
+def _report_rejected(commit: Commit) -> None:
+    """Say that what a policy has promoted was rejected, as for a limit: nobody waits for its end."""
+    order = commit.order
+    if isinstance(order, Promote) and order.by_policy and commit.outcome == "rejected":
+        metrics.PROMOTIONS_REJECTED.inc()
+        log.warning("promotion_rejected", source_id=commit.source_id, reason=commit.reason)
 
 
 def _may_promote(commit: Commit) -> bool:

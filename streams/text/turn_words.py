@@ -7,7 +7,7 @@ was said.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from mnemolog.schemas.turn import Turn
@@ -56,7 +56,17 @@ class TurnWords:
             details=frozenset().union(*(reading.details for reading in readings)),
             named=frozenset().union(*(read(name).details for name in named)),
             digits=re.sub(r"\D", "", " ".join(texts)),
-            denies=any(reading.negations or _is_negative(reading) for reading in readings),
+            denies=any(map(is_negative, readings)),
+        )
+
+    def with_question(self, asked: str) -> Self:
+        """The same with the words of a question that the turn answers."""
+        own = read(asked)
+        return replace(
+            self,
+            details=self.details | own.details,
+            digits=self.digits + re.sub(r"\D", "", asked),
+            denies=self.denies or is_negative(own),
         )
 
 
@@ -68,7 +78,7 @@ def unsaid(text: str, excerpt: str, turn: TurnWords) -> Iterator[str]:
     yield from mispaired([excerpt], text)
     yield from sorted((_replaced(own, said) | recounted(excerpt, text)) - turn.details)
     if not own.is_foreign and not said.is_foreign:
-        if not own.negations and not _is_negative(own) and _denied_outright(said, own):
+        if not is_negative(own) and _denied_outright(said, own):
             yield "the contrary of its excerpt, which denies it"
         if not turn.denies and any(reach and reach <= {*said.stems} for reach in own.negations):
             yield "a negation"
@@ -111,7 +121,9 @@ def _denied_outright(said: Reading, own: Reading) -> bool:
     return bool(reaches) and all(stem[:_CONJUGATED] in starts for reach in reaches for stem in reach)
 
 
-def _is_negative(reading: Reading) -> bool:
-    """Whether a text has a word that means that something is not so, without a negation."""
+def is_negative(reading: Reading) -> bool:
+    """Whether a text has a negation, or another word that means that something is not so."""
     words = {token.casefold() for token in reading.tokens}
-    return bool(reading.ending or words & NEGATIONS) or any(_NEGATIVE.fullmatch(word) for word in words)
+    return bool(reading.negations or reading.ending or words & NEGATIONS) or any(
+        _NEGATIVE.fullmatch(word) for word in words
+    )

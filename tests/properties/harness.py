@@ -102,7 +102,11 @@ class Harness:
     @asynccontextmanager
     async def open(cls, database: str, **settings: Any) -> AsyncIterator["Harness"]:
         async with open_pool(database, min_size=1, max_size=2, application_name="properties") as pool:
-            yield cls(pool, StreamsSettings(provider="offline", postgres=database, **settings))
+            harness = cls(pool, StreamsSettings(provider="offline", postgres=database, **settings))
+            try:
+                yield harness
+            finally:
+                await harness.stages.close()
 
     async def start_history(self, reader: Reader) -> "History":
         if self._count % HISTORIES_BETWEEN_CLEANINGS == 0:

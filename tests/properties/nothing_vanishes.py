@@ -120,7 +120,7 @@ def _just_said(told: Told, source_id: str, texts: Sequence[str]) -> set[str]:
     """The facts that statements of the same turn became, or repeated."""
     commit = next(commit for commit in told.log.commits if commit["source_id"] == source_id)
     return {
-        str(event.get("target") or event["fact"]["fact_id"])
+        str(event.get("confirmed") or event.get("target") or event["fact"]["fact_id"])
         for event in commit["events"]
         if event_text(event) in texts and (event.get("target") or event.get("fact"))
     }

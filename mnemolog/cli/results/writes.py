@@ -87,6 +87,13 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
         for one in trace.decisions
     ]
     print_entries(counted(len(decisions), "decision"), decisions)
+    if trace.background.turn_ids:
+        print_line(f"the extraction was shown turns {', '.join(trace.background.turn_ids)}")
+    if trace.background.facts:
+        known = [Entry(ids(fact.fact_id), fact.text or "") for fact in trace.background.facts]
+        print_entries("the extraction was shown facts", known)
+    for note in trace.background.notes:
+        print_text(f"note: {note}")
     if trace.reprompts:
         print_entries("asked again", [Entry(one.stage, one.complaint) for one in trace.reprompts])
     if trace.omitted:

@@ -71,8 +71,28 @@ class OmittedStatement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundFact:
+    """A known fact that an extraction was shown; `text` is None where it is gone."""
+
+    fact_id: UUID
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionBackground:
+    """What the extraction was shown beside the turn: the earlier turns of the conversation, and the known facts.
+
+    `notes` say what could not be read, or was changed.
+    """
+
+    turn_ids: tuple[str, ...] = ()
+    facts: tuple[BackgroundFact, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What was retrieved and decided, re-prompted and dropped.
+    """What was retrieved and decided, re-prompted and dropped, and what the extraction was shown.
 
     `thresholds` are the similarities that applied; None where the turn ended before they mattered.
     """
@@ -81,6 +101,7 @@ class Trace:
     reprompts: tuple[TracedReprompt, ...]
     omitted: tuple[OmittedStatement, ...]
     thresholds: dict[str, Any] | None
+    background: ExtractionBackground = ExtractionBackground()
 
 
 def build_trace(commit: Commit, texts: FactTexts) -> Trace:
@@ -91,6 +112,11 @@ def build_trace(commit: Commit, texts: FactTexts) -> Trace:
         reprompts=tuple(TracedReprompt(stage=step.stage, complaint=one) for step in steps for one in step.complaints),
         omitted=tuple(OmittedStatement(stage=step.stage, **dict(one)) for step in steps for one in step.dropped),
         thresholds=thresholds.model_dump() if thresholds else None,
+        background=ExtractionBackground(
+            turn_ids=tuple(turn_id for step in steps for turn_id in step.conversation),
+            facts=tuple(BackgroundFact(fact_id=one, text=texts.get(one)) for step in steps for one in step.known),
+            notes=tuple(note for step in steps for note in step.notes),
+        ),
     )
 
 
@@ -123,8 +149,10 @@ def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
 
 
 def fact_ids_of_commit(commit: Commit) -> list[UUID]:
-    """The facts that a commit's decisions looked at or are about, each once."""
-    return list(dict.fromkeys(fact_id for event in commit.events for fact_id in fact_ids_of_event(event)))
+    """The facts that a commit's decisions looked at or are about, and those its extraction was shown, each once."""
+    known = (fact_id for step in commit.provenance.steps for fact_id in step.known)
+    decided = (fact_id for event in commit.events for fact_id in fact_ids_of_event(event))
+    return list(dict.fromkeys((*decided, *known)))
 
 
 def fact_ids_of_event(event: MemoryEvent) -> tuple[UUID, ...]:

@@ -30,10 +30,10 @@ async def set_budget(harness: PipelineHarness, tenant: str, tokens: int, when_sp
 async def test_turns_over_a_budget_wait_and_come_again_in_their_order(harness: PipelineHarness) -> None:
     """Other tenants go on meanwhile, and so do the commands of this one; when the budget is raised, nothing is lost."""
     await set_budget(harness, "thrifty", 0, "wait")
-    ida, jon = harness.person("ida", tenant="thrifty"), harness.person("jon", tenant="lavish")
+    ilse, jon = harness.person("ilse", tenant="thrifty"), harness.person("jon", tenant="lavish")
     asked = harness.server.requests["chat"]
-    first = await ida.say(fact_json("Ida lives in Oslo.", key="home_city", value="Oslo"))
-    second = await ida.say(fact_json("Ida owns a kayak."))
+    first = await ilse.say(fact_json("Ilse lives in Oslo.", key="home_city", value="Oslo"))
+    second = await ilse.say(fact_json("Ilse owns a kayak."))
     for end in (first, second):
         assert (end.status, end.success, end.llm_calls, end.tokens.total) == ("rejected", False, 0, 0)
         assert (end.error or "").startswith(f"{WAITS_FOR_BUDGET}: tokens per day of the tenant: 0 of 0: it waits")
@@ -44,7 +44,7 @@ async def test_turns_over_a_budget_wait_and_come_again_in_their_order(harness: P
     await set_budget(harness, "thrifty", 10_000_000, "wait")
     for end in (first, second):
         again = await harness.memory.wait(
-            end.turn_id, user_id="ida", tenant="thrifty", attempt=2, timeout=OUTCOME_SECONDS
+            end.turn_id, user_id="ilse", tenant="thrifty", attempt=2, timeout=OUTCOME_SECONDS
         )
         assert (again.status, again.attempt, again.llm_calls > 0) == ("facts", 2, True)
 
@@ -52,7 +52,7 @@ async def test_turns_over_a_budget_wait_and_come_again_in_their_order(harness: P
         return await harness.rows(waiting) == []
 
     await wait_until(none_waits)
-    assert await ida.statuses() == {"Ida lives in Oslo.": "active", "Ida owns a kayak.": "active"}
+    assert await ilse.statuses() == {"Ilse lives in Oslo.": "active", "Ilse owns a kayak.": "active"}
     decided = "SELECT source_id FROM commits WHERE tenant = 'thrifty' AND outcome = 'facts' ORDER BY log_offset"
     assert [row["source_id"] for row in await harness.rows(decided)] == [first.turn_id, second.turn_id]
 

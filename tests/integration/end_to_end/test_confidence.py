@@ -84,7 +84,7 @@ async def test_what_was_recalled_confirms_nothing(harness: PipelineHarness) -> N
     assert await ben.facts() == before
     missing = (await harness.memory.why_not(result.turn_id, user_id=ben.name)).missing
     assert [(one.reason, one.text) for one in missing] == [
-        ("recalled", "Ben eats no meat."),
+        ("excerpt_not_found", "Ben eats no meat."),
         ("not_taken", "What shall I cook?"),
     ]
 

@@ -56,10 +56,16 @@ def added(
     return draft
 
 
-def skipped(target: UUID, text: str = "the same again", *, reason: str = "equal words") -> Draft:
+def skipped(
+    target: UUID, text: str = "the same again", *, true_from: datetime | None = None, reason: str = "equal words"
+) -> Draft:
     def draft(place: EventPlace) -> MemoryEvent:
-        statement = Statement(text=text, excerpt=text)
-        return FactSkipped(**_event_fields(place, reason, target), target=target, statement=statement)
+        return FactSkipped(
+            **_event_fields(place, reason, target),
+            target=target,
+            statement=Statement(text=text, excerpt=text),
+            true_from=true_from,
+        )
 
     return draft
 

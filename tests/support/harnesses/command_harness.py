@@ -28,7 +28,7 @@ def command_envelope(command: Command) -> MatchedFacts:
     """A command as it reaches the resolver: each of its texts has become a fact with a vector."""
     facts = tuple(
         MatchedFact(
-            fact=fact.model_copy(update={"search_text": f"to find: {fact.text}"[:2000]}),
+            fact=fact.model_copy(update={"search_text": f"to find: {fact.text}"}),
             vector=pseudo_random_vector(fact.text, 3),
         )
         for fact in command_facts(command.order)

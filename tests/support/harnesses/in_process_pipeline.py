@@ -31,6 +31,9 @@ class InProcessPipeline:
         self._stages = DecisionStages(pool, models, settings, clock=_now.get)
         self._projector = Projector(pool)
 
+    async def close(self) -> None:
+        await self._stages.close()
+
     async def process_turn(self, turn: Turn, *, partition: int, offset: int, now: datetime) -> Commit:
         """Carry a turn to its commit, decided at `now`, and into the tables.
 
@@ -72,8 +75,10 @@ async def in_process_pipeline(
             max_wait=settings.embedding_linger,
             max_concurrent=settings.embedding_concurrency,
         )
+        pipeline = InProcessPipeline(settings, pool, _Models(chats, embeddings))
         try:
-            yield InProcessPipeline(settings, pool, _Models(chats, embeddings))
+            yield pipeline
         finally:
+            await pipeline.close()
             await chats.close()
             await embeddings.close()

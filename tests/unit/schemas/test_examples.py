@@ -37,9 +37,8 @@ SINCE_2 = {"command"} | {
     *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
-CHANGED_IN_5 = {"command", "commit", "extracted_facts", "embedded_facts", "matched_facts"} | {
-    *("policy_set", "fact_replaced", "fact_skipped", *ENTITY_EVENT_CLASSES),
-}
+CHANGED_IN_6 = {"commit", "extracted_facts", "embedded_facts", "matched_facts", *ENTITY_EVENT_CLASSES}
+CHANGED_IN_5 = {"turn", "command", "extracted_facts", "commit", "policy_set", "fact_replaced", "fact_skipped"}
 CHANGED_IN_4 = {"command", "turn"}
 CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"} | {
     *("fact_retracted", "fact_skipped")
@@ -91,7 +90,8 @@ def test_an_example_decodes_by_schema_and_model_and_encodes_equal(path: Path) ->
 def test_every_record_and_event_of_every_version_has_an_example() -> None:
     found = {path.relative_to(FOLDER / "examples").parts[:2] for path in EXAMPLES}
     since_1 = {*RECORDS, *EVENT_CLASSES} - SINCE_2
-    versions = {"1": since_1, "2": SINCE_2 | CHANGED_IN_2, "3": CHANGED_IN_3, "4": CHANGED_IN_4, "5": CHANGED_IN_5}
+    versions = {"1": since_1, "2": SINCE_2 | CHANGED_IN_2, "3": CHANGED_IN_3, "4": CHANGED_IN_4}
+    versions |= {"5": CHANGED_IN_5, "6": CHANGED_IN_6}
     assert found == {(kind, version) for version, kinds in versions.items() for kind in kinds}
 
 

@@ -129,7 +129,7 @@ REFUSED: Final = (
     ("file to read", "1 MB", "give the name of a file"),
     ("file to read", "a number", "file must be the name of a file"),
     ("file to read", "emoji", "is not a file that can be read"),
-    ("text of a line", "1 MB", "the limit is 349525"),
+    ("text of a line", "1 MB", "the limit is 333141"),
     ("metadata of a line", "a number", "metadata must be an object"),
     ("metadata of a line", "empty", "metadata must be an object"),
     ("categories of a line", "a number", "category must be text"),

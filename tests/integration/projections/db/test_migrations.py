@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 import pytest_asyncio
+from alembic import command
 from psycopg import sql
 from psycopg.rows import TupleRow
 
@@ -214,6 +215,22 @@ async def test_tables_of_before_are_brought_on_and_a_rebuild_makes_them_whole(
             assert await old.rows(COVERED) == [(0,)]
             assert (await rebuild(old.url, TableLogSource(old.pool))).swapped
             assert await all_rows(old) == await all_rows(fresh)
+
+
+async def test_an_upgrade_keeps_rights_on_views_and_what_is_made_over_them(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = command.upgrade
+    monkeypatch.setattr(command, "upgrade", lambda config, _: newest(config, "0021"))
+    await migrate(empty_database)
+    monkeypatch.undo()
+    async with await psycopg.AsyncConnection.connect(empty_database, autocommit=True) as connection:
+        await connection.execute("GRANT SELECT ON mnemolog.turns TO PUBLIC")
+        await connection.execute("CREATE VIEW public.mine AS SELECT source_id, status FROM mnemolog.turns")
+        await migrate(empty_database)
+        rights = await connection.execute("SELECT has_table_privilege('public', 'mnemolog.turns', 'select')")
+        assert await rights.fetchall() == [(True,)]
+        assert await (await connection.execute("SELECT * FROM public.mine")).fetchall() == []
 
 
 async def all_rows(db: ProjectedDatabase) -> dict[str, list[TupleRow]]:

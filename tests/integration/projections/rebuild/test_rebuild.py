@@ -12,7 +12,6 @@ import pytest
 from psycopg import AsyncConnection
 
 from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.rebuild import digest
 from mnemolog.projections.rebuild.errors import DependentViewsError, LogTooShortError, RebuildRunningError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, rebuild
@@ -255,21 +254,6 @@ async def _read_continuously(db: ProjectedDatabase, stop: asyncio.Event) -> int:
             assert count >= max(highest, 1500)
             seen, highest = seen + 1, count
     return seen
-
-
-async def test_digests_do_not_depend_on_the_parts_in_which_tables_are_read(
-    db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await db.apply(*many(200, ALICE))
-    whole = await rebuild(db.url, TableLogSource(db.pool), verify_only=True)
-    monkeypatch.setattr(digest, "BLOCKS_PER_JOB", 3)
-    reported: list[Progress] = []
-    in_parts = await rebuild(db.url, TableLogSource(db.pool), verify_only=True, progress=reported.append)
-    assert in_parts.tables == whole.tables
-    assert reported[-1].total > 2 * len(TABLES)
-    await db.rows("UPDATE facts SET text = 'Other.' WHERE text = 'Fact n0.' RETURNING 1")
-    changed = await rebuild(db.url, TableLogSource(db.pool), verify_only=True)
-    assert [(one.table, one.differing) for one in changed.tables if not one.equal] == [("facts", 1)]
 
 
 class InterruptedByTest(Exception):  # noqa: N818 - it is no error

@@ -87,6 +87,17 @@ async def test_any_text_is_answered_in_bounded_time(db: ProjectedDatabase, name:
         assert {hit.fact.user_id for hit in found} <= {"alice"}
 
 
+@pytest.mark.parametrize("first", ["東", "ก"])
+async def test_a_long_question_is_read_once_for_all_names(db: ProjectedDatabase, first: str) -> None:
+    people = (added(f"tea {number}", subject=f"Tom{number}", speaker=f"Ann{number}") for number in range(300))
+    await db.apply(*(commit(str(place), one) for place, one in enumerate(people)))
+    question = "Ann7 " + "".join(chr(ord(first) + number % 40) for number in range(9_990))
+    started = time.perf_counter()
+    found = await search(db.conn, ScopeFilter.of_scope(ALICE), f"{question} tea", None, at=day(9))
+    assert time.perf_counter() - started < SECONDS
+    assert found.hits[0].fact.speaker == "Ann7"
+
+
 @pytest.mark.parametrize("name", REFUSED)
 async def test_what_makes_no_sense_is_refused_with_a_clear_sentence(name: str) -> None:
     given, words = REFUSED[name]

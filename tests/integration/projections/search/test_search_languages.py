@@ -110,3 +110,8 @@ async def test_a_text_of_any_size_is_stored(db: ProjectedDatabase, letters: str)
     fact = added(f"tea {many}", search_text=f"x{many}", key="drink", value=f"y{many}", excerpt=f"z{many}")
     await db.apply(commit("1", fact))
     assert len(await scores(db, "tea")) == 1
+
+
+async def test_a_character_of_a_script_without_spaces_leaves_the_rest_of_a_long_text(db: ProjectedDatabase) -> None:
+    await db.apply(commit("1", added(f"東 {'word ' * 3000} tandem")))
+    assert len(await scores(db, "tandem")) == 1

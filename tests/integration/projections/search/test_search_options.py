@@ -17,7 +17,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
 from mnemolog.projections.search.search import MAX_SCOPES, search
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.facts import FactStatus, PromotedFrom
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from tests.support.builders.commits import (
     ALICE,
@@ -172,6 +172,20 @@ async def test_several_scopes_are_searched_together_each_exactly(db: ProjectedDa
             await texts(db, wrong)
 
 
+async def test_what_was_promoted_is_found_once_at_any_time(db: ProjectedDatabase) -> None:
+    """Its former scope has it again from when it is found in the other one no more."""
+    run = SCOPES[1]
+    told = commit("t", added("tea in Bern"), scope=run, at=day(1))
+    made = commit("p", added("tea in Bern"), at=day(2))
+    origin = PromotedFrom(fact_id=fact_id_at(told), source_id="t", said_at=day(1))
+    made = made.model_copy(update={"events": (made.events[0].model_copy(update={"promoted_from": origin}),)})
+    await db.apply(told, made, commit("m", replaced("tea in Rome", fact_id_at(made), ended_at=day(10)), at=day(10)))
+    both = [MINE, ScopeFilter.of_scope(run)]
+    assert await texts(db, both, believed_at=day(1.5)) == ["tea in Bern"]
+    assert await texts(db, both, believed_at=day(5), true_at=day(5)) == ["tea in Bern"]
+    assert sorted(await texts(db, both)) == ["tea in Bern", "tea in Rome"]
+
+
 def test_the_weighted_parts_are_shares_of_one() -> None:
     shares = SearchOptions.read({"weights": {"text": 0.9, "neighbours": 0.3}}).shares
     assert sum(shares[name] for name in ("vector", "text", "names", "recency", "times")) == pytest.approx(1)
@@ -226,26 +240,6 @@ async def test_the_prior_decides_between_near_equals_alone(db: ProjectedDatabase
     for weight, first in ((0.0, 0.0), (0.05, 0.0), (1.0, 1.0)):
         asked = options(weights={"importance": weight, "text": 0.0})
         assert (await search(db.conn, MINE, "tea", ASKED, asked, at=NOW))[0].fact.importance == first
-
-
-async def test_a_name_in_the_question_is_a_signal_of_its_own(db: ProjectedDatabase) -> None:
-    await db.apply(
-        commit("1", added("Lives in Bern.", subject="Ann", vector=vector_with_similarity(0.2))),
-        commit("2", added("Lives in Rome.", subject="Anna Maria", vector=vector_with_similarity(0.3))),
-        commit("3", added("Lives in Oslo.", speaker="Tom", vector=vector_with_similarity(0.4))),
-    )
-
-    async def first(question: str, **more: Any) -> str:
-        (hit, *_) = await search(db.conn, MINE, question, ASKED, options(**more), at=NOW)
-        return hit.fact.text
-
-    for fusion in ("rrf", "weighted"):
-        assert await first("Where is Ann's home?", fusion=fusion, weights={"names": 1.0}) == "Lives in Bern."
-    assert await first("ANNA MARIA: home?") == "Lives in Rome."
-    assert await first("What does Tom say?") == "Lives in Oslo."
-    assert await first("Where is Annabel's home?") == "Lives in Oslo."
-    assert await texts(db, text="Where is Ann's home?") == ["Lives in Bern."]
-    assert await texts(db, text="Where is Ann's home?", weights={"names": 0.0}) == []
 
 
 async def test_a_rare_word_says_more_than_two_frequent_ones(db: ProjectedDatabase) -> None:

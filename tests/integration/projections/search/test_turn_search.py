@@ -1,4 +1,5 @@
 """Turns are found by what people said in them, as far as nothing of it was taken back."""
+# ruff: noqa: RUF001 -- signs in names
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,11 +15,24 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.provenance import DroppedStatement, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from tests.support.builders.commits import ALICE, BOB, START_TIME, added, commit, day, fact_id_at
+from tests.support.builders.commits import (
+    ALICE,
+    BOB,
+    START_TIME,
+    added,
+    commit,
+    day,
+    fact_id_at,
+    merged,
+    replaced,
+    retracted,
+    with_decision,
+)
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 SMALL = ScopeFilter(user_id="alice")
+"""A headline of each whole message takes much longer."""
 
 
 def turn(turn_id: str, *messages: str | Message, scope: Scope = ALICE, on: int = 0, **fields: Any) -> Turn:
@@ -92,12 +106,37 @@ async def test_rare_words_names_and_new_turns_come_first(db: ProjectedDatabase) 
     assert await ids(db, "garden", top_k=3) == ["n7", "n6", "n5"]
 
 
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("James", "James' garden"),
+        ("Alice", "le garden d’Alice"),
+        ("Peter", "Wo ist Peters garden?"),
+        ("O’Neil", "O'Neil's garden"),
+    ],
+)
+async def test_a_speaker_is_named_as_in_a_search_of_facts(db: ProjectedDatabase, name: str, question: str) -> None:
+    by_name = turn("named", Message(role="user", content="A garden.", name=name))
+    await tell(db, by_name, turn("other", Message(role="user", content="A garden.", name="Tom")))
+    parts = {one.turn_id: one.score.names_part > 0 for one in (await found(db, question)).turns}
+    assert parts == {"named": True, "other": False}
+
+
 async def test_a_long_message_is_told_around_the_words(db: ProjectedDatabase) -> None:
     filler = "Nothing of this matters at all to anybody. " * 200
     await tell(db, turn("t1", "Hello.", f"{filler} The tandem is in the cellar. {filler}"))
     (hit,) = (await found(db, "tandem")).turns
     assert "The tandem is in the cellar." in hit.excerpt
     assert len(hit.excerpt) <= 1000
+
+
+async def test_excerpts_of_long_messages_have_the_words_and_are_short(db: ProjectedDatabase) -> None:
+    words = " ".join(f"word{number}" for number in range(300))
+    long = f"{words} boiler and the " * 60
+    await tell(db, *(turn(f"t{number}", long[:99_000], on=number) for number in range(40)))
+    hits = (await found(db, f"boiler {words}", top_k=100)).turns
+    assert len(hits) == 40
+    assert all("word" in hit.excerpt and len(hit.excerpt) <= 1000 for hit in hits)
 
 
 @pytest.mark.parametrize(
@@ -205,3 +244,22 @@ async def test_of_two_equal_turns_the_newer_one_comes_first(db: ProjectedDatabas
     assert (new.turn_id, old.turn_id) == ("new", "old")
     assert new.score == old.score
     assert new.occurred_at - old.occurred_at == timedelta(days=2)
+
+
+async def test_a_turn_is_hidden_with_what_its_fact_was_merged_into(db: ProjectedDatabase) -> None:
+    first = commit("a", added("Lives in Bern."), at=day(1))
+    second = commit("b", merged("Lives in Bern, Switzerland.", fact_id_at(first)), at=day(2))
+    third = commit("c", merged("Lives in Bern, Switzerland, by the Aare.", fact_id_at(second)), at=day(3))
+    await db.journal(turn("a", "I live in Bern.", on=1), turn("b", "Bern in Switzerland.", on=2))
+    await db.apply(first, second, third)
+    assert await ids(db, "Bern") == ["b", "a"]
+    await db.apply(commit("d", with_decision(retracted(fact_id_at(third)), by="application"), at=day(4)))
+    assert await ids(db, "Bern") == []
+
+
+async def test_what_held_before_is_not_what_was_deleted(db: ProjectedDatabase) -> None:
+    first = commit("a", added("Lives in Bern."), at=day(1))
+    moved = commit("b", replaced("Lives in Rome.", fact_id_at(first)), at=day(2))
+    await db.journal(turn("a", "I live in Bern.", on=1), turn("b", "From Bern to Rome.", on=2))
+    await db.apply(first, moved, commit("c", with_decision(retracted(fact_id_at(moved)), by="application"), at=day(3)))
+    assert await ids(db, "Bern") == ["a"]

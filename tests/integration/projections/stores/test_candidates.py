@@ -39,6 +39,7 @@ from tests.support.builders.commits import (
     policy_set,
     pseudo_random_vector,
     replaced,
+    skipped,
     vector_with_similarity,
 )
 
@@ -269,6 +270,18 @@ async def test_a_candidate_tells_all_that_a_decision_needs(pool: Pool, matcher: 
     assert (known_one.excerpt, known_one.category, known_one.subject) == ("at Zoe's", "task_context", "the key")
     assert (known_one.valid_until, known_one.true_to, known_one.true_from) == (day(100), None, day(0))
     assert (known_one.unresolved, known_one.single_valued, known_one.authority) == (True, True, "human")
+
+
+async def test_a_candidate_has_the_words_with_which_it_began(pool: Pool, matcher: CandidateFinder) -> None:
+    fact = added("Ana works at Acme.", excerpt="I work at Acme.", vector=vector_with_similarity(0.9))
+    first = commit("t9", fact, at=day(9))
+    known_id, asked = fact_id_at(first), asked_in(ALICE, [QUESTION], at=day(20))
+    await project(pool, first, commit("t12", skipped(known_id, "I'm still at Acme."), at=day(12)))
+    ((known_one,),) = (await matcher.find(asked)).candidates
+    assert (known_one.true_from, known_one.excerpt) == (day(9), "I work at Acme.")
+    await project(pool, commit("t3", skipped(known_id, "I work at Acme now.", true_from=day(3)), at=day(3)))
+    ((known_one,),) = (await matcher.find(asked)).candidates
+    assert (known_one.true_from, known_one.excerpt) == (day(3), "I work at Acme now.")
 
 
 async def test_how_a_source_and_its_scope_stand(pool: Pool, matcher: CandidateFinder) -> None:

@@ -1,5 +1,7 @@
 """Which rules hold: the turn's before the scope's before the tenant's before the configured ones."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import ValidationError
 
@@ -54,8 +56,11 @@ def test_a_turn_s_own_word_comes_first() -> None:
 
 
 def test_what_is_configured_is_the_ground() -> None:
-    assert default_rules(StreamsSettings()) == EffectivePolicy(confirm_below=CONFIRM_BELOW, high_risk=HIGH_RISK)
+    defaults = default_rules(StreamsSettings(provider="openai"))
+    assert defaults == EffectivePolicy(confirm_below=CONFIRM_BELOW, high_risk=HIGH_RISK)
+    assert default_rules(StreamsSettings()) == replace(defaults, known_facts=0)  # the offline rules read none
     configured = StreamsSettings(
+        provider="openai",
         add_only=True,
         confidence_preset="cautious",
         confirm_below=0.7,

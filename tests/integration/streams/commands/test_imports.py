@@ -9,6 +9,7 @@ from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.admission import MAX_IMPORT_BYTES
 from mnemolog.schemas.command import Import, ImportedFact
 from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY
 from tests.support.builders.commits import BOB, added, commit, day
@@ -137,3 +138,10 @@ async def test_a_known_text_is_found_among_many_of_its_key(db: ProjectedDatabase
         *(commit(f"h{number}", added(f"Hobby {number}.", key="hobby"), at=day(number / 100)) for number in range(120))
     )
     assert await imported(db, harness, "Hobby 119.", key="hobby") == []
+
+
+async def test_the_largest_import_fits_into_a_commit(db: ProjectedDatabase, harness: CommandHarness) -> None:
+    """What admission lets through is not refused for its size behind it, whatever its vector and its fields take."""
+    text = "tea " * ((MAX_IMPORT_BYTES - 500) // 4)
+    (fact,) = await imported(db, harness, text, **HOME, speaker="Tom", true_from=day(1))
+    assert fact.text == text

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from mnemolog.schemas.command import Confirm, Correct, Delete, Edit, Update
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import FactAdded
 from tests.support.builders.commits import day
 from tests.support.builders.verdicts import judge_by_text, verdict
 from tests.support.harnesses.command_harness import CommandHarness
@@ -119,3 +120,16 @@ async def test_one_that_waits_is_not_rejected_by_a_repetition_of_what_it_would_e
     await hold_back(resolver, immutable=immutable)
     await resolver.resolve_turn(extracted_fact(BERLIN, **SLOT), at=day(9))
     assert (await resolver.statuses())[NEWS] == ("pending_confirmation" if immutable else "archived")
+
+
+@pytest.mark.parametrize(("immutable", "status"), [(True, "active"), (False, "superseded")])
+async def test_an_end_that_was_told_before_it_does_not_end_it(
+    resolver: ResolverHarness, immutable: bool, status: str
+) -> None:
+    left = extracted_fact("Mira has left Berlin.", **SLOT, action_hint="retract")
+    await resolver.resolve_turn(left, at=day(5))
+    resolver.chat_model.set_replies(judge_by_text({left.text: verdict("RETRACT", BERLIN)}))
+    late = await resolver.resolve_turn(extracted_fact(BERLIN, **SLOT), at=day(0), immutable=immutable)
+    (added,) = late.events
+    assert isinstance(added, FactAdded)
+    assert (added.unresolved, (await resolver.statuses())[BERLIN]) == (immutable, status)

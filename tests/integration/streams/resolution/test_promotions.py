@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from mnemolog.schemas.command import Command, CommandPayload, Confirm, Delete, EndSession, Promote, SetPolicy, Undo
 from mnemolog.schemas.commit import Commit
@@ -184,6 +185,29 @@ async def test_a_human_s_word_of_a_run_stays_one(resolver: ResolverHarness) -> N
     assert (await states(resolver))[OSLO]["authority"] == "human"
 
 
+async def test_a_human_s_word_of_a_run_is_guarded_from_what_another_turn_of_the_run_said(
+    resolver: ResolverHarness,
+) -> None:
+    """They are promoted by one command, and yet no turn corrected itself."""
+    resolver.chat_model.set_replies(verdicts_by_text({}))
+    await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=RUN, immutable=True)
+    await resolver.resolve_turn(home(OSLO), at=day(5), source_id="t2", scope=RUN)
+    assert await statuses_of(resolver, "r2") == {ROME: "active", OSLO: "active"}
+    resolver.chat_model.set_replies(MOVES)
+    done = await promote(resolver)
+    assert await statuses_of(resolver) == {ROME: "active", OSLO: "pending_confirmation"}
+    assert [event.decision.guard for event in done.events] == [None, "human_word"]
+
+
+async def test_what_one_turn_of_a_run_corrected_itself_is_believed(resolver: ResolverHarness) -> None:
+    resolver.chat_model.set_replies(verdicts_by_text({}))
+    told = (home(ROME), home(OSLO, action_hint="update"))
+    await resolver.resolve_turn(*told, at=day(5), source_id="t2", scope=RUN, immutable=True)
+    resolver.chat_model.set_replies(MOVES)
+    await promote(resolver)
+    assert (await statuses_of(resolver))[OSLO] == "active"
+
+
 async def test_what_is_not_active_is_refused_by_name_and_left_out_otherwise(resolver: ResolverHarness) -> None:
     original = await tell_move(resolver)
     home_id = (await states(resolver))[ROME]["fact_id"]
@@ -283,11 +307,14 @@ async def test_many_facts_go_in_several_commands(resolver: ResolverHarness, monk
     texts = [f"Mira owns the boat number {number}." for number in range(5)]
     await resolver.resolve_turn(*texts, at=day(1), source_id="t1", scope=RUN)
     first = await promote(resolver)
-    assert (len(first.events), first.detail) == (2, "3 follow in the next command")
+    assert (len(first.events), first.detail) == (2, "3 follow in the command promote/p1")
     more = await resolver.send_follow_ups()
     assert [len(one.events) for one in more] == [2, 1]
     assert sorted(await statuses_of(resolver)) == sorted(texts)
-    assert len({one.source_id for one in (first, *more)}) == 3
+    assert [one.source_id for one in more] == ["promote/p1", "promote/promote/p1"]
+    for place, part in enumerate((first, *more)):
+        await resolver.send_command(command(f"u{place}", Undo(source_id=part.source_id), at=11 + place))
+    assert set((await statuses_of(resolver)).values()) == {"undone"}
 
 
 async def test_what_is_over_a_limit_is_rejected_and_nothing_follows(
@@ -306,6 +333,23 @@ async def test_what_is_over_a_limit_is_rejected_and_nothing_follows(
     assert resolver.follow_ups == []
 
 
+async def test_a_promotion_by_policy_that_is_rejected_is_told_and_done_at_the_next_end(
+    resolver: ResolverHarness,
+) -> None:
+    policy = Policy(promote="always", limits=Limits(active_facts=0))
+    await resolver.send_command(command("limit", SetPolicy(level="scope", policy=policy), at=0))
+    await resolver.resolve_turn("Mira has a cat.", at=day(1), source_id="t1", scope=RUN)
+    with capture_logs() as logs:
+        (rejected,) = await resolver.send_follow_ups()
+    assert (rejected.outcome, rejected.reason) == ("rejected", "limit")
+    told = [one for one in logs if one["event"] == "promotion_rejected"]
+    assert [(one["source_id"], one["reason"]) for one in told] == [("promote/t1", "limit")]
+    await set_policy(resolver, "always")
+    await resolver.send_command(command("e1", EndSession(), at=2, scope=RUN))
+    await resolver.send_follow_ups()
+    assert await statuses_of(resolver) == {"Mira has a cat.": "active"}
+
+
 async def test_what_does_not_fit_into_a_commit_follows(
     resolver: ResolverHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,7 +360,7 @@ async def test_what_does_not_fit_into_a_commit_follows(
     monkeypatch.setattr(promoter, "_max_commit_bytes", 9000)
     first = await promote(resolver)
     assert 1 <= len(first.events) < 4
-    assert first.detail == f"{4 - len(first.events)} follow in the next command"
+    assert first.detail == f"{4 - len(first.events)} follow in the command promote/p1"
     await resolver.send_follow_ups()
     assert sorted(await statuses_of(resolver)) == sorted(texts)
     monkeypatch.setattr(promoter, "_max_commit_bytes", 10)

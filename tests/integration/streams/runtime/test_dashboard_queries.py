@@ -38,6 +38,9 @@ NEEDS_TROUBLE = {
     "mnemolog_overwrites_taken_back_total",
     "mnemolog_recent_held",
     "mnemolog_prompt_tokens_total",  # only where the server of the model tells
+    "mnemolog_model_cost_total",  # only where models have a price
+    "mnemolog_model_unpriced_calls_total",
+    "mnemolog_over_budget_total",
     "mnemolog_rejections_total",
     "mnemolog_backlog_oldest_seconds) > 5",
     "mnemolog_client_query_seconds",

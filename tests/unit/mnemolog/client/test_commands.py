@@ -200,7 +200,7 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     "half a scope": (lambda c: c.set_policy(Policy(), app_id="chat"), "user_id or an agent_id"),
     "no plain value": (lambda c: c.set_policy({"note": object()}, user_id="mira"), "cannot be written as JSON"),
-    "half an emoji": (lambda c: c.update(F1, "\ud83d", user_id="mira"), "cannot be written as JSON"),
+    "half an emoji": (lambda c: c.update(F1, "\ud83d", user_id="mira"), "unpaired surrogate"),
     "too large": (
         lambda c: c.batch_update([{"fact_id": F1, "text": "x" * 8000}] * 100, user_id="mira"),
         "oversize: .*fewer items",

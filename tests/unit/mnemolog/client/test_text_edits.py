@@ -52,6 +52,14 @@ async def test_a_command_has_as_many_edits_as_fit(texts: list[str], sizes: list[
     assert all(len(letter.value) <= EDIT_BYTES + 4096 <= MAX_COMMAND_BYTES for letter in client.producer.records)
 
 
+async def test_the_same_text_in_its_own_place_is_refused() -> None:
+    """Each fact would be replaced by one with its words."""
+    client = ListingClient([known_fact("an old text")])
+    with pytest.raises(InvalidCommandError, match="old and new are the same"):
+        await client.update_all("old", "old", user_id="alice")
+    assert client.commands == []
+
+
 @pytest.mark.parametrize(
     ("text", "new", "reason"),
     [

@@ -216,6 +216,9 @@ def traced() -> tuple[Any, dict[UUID, str]]:
             stage="extract",
             milliseconds=1,
             complaints=("no JSON",),
+            conversation=("t0",),
+            known=(B, C),
+            notes=("slow",),
             dropped=(DroppedStatement(text="X.", reason="recalled"),),
         ),
         Step(
@@ -256,7 +259,9 @@ def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() ->
     ]
     assert trace.thresholds is not None
     assert trace.thresholds["conflict"] == 0.6
-    assert set(fact_ids_of_commit(made)) == {A, B, fact_id_at(made)}
+    assert set(fact_ids_of_commit(made)) == {A, B, C, fact_id_at(made)}
+    assert (trace.background.turn_ids, trace.background.notes) == (("t0",), ("slow",))
+    assert [(fact.fact_id, fact.text) for fact in trace.background.facts] == [(B, "Has one cat."), (C, None)]
 
 
 def test_a_quotation_covers_only_sentences_that_have_its_words() -> None:

@@ -97,9 +97,9 @@ def test_only_a_key_can_hold_one_value_at_a_time(key: str | None, said: bool, ta
     assert parsed.value[0].single_valued is taken
 
 
-def test_every_field_is_required() -> None:
+def test_every_field_but_the_entities_is_required() -> None:
     whole = extracted_json()
-    for name in whole:
+    for name in whole.keys() - {"entities"}:
         parsed = parse_extraction(facts_reply({key: value for key, value in whole.items() if key != name}), SUBJECT)
         assert parsed.complaints == (f"facts.0.{name}: Field required",)
 
@@ -284,8 +284,15 @@ def test_who_says_more_than_what_is_recalled_is_heard(said: str) -> None:
     assert parse_extraction(facts_reply(extracted_json()), subject).value
 
 
-@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
-def test_every_message_of_the_conversation_is_evidence(role: str) -> None:
+def test_what_the_assistant_says_is_no_evidence() -> None:
+    subject = extraction(Message(role="assistant", content="I live in Berlin"), user("Hm."))
+    parsed = parse_extraction(facts_reply(extracted_json()), subject)
+    assert parsed.value == ()
+    assert "is what the assistant says" in parsed.complaints[0]
+
+
+@pytest.mark.parametrize("role", ["user", "tool"])
+def test_the_other_messages_of_the_conversation_are_evidence(role: str) -> None:
     message = Message.model_validate({"role": role, "content": "I live in Berlin"})
     parsed = parse_extraction(facts_reply(extracted_json()), extraction(message))
     assert parsed.value

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution, resolution_prompt
 from mnemolog.streams.offline import RuleModel
@@ -156,3 +157,28 @@ async def test_a_home_that_is_only_stated_is_not_certain_enough_to_replace_one()
     assert [fact.certainty for fact in said("I live in Munich now.") + said("I relocated to Munich.")] == [
         "explicit"
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("known", "question", "answer", "verdict"),
+    [
+        ("I live in Bern.", "Where do you live?", "Bern.", "KEEP"),
+        ("I live in Berlin.", "Where do you live?", "Munich.", "REPLACE"),  # held
+        ("I live in Berlin.", "Shall I note that you live in Munich?", "Yes", "REPLACE"),  # held
+        ("I work at Acme.", "Where do you work?", "Bosch", "ADD"),
+    ],
+)
+async def test_an_answer_beside_a_known_fact(known: str, question: str, answer: str, verdict: str) -> None:
+    new, _ = read_turn(turn(Message(role="assistant", content=question), user(answer), speaker="Alice"))
+    assert {one.verdict for one in await verdicts(new, remembered(known))} == {verdict}
+
+
+async def test_one_answer_to_two_questions_is_two_facts() -> None:
+    answer = user("Polish and a bit of Greek.")
+    asked = [
+        read_turn(turn(Message(role="assistant", content=question), answer, speaker="Alice"))[0]
+        for question in ("What languages do you speak?", "Which languages are you learning?")
+    ]
+    (known,), second = asked
+    old = (known_fact(1, known.text, excerpt=known.excerpt, subject=known.subject),)
+    assert "KEEP" not in {one.verdict for one in await verdicts(second, old)}

@@ -1,6 +1,4 @@
-from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import UUID
+from datetime import timedelta
 
 import pytest
 from pydantic import SecretStr
@@ -8,87 +6,17 @@ from pydantic import SecretStr
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.command import Command, CommandPayload, DeleteAll, Edit, Update
 from mnemolog.schemas.envelopes import ExtractedFacts
-from mnemolog.schemas.facts import CATEGORIES
-from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
+from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.schemas.turn import Message, Overrides
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply, Usage
 from mnemolog.streams.stages.envelope import envelope_reader
 from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.extract import ExtractStage, parse_source, raw_facts
+from mnemolog.streams.stages.extract import parse_source, raw_facts
 from tests.support.builders.model_replies import fact_json, facts_reply
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-FACTS = tuple(UUID(int=number) for number in range(3))
-
-
-class ScriptedModel:
-    """Answers with what the test gives it, in order, and remembers for whom."""
-
-    def __init__(self, *replies: str | Exception) -> None:
-        self.replies = list(replies)
-        self.sources: list[RequestSource] = []
-        self.questions: list[Prompt] = []
-        self.model = "told"
-
-    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
-        del question
-        self.sources.append(source)
-
-        async def ask(prompt: Prompt, attempt: int) -> TimedReply:
-            del attempt
-            self.questions.append(prompt)
-            reply = self.replies.pop(0)
-            if isinstance(reply, Exception):
-                raise reply
-            return TimedReply(text=reply, model="told", usage=Usage(input_tokens=10, output_tokens=2), milliseconds=4.5)
-
-        return ask
-
-
-def turn(**fields: Any) -> Turn:
-    given: dict[str, Any] = {
-        "turn_id": "t1",
-        "scope": Scope(user_id="mira"),
-        "messages": (Message(role="user", content="I live in Berlin."),),
-        "occurred_at": NOON,
-    }
-    return Turn(**(given | fields))
-
-
-async def rules_for(scope: Scope, _: Overrides) -> EffectivePolicy:
-    return EffectivePolicy(limits={"scope": Limits(bytes_per_turn=1000)} if scope.user_id == "jonas" else {})
-
-
-async def small(_: Scope, rules: EffectivePolicy, size: int, published_at: datetime) -> LimitHit | None:
-    """The limit of bytes as the limits know it."""
-    assert published_at == NOON
-    limit = rules.limits.get("scope", Limits()).bytes_per_turn
-    if limit is None or size <= limit:
-        return None
-    return LimitHit(name="bytes_per_turn", level="scope", count=size, limit=limit)
-
-
-def record_of(value: bytes, key: str = "mira", headers: tuple[tuple[str, bytes], ...] = ()) -> KafkaRecord:
-    return KafkaRecord(
-        topic="conversation_turns",
-        partition=1,
-        offset=2,
-        key=f"default/{key}".encode(),
-        value=value,
-        headers=headers,
-        timestamp=NOON.timestamp(),
-    )
-
-
-async def extracted(model: ScriptedModel, value: bytes, key: str = "mira") -> ExtractedFacts:
-    record = record_of(value, key)
-    recorder: Any = model
-    extractor = ExtractStage(recorder, categories=CATEGORIES, rules_for=rules_for, precheck=small)
-    return await extractor(parse_source(record, max_bytes=10_000), record)
+from tests.support.harnesses.extract_harness import FACTS, NOON, ScriptedModel, extracted, record_of, replied, turn
 
 
 async def test_a_turn_ahead_of_the_broker_has_its_time_and_says_so() -> None:
@@ -109,10 +37,6 @@ async def command_record(order: CommandPayload, key: str = "mira") -> ExtractedF
     output = await extracted(model, command.to_bytes(), key)
     assert model.sources == []
     return output
-
-
-def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
-    return facts_reply(*(fact_json(text, excerpt=quote) for text in texts))
 
 
 async def test_facts_come_with_what_they_cost() -> None:

@@ -18,6 +18,7 @@ from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedRep
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from tests.support.builders.model_replies import fact_json, facts_reply
+from tests.support.harnesses.extract_harness import Shown
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SALARY = ForbiddenTopic(
@@ -69,7 +70,7 @@ async def extracted(told: Instructions | None, model: Model, *said: str, infer: 
         timestamp=NOON.timestamp(),
     )
     asked: Any = model
-    stage = ExtractStage(asked, categories=CATEGORIES, rules_for=rules_for, precheck=no_limit)
+    stage = ExtractStage(asked, categories=CATEGORIES, rules_for=rules_for, precheck=no_limit, backgrounds=Shown())
     return await stage(parse_source(record, max_bytes=10_000), record)
 
 

@@ -14,6 +14,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
+from tests.support.harnesses.extract_harness import Shown
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SPENT = LimitHit(name="cost_per_day", level="tenant", count=1.25, limit=1.0)
@@ -43,7 +44,7 @@ async def extracted(when_spent: WhenSpent, precheck: Callable[..., Awaitable[Lim
         topic="conversation_turns", partition=1, offset=2, key=b"default/mira", value=value, timestamp=NOON.timestamp()
     )
     model: Any = NoModel()
-    stage = ExtractStage(model, categories=CATEGORIES, rules_for=rules_for, precheck=precheck)
+    stage = ExtractStage(model, categories=CATEGORIES, rules_for=rules_for, precheck=precheck, backgrounds=Shown())
     return await stage(parse_source(record, max_bytes=10_000), record)
 
 

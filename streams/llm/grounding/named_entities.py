@@ -22,7 +22,7 @@ class EntityReply(ReplyModel):  # a docstring would be a part of the schema that
 
 
 def said_entities(replies: Iterable[EntityReply], said: Sequence[str], turn: Turn) -> tuple[NamedEntity, ...]:
-    """The entities whose names occur in `said`, the messages of the turn, or are those of who speaks in it.
+    """The entities whose names occur in `said`, the messages of the turn and the fact's text, or are its speakers.
 
     A name that nobody said is left out, and so is one of too many letters. A type that is no plain word is `other`, an
     unknown role a mention.

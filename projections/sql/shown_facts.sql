@@ -1,0 +1,95 @@
+-- name: known_for
+-- Per turn the names of the user, and the active facts that an extraction is shown, in one round trip for all: of the
+-- newest facts of exactly its scope those with a word of what is said, the best first; then those of the keys that hold
+-- one value whose subject is one of those who speak.
+SELECT
+    asked.place::integer AS place,
+    named.names,
+    shown.fact_id,
+    shown.text,
+    shown.key,
+    shown.value,
+    shown.subject
+FROM unnest(
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text [],
+    %(speaker)s::text [],
+    %(said)s::text [],
+    %(at)s::timestamptz [],
+    %(facts)s::integer []
+) WITH ORDINALITY AS asked (tenant, user_id, agent_id, app_id, run_id, speaker, said, at, facts, place)
+CROSS JOIN LATERAL user_names(
+    asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id, asked.speaker, %(user_words)s
+) AS named (names)
+LEFT JOIN LATERAL (
+    SELECT
+        chosen.*,
+        row_number() OVER (PARTITION BY chosen.fact_id ORDER BY chosen.is_slot) AS copy
+    FROM (
+        (
+            SELECT
+                recent.fact_id,
+                recent.text,
+                recent.key,
+                recent.value,
+                recent.subject,
+                false AS is_slot,
+                ts_rank(recent.words, question.words) AS rank,
+                recent.recorded_at
+            -- OFFSET 0: the words of what is said are found once, and not again for each fact.
+            FROM (SELECT search_words(asked.said, %(lexemes)s) AS words OFFSET 0) AS question
+            CROSS JOIN LATERAL (
+                SELECT f.*
+                FROM facts AS f
+                WHERE
+                    f.status = 'active'
+                    AND f.tenant = asked.tenant
+                    AND f.user_id = asked.user_id
+                    AND f.agent_id = asked.agent_id
+                    AND f.app_id = asked.app_id
+                    AND f.run_id = asked.run_id
+                    AND (f.valid_until IS NULL OR f.valid_until > asked.at)
+                    AND (f.true_to IS NULL OR f.true_to > asked.at)
+                ORDER BY f.recorded_at DESC
+                LIMIT %(recent)s
+            ) AS recent
+            WHERE recent.words @@ question.words
+            ORDER BY rank DESC, recent.recorded_at DESC, recent.fact_id
+            LIMIT asked.facts
+        )
+        UNION ALL
+        (
+            SELECT
+                f.fact_id,
+                f.text,
+                f.key,
+                f.value,
+                f.subject,
+                true,
+                0,
+                f.recorded_at
+            FROM facts AS f
+            WHERE
+                f.status = 'active'
+                AND f.key = ANY(%(slots)s)
+                AND f.tenant = asked.tenant
+                AND f.user_id = asked.user_id
+                AND f.agent_id = asked.agent_id
+                AND f.app_id = asked.app_id
+                AND f.run_id = asked.run_id
+                AND (f.valid_until IS NULL OR f.valid_until > asked.at)
+                AND (f.true_to IS NULL OR f.true_to > asked.at)
+                AND (
+                    f.subject IS NULL
+                    OR lower(f.subject) = lower(asked.speaker)
+                    OR lower(f.subject) = ANY(%(user_words)s::text [] || lower(named.names::text)::text [])
+                )
+            ORDER BY f.recorded_at DESC, f.fact_id
+            LIMIT %(limit_of_slots)s
+        )
+    ) AS chosen
+) AS shown ON shown.copy = 1
+ORDER BY asked.place, shown.is_slot, shown.rank DESC, shown.recorded_at DESC, shown.fact_id;

@@ -1,0 +1,149 @@
+"""Reads what an extraction is shown beside its turn, and keeps it: a turn that is delivered again gets the same."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import psycopg
+
+from mnemolog.projections.db.faults import RECORD_ERRORS
+from mnemolog.projections.errors import StatementTimeoutError
+from mnemolog.projections.logs import get_logger
+from mnemolog.projections.stores.conversation import ConversationRequest, ConversationStore
+from mnemolog.projections.stores.shown_facts import ShownFacts, ShownFactsRequest, ShownFactStore
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.stored import Background, EarlierMessage, ReplyKey, StoredReply
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams import metrics
+from mnemolog.streams.conversation.background_limits import best_facts, last_messages
+from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
+from mnemolog.streams.llm.ports import ReplyStore
+from mnemolog.streams.micro_batcher import MicroBatcher
+
+_VERSION: Final = "background-1"
+_OPTIONS: Final[dict[str, Any]] = {
+    "max_wait": 0.0,
+    "max_concurrent": 2,
+    "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
+}
+_NO_FACTS: Final = ShownFacts(names=(), facts=())
+
+log = get_logger(__name__)
+
+
+class BackgroundReader:
+    """Reads backgrounds, several in one statement, and keeps each beside the replies of its source.
+
+    The messages come from the journal and from `recent`, the turns of this process, which the journal may not have yet.
+    """
+
+    def __init__(
+        self, messages: ConversationStore, facts: ShownFactStore, replies: ReplyStore, recent: RecentTurns
+    ) -> None:
+        self._recent = recent
+        self._replies = replies
+        self._messages: MicroBatcher[ConversationRequest, tuple[EarlierMessage, ...]] = MicroBatcher(
+            messages.messages_before, **_OPTIONS
+        )
+        self._facts: MicroBatcher[ShownFactsRequest, ShownFacts] = MicroBatcher(facts.shown_facts, **_OPTIONS)
+        self._gets: MicroBatcher[ReplyKey, Background | None] = MicroBatcher(self._get_many, max_wait=0)
+        self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(replies.put_many, max_wait=0)
+
+    def remember(self, turn: Turn, place: Place) -> None:
+        """Keep a turn for those after it."""
+        self._recent.remember(turn, place)
+
+    def forget(self, owner: str, published_at: datetime) -> None:
+        """Show nothing more of what an owner said before a deletion that was published then."""
+        self._recent.forget(owner, published_at)
+
+    async def background_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> Background:
+        """What the turn at `place` is shown: what was kept at its first delivery, or else what is known now."""
+        key = _key(turn, place)
+        kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))
+        if kept is not None:
+            return kept
+        shown, notes = await self._facts_for(turn, messages, rules)
+        background = Background(
+            messages=messages,
+            facts=best_facts(shown.facts, tokens=rules.known_tokens),
+            names=shown.names,
+            notes=notes,
+        )
+        await self._puts.submit(_to_stored(key, background))
+        return background
+
+    async def _messages_before(self, turn: Turn, place: Place, rules: EffectivePolicy) -> tuple[EarlierMessage, ...]:
+        if not rules.conversation_messages or not rules.conversation_tokens:
+            return ()
+        published_at, offset = place
+        request = ConversationRequest(
+            scope=turn.scope,
+            turn_id=turn.turn_id,
+            published_at=published_at,
+            offset=offset,
+            said_at=turn.occurred_at,
+            age=timedelta(seconds=rules.conversation_age),
+            messages=rules.conversation_messages,
+            since=self._recent.deleted_at(turn.scope.owner),
+        )
+        journalled = await self._messages.submit(request)
+        known = {message.turn_id for message in journalled}
+        newer = [one for one in self._recent.messages_before(request) if one.turn_id not in known]
+        messages = sorted((*journalled, *newer), key=lambda message: message.at)
+        return last_messages(messages, count=rules.conversation_messages, tokens=rules.conversation_tokens)
+
+    async def _facts_for(
+        self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy
+    ) -> tuple[ShownFacts, tuple[str, ...]]:
+        """Known facts; without them, where reading them fails or takes too long, the extraction goes on."""
+        if not rules.known_facts or not rules.known_tokens or not rules.known_timeout:
+            return _NO_FACTS, ()
+        said = [*(message.content for message in messages[-1:]), *(message.content for message in turn.messages)]
+        request = ShownFactsRequest(
+            scope=turn.scope,
+            speaker=turn.speaker,
+            said="\n".join(said),
+            at=turn.occurred_at,
+            facts=rules.known_facts,
+        )
+        try:
+            async with asyncio.timeout(rules.known_timeout):
+                return await self._facts.submit(request), ()
+        except TimeoutError:
+            reason = f"reading them took more than {rules.known_timeout:g} s"
+        except (psycopg.Error, StatementTimeoutError) as error:
+            reason = "reading them failed"
+            log.warning("known_facts_not_read", error=str(error).strip())
+        metrics.BLIND_EXTRACTIONS.inc()
+        return _NO_FACTS, (f"extracted without known facts: {reason}",)
+
+    async def _get_many(self, keys: list[ReplyKey]) -> list[Background | None]:
+        stored = await self._replies.get_many(keys)
+        return [Background.model_validate_json(stored[key][0].reply) if key in stored else None for key in keys]
+
+    async def close(self) -> None:
+        for batcher in (self._messages, self._facts, self._gets, self._puts):
+            await batcher.close()
+
+
+def _key(turn: Turn, place: Place) -> ReplyKey:
+    published_at, offset = place
+    return (turn.scope.owner, turn.turn_id, "extract", f"{_VERSION}/{published_at.isoformat()}/{offset}")
+
+
+def _to_stored(key: ReplyKey, background: Background) -> StoredReply:
+    owner, source_id, stage, version = key
+    return StoredReply(
+        owner=owner,
+        source_id=source_id,
+        stage=stage,
+        version=version,
+        attempt=0,
+        reply=background.model_dump_json(),
+        model="",
+        input_tokens=0,
+        output_tokens=0,
+        cached_tokens=None,
+        milliseconds=0.0,
+    )

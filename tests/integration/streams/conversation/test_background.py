@@ -1,0 +1,155 @@
+"""The background of a turn: from the journal, from the worker's memory, from the facts; kept for re-deliveries."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from mnemolog.projections.stores.conversation import ConversationStore
+from mnemolog.projections.stores.journal import Journal, JournalEntry
+from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.shown_facts import ShownFacts, ShownFactsRequest, ShownFactStore
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.stored import Background
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.conversation.background import BackgroundReader
+from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
+from mnemolog.streams.text.subjects import USER_WORDS
+from tests.support.builders.commits import ALICE, BOB, added, commit, day
+from tests.support.harnesses.projected_database import ProjectedDatabase
+
+pytestmark = pytest.mark.postgres
+RULES = EffectivePolicy(known_timeout=20.0)  # of a busy machine
+
+
+def said(turn_id: str, content: str, **fields: Any) -> Turn:
+    messages = (Message(role="user", content=content),)
+    return Turn(turn_id=turn_id, scope=ALICE, messages=messages, occurred_at=day(1), **fields)
+
+
+def place(offset: int) -> Place:
+    return day(1) + timedelta(seconds=offset), offset
+
+
+async def journal(db: ProjectedDatabase, turn: Turn, offset: int) -> None:
+    published_at, _ = place(offset)
+    entry = JournalEntry(parsed=turn, topic="conversation_turns", partition=0, offset=offset, published_at=published_at)
+    await Journal(db.pool).record([entry])
+
+
+@asynccontextmanager
+async def reader(db: ProjectedDatabase, facts: ShownFactStore | None = None) -> AsyncIterator[BackgroundReader]:
+    """A worker that has just begun."""
+    facts = facts or ShownFactStore(db.pool, user_words=USER_WORDS)
+    made = BackgroundReader(ConversationStore(db.pool), facts, ReplyStore(db.pool), RecentTurns())
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def texts(background: Background) -> list[str]:
+    return [message.content for message in background.messages]
+
+
+async def test_the_turn_just_before_is_shown_though_the_journal_does_not_have_it(db: ProjectedDatabase) -> None:
+    await journal(db, said("a", "In the journal."), 0)
+    await journal(db, said("b", "In both."), 1)
+    async with reader(db) as worker:
+        for number, turn in enumerate((said("b", "In both."), said("c", "In memory.")), start=1):
+            worker.remember(turn, place(number))
+        background = await worker.background_of(said("d", "Now."), place(3), RULES)
+    assert texts(background) == ["In the journal.", "In both.", "In memory."]
+    assert background.turn_ids == ("a", "b", "c")
+
+
+async def test_a_worker_that_begins_reads_what_another_one_has_extracted(db: ProjectedDatabase) -> None:
+    async with reader(db) as first:
+        first.remember(said("a", "Before."), place(0))
+    await journal(db, said("a", "Before."), 0)
+    await journal(db, said("z", "The journal is ahead."), 9)
+    async with reader(db) as second:
+        assert texts(await second.background_of(said("b", "Now."), place(1), RULES)) == ["Before."]
+
+
+async def test_a_turn_that_is_delivered_again_gets_what_it_was_shown_first(db: ProjectedDatabase) -> None:
+    turn = said("b", "I like tea.")
+    async with reader(db) as first:
+        shown = await first.background_of(turn, place(1), RULES)
+    await journal(db, said("a", "Came late."), 0)
+    await db.apply(commit("t1", added("Alice likes tea.")))
+    async with reader(db) as second:
+        assert await second.background_of(turn, place(1), RULES) == shown == Background()
+        again = await second.background_of(turn, place(2), RULES)  # another record of the same id
+    assert texts(again) == ["Came late."]
+    assert [fact.text for fact in again.facts] == ["Alice likes tea."]
+
+
+async def test_a_deletion_is_heeded_before_it_is_in_the_tables(db: ProjectedDatabase) -> None:
+    await journal(db, said("a", "Deleted."), 0)
+    async with reader(db) as worker:
+        worker.remember(said("a", "Deleted."), place(0))
+        worker.forget(ALICE.owner, place(1)[0])
+        assert texts(await worker.background_of(said("c", "Now."), place(2), RULES)) == []
+
+
+async def test_limits_hold(db: ProjectedDatabase) -> None:
+    await journal(db, said("a", "One."), 0)
+    await db.apply(commit("t1", added("Alice likes tea.")))
+    nothing = EffectivePolicy(conversation_messages=0, known_facts=0)
+    async with reader(db) as worker:
+        shown = await worker.background_of(said("b", "tea"), place(1), nothing)
+    assert shown == Background()
+
+
+async def test_facts_with_its_words_and_the_slots_of_the_speaker_are_shown(db: ProjectedDatabase) -> None:
+    home: dict[str, Any] = {"key": "home_city", "value": "Rome", "single_valued": True}
+    drafts = [
+        added("Alice likes tea.", subject="Alice"),
+        added("Alice plays chess.", subject="Alice"),
+        added("Alice lives in Rome.", subject="Alice", **home),
+        added("Tom lives in Bern.", subject="Tom", key="home_city", value="Bern"),
+    ]
+    await db.apply(
+        commit("t1", *drafts, speaker="Alice"),
+        commit("t2", added("Bob drinks tea."), scope=BOB),
+    )
+    async with reader(db) as worker:
+        shown = await worker.background_of(said("b", "I had tea.", speaker="Alice"), place(1), RULES)
+    assert [fact.text for fact in shown.facts] == ["Alice likes tea.", "Alice lives in Rome."]
+    assert shown.names == ("Alice",)
+    assert (shown.facts[1].key, shown.facts[1].value, shown.facts[1].subject) == ("home_city", "Rome", "Alice")
+
+
+class BrokenFacts(ShownFactStore):
+    """Fails as it is told, or never answers."""
+
+    error: Exception | None = None
+
+    async def shown_facts(self, requests: Sequence[ShownFactsRequest]) -> list[ShownFacts]:
+        del requests
+        if self.error is None:
+            await asyncio.Event().wait()
+        raise self.error or AssertionError
+
+
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        (None, "extracted without known facts: reading them took more than 0.05 s"),
+        (psycopg.errors.UndefinedTable("facts"), "extracted without known facts: reading them failed"),
+    ],
+)
+async def test_without_known_facts_the_extraction_goes_on_and_says_so(
+    db: ProjectedDatabase, error: Exception | None, note: str
+) -> None:
+    facts = BrokenFacts(db.pool, user_words=())
+    facts.error = error
+    await journal(db, said("a", "Before."), 0)
+    async with reader(db, facts) as worker:
+        shown = await worker.background_of(said("b", "tea"), place(1), EffectivePolicy(known_timeout=0.05))
+    assert (texts(shown), shown.facts, shown.notes) == (["Before."], (), (note,))

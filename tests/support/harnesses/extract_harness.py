@@ -1,0 +1,112 @@
+"""The stage `extract` with a scripted model, for one record."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import NO_BACKGROUND, Background
+from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply, Usage
+from mnemolog.streams.stages.extract import ExtractStage, parse_source
+from tests.support.builders.model_replies import fact_json, facts_reply
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FACTS = tuple(UUID(int=number) for number in range(3))
+
+
+class ScriptedModel:
+    """Answers with what the test gives it, in order, and remembers for whom."""
+
+    def __init__(self, *replies: str | Exception) -> None:
+        self.replies = list(replies)
+        self.sources: list[RequestSource] = []
+        self.questions: list[Prompt] = []
+        self.model = "told"
+
+    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
+        del question
+        self.sources.append(source)
+
+        async def ask(prompt: Prompt, attempt: int) -> TimedReply:
+            del attempt
+            self.questions.append(prompt)
+            reply = self.replies.pop(0)
+            if isinstance(reply, Exception):
+                raise reply
+            return TimedReply(text=reply, model="told", usage=Usage(input_tokens=10, output_tokens=2), milliseconds=4.5)
+
+        return ask
+
+
+def turn(**fields: Any) -> Turn:
+    given: dict[str, Any] = {
+        "turn_id": "t1",
+        "scope": Scope(user_id="mira"),
+        "messages": (Message(role="user", content="I live in Berlin."),),
+        "occurred_at": NOON,
+    }
+    return Turn(**(given | fields))
+
+
+async def rules_for(scope: Scope, _: Overrides) -> EffectivePolicy:
+    return EffectivePolicy(limits={"scope": Limits(bytes_per_turn=1000)} if scope.user_id == "jonas" else {})
+
+
+async def small(_: Scope, rules: EffectivePolicy, size: int, published_at: datetime) -> LimitHit | None:
+    """The limit of bytes as the limits know it."""
+    assert published_at == NOON
+    limit = rules.limits.get("scope", Limits()).bytes_per_turn
+    if limit is None or size <= limit:
+        return None
+    return LimitHit(name="bytes_per_turn", level="scope", count=size, limit=limit)
+
+
+def record_of(value: bytes, key: str = "mira", headers: tuple[tuple[str, bytes], ...] = ()) -> KafkaRecord:
+    return KafkaRecord(
+        topic="conversation_turns",
+        partition=1,
+        offset=2,
+        key=f"default/{key}".encode(),
+        value=value,
+        headers=headers,
+        timestamp=NOON.timestamp(),
+    )
+
+
+class Shown:
+    """Gives each turn the same background, and remembers what it was told."""
+
+    def __init__(self, background: Background = NO_BACKGROUND) -> None:
+        self.background = background
+        self.turns: list[tuple[str, datetime, int]] = []
+        self.deletions: list[tuple[str, datetime]] = []
+
+    def remember(self, turn: Turn, place: tuple[datetime, int]) -> None:
+        self.turns.append((turn.turn_id, *place))
+
+    def forget(self, owner: str, published_at: datetime) -> None:
+        self.deletions.append((owner, published_at))
+
+    async def background_of(self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy) -> Background:
+        del turn, place, rules
+        return self.background
+
+
+async def extracted(
+    model: ScriptedModel, value: bytes, key: str = "mira", backgrounds: Shown | None = None
+) -> ExtractedFacts:
+    record = record_of(value, key)
+    recorder: Any = model
+    extractor = ExtractStage(
+        recorder, categories=CATEGORIES, rules_for=rules_for, precheck=small, backgrounds=backgrounds or Shown()
+    )
+    return await extractor(parse_source(record, max_bytes=10_000), record)
+
+
+def replied(*texts: str, quote: str = "I live in Berlin.") -> str:
+    return facts_reply(*(fact_json(text, excerpt=quote) for text in texts))

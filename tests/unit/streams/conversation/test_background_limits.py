@@ -1,0 +1,47 @@
+"""What fits into the tokens that a prompt has for it."""
+
+from uuid import UUID
+
+import pytest
+
+from mnemolog.projections.context.tokens import estimate_tokens
+from mnemolog.schemas.stored import EarlierMessage, ShownFact
+from mnemolog.streams.conversation.background_limits import best_facts, last_messages
+from tests.support.builders.values import day
+
+
+def message(content: str) -> EarlierMessage:
+    return EarlierMessage(turn_id="t", role="user", content=content, at=day(0))
+
+
+SHORT = [message(f"Message number {number}.") for number in range(9)]
+
+
+def test_the_last_ones_stay_in_their_order() -> None:
+    assert last_messages(SHORT, count=3, tokens=1000) == tuple(SHORT[-3:])
+    assert last_messages(SHORT, count=0, tokens=1000) == ()
+    kept = last_messages(SHORT, count=9, tokens=70)
+    assert 0 < len(kept) < len(SHORT)
+    assert kept == tuple(SHORT[-len(kept) :])
+
+
+@pytest.mark.parametrize("tokens", [40, 80, 200, 500])
+def test_of_one_that_is_too_long_the_end_is_shown(tokens: int) -> None:
+    essay = message(" ".join(f"word{number}" for number in range(2000)) + " Shall I note that?")
+    (kept,) = last_messages([*SHORT, essay], count=9, tokens=tokens)
+    assert kept.content.startswith("… ")
+    assert kept.content.endswith("Shall I note that?")
+    assert estimate_tokens(kept.content) <= tokens
+
+
+def test_one_long_word_is_cut_too() -> None:
+    (kept,) = last_messages([message("x" * 4000)], count=1, tokens=50)
+    assert len(kept.content) < 50
+
+
+def test_facts_that_do_not_fit_are_left_out_from_the_end() -> None:
+    facts = [ShownFact(fact_id=UUID(int=number), text=f"Ana likes tea number {number}.") for number in range(9)]
+    kept = best_facts(facts, tokens=100)
+    assert 0 < len(kept) < len(facts)
+    assert kept == tuple(facts[: len(kept)])
+    assert best_facts(facts, tokens=0) == ()
