@@ -18,7 +18,7 @@ import pytest_asyncio
 import structlog
 
 from mnemolog.embedded.stack import EmbeddedStack
-from tests.support.databases import database_name, fresh_database, temporary_folder
+from tests.support.databases import database_name, fresh_database, server_folder
 from tests.support.programs import missing_programs
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def logs_not_set_up() -> Iterator[None]:
 @pytest.fixture
 def data_folder() -> Iterator[Path]:
     """A folder for a stack of a test's own, removed afterwards."""
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         yield folder / "data"
 
 
@@ -49,7 +49,7 @@ async def bootstrap() -> AsyncIterator[str]:
     if given := os.environ.get("MNEMOLOG_KAFKA"):
         yield given
         return
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         async with await EmbeddedStack.start(folder / "data", postgres=False, test=True) as stack:
             yield stack.bootstrap
 
@@ -60,7 +60,7 @@ async def postgres_admin_url() -> AsyncIterator[str]:
     if given := os.environ.get("MNEMOLOG_POSTGRES"):
         yield given
         return
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         async with await EmbeddedStack.start(folder / "data", kafka=False, test=True) as stack:
             yield stack.postgres_url
 

@@ -1,15 +1,22 @@
 """Databases and data folders that are removed after use."""
 
+import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
+import psutil
 import psycopg
 from psycopg import sql
+
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
+MEMORY_BYTES: Final = 4 * 2**30
+"""What has to be free in memory for servers' data to lie there; both processes of `make test` use less than 1 GiB."""
 
 
 @contextmanager
@@ -22,6 +29,23 @@ def temporary_folder(prefix: str = "mnemolog-tests-", parent: str | None = None)
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def server_folder(memory: Path = MEMORY) -> Iterator[Path]:
+    """A temporary folder for servers whose data need not survive a power cut, in `memory` if much is free there.
+
+    There a database is made and dropped in a seventh of the time that a disk takes, and topics in half of it.
+    """
+    with temporary_folder(parent=str(memory) if _has_room(memory) else None) as folder:
+        yield folder
+
+
+def _has_room(memory: Path) -> bool:
+    """Whether files may be put there. What a container may use of it is often little, and of RAM less than that."""
+    if not os.access(memory, os.W_OK):
+        return False
+    return min(shutil.disk_usage(memory).free, psutil.virtual_memory().available) >= MEMORY_BYTES
 
 
 @contextmanager
