@@ -52,13 +52,14 @@ def _has_room(memory: Path) -> bool:
 def fresh_database(admin_url: str, *, template: str = "template1", name: str | None = None) -> Iterator[str]:
     """The URL of a new database, copied from `template`; dropped afterwards, whoever is connected to it."""
     name = name or f"test_{uuid.uuid4().hex[:12]}"
+    database = sql.Identifier(name)
     with psycopg.connect(admin_url, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
-    try:
-        yield urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
-    finally:
-        with psycopg.connect(admin_url, autocommit=True) as admin:
-            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        copied = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(database, sql.Identifier(template))
+        admin.execute(copied)  # page by page through the WAL, as by default, takes a third more time
+        try:
+            yield urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
+        finally:
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
 
 
 def database_name(url: str) -> str:
