@@ -6,6 +6,7 @@ MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name running servers to use instead. The Po
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -117,6 +118,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and must run here: {report.longrepr}"
     return report
+
+
+def pytest_sessionstart() -> None:
+    # A script's shell has its jobs in the background ignore Ctrl-C, and what the tests start would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str | None:
