@@ -23,8 +23,10 @@ from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.stores.policies import fetch_policies
+from mnemolog.schemas.admission import RESERVED_ID
 from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Undo
 from mnemolog.schemas.filters.model import written_filter
+from mnemolog.schemas.ids import is_follow_up_id
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
@@ -61,8 +63,11 @@ class CommandBase(OwnerLookup):
         return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
 
     def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
+        command_id = arguments.get("command_id") or self._new_id()
+        if is_follow_up_id(str(command_id)):
+            raise InvalidCommandError(f"command_id is {command_id!r:.300}: {RESERVED_ID}")
         return CommandDraft(
-            command_id=arguments.get("command_id") or self._new_id(),
+            command_id=command_id,
             scope_ids=scope_ids(arguments),
             issued_at=self._now(),
             payload={"kind": kind, **fields},

@@ -219,3 +219,19 @@ def test_any_change_of_a_turn_leaves_a_turn_or_a_refusal_that_can_be_carried_on(
         _can_reach_its_end(result)
     else:
         assert Turn.from_bytes(result.to_bytes()) == result
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [(_bytes(turn_id="promote/t7"), "invalid_record"), (_bytes(turn_id="promote/t7", messages=[]), "empty")],
+)
+def test_a_turn_cannot_take_the_id_of_a_promotion(value: bytes, reason: RefusalReason) -> None:
+    """Nor does the end of what is refused: the promotion would then count as committed."""
+    refusal = _refused(value)
+    assert (refusal.reason, refusal.source_id, refusal.scope) == (reason, POSITION, None)
+    assert isinstance(parse_turn(_bytes(turn_id="promoted/t7"), position=POSITION), Turn)
+
+
+def test_a_reserved_id_is_refused_with_what_to_do() -> None:
+    for words in ("turn_id is 'promote/t7'", "choose another"):
+        assert words in _refused(_bytes(turn_id="promote/t7")).detail
