@@ -230,6 +230,7 @@ live.said_at, live.ordinal, live.app_id, live.run_id,
             FROM asked
             INNER JOIN facts AS f ON f.words @@ asked.query
             WHERE {scope}
+                AND f.recorded_at <= coalesce(%(believed_at)s, 'infinity'::timestamptz)
                 AND NOT EXISTS (SELECT FROM scored WHERE scored.fact_id = f.fact_id)
                 AND {filter}
         ) AS others
