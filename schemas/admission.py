@@ -167,7 +167,8 @@ class _RecordParser(Generic[V]):
             match fault["loc"], fault["type"]:
                 case (), "json_invalid" | "model_type":
                     return "not_a_record", explained.detail
-                case (*_, field), "timezone_aware":
+                case place, "timezone_aware":
+                    field = ".".join(map(str, place))
                     return "missing_zone", f"{field} needs a zone, for example 2026-01-31T09:30:00+01:00"
             if reason := self.specific_fault(fault):
                 return reason[0], reason[1] or explained.detail
