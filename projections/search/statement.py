@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg.sql import SQL, Composed
 
-from mnemolog.projections.filters.condition import filter_condition
+from mnemolog.projections.filters.condition import filter_condition, status_at
 from mnemolog.projections.queries.fact_rows import fact_columns, scope_condition
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import SearchOptions
@@ -76,7 +76,7 @@ def _composed(
     of_any = parts["of_any_scope"] if is_several else scope
     state_at = parts["state_at"]
     condition, wanted = (SQL("{filter}"), SQL("{wanted}")) if is_filtered else (SQL("true"), SQL("true"))
-    live = parts[source].format(filter=condition, scope=scope, state_at=state_at, state=queries("filters")["state"])
+    live = parts[source].format(filter=condition, scope=scope, state_at=state_at, state=status_at(SQL(_NOW)))
     if is_several:
         of_scopes = parts["of_scopes"].format(live=live)
         live = parts["facts_of_scopes"].format(of_scopes=of_scopes, of_any=of_any, wanted=wanted)
