@@ -10,6 +10,7 @@ from mnemolog.projections.settings import PostgresSettings, Seconds
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
 from mnemolog.schemas.base import Fraction
 from mnemolog.schemas.costs.prices import DEFAULT_CURRENCY, ModelPrice, PriceTable
+from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import (
     BACKGROUND_FIELDS,
@@ -117,6 +118,9 @@ class StreamsSettings(PostgresSettings):
     )
     categories: Annotated[tuple[Slot, ...], AfterValidator(_with_known_categories)] = Field(
         default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
+    )
+    entity_types: tuple[EntityType, ...] = Field(
+        default=ENTITY_TYPES, description="types of entities that the extraction is asked for (a JSON list)"
     )
 
     duplicate_threshold: Fraction | None = Field(

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from mnemolog.schemas.admission import Refusal, parse_record
 from mnemolog.schemas.command import Command, CommandPayload, Import, embedded_texts
+from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
@@ -31,8 +32,8 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
-from mnemolog.streams.llm.evidence import evidence_messages
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
+from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceChatModel
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
 from mnemolog.streams.stages.envelope import new_envelope, next_envelope
@@ -80,19 +81,24 @@ def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretSt
 
 
 class ExtractStage:
-    """Works on one parsed turn or command. `categories` are those that a fact may have."""
+    """Works on one parsed turn or command.
+
+    `categories` are those that a fact may have, `entity_types` the types of what it names that are asked for.
+    """
 
     def __init__(
         self,
         model: SourceChatModel,
         *,
         categories: tuple[str, ...],
+        entity_types: tuple[str, ...] = ENTITY_TYPES,
         rules_for: RulesFor,
         precheck: Precheck,
         backgrounds: Backgrounds,
     ) -> None:
         self._model = model
         self._categories = categories
+        self._entity_types = entity_types
         self._rules_for = rules_for
         self._precheck = precheck
         self._backgrounds = backgrounds
@@ -148,8 +154,14 @@ class ExtractStage:
     async def _ask(
         self, turn: Turn, background: Background, told: Instructions | None
     ) -> Answer[tuple[ExtractedFact, ...]]:
-        categories, overrides = allowed_categories(self._categories, told), turn.overrides
-        task = ExtractionTask(turn=turn, categories=categories, instructions=told, background=background)
+        overrides = turn.overrides
+        task = ExtractionTask(
+            turn=turn,
+            categories=allowed_categories(self._categories, told),
+            entity_types=self._entity_types,
+            instructions=told,
+            background=background,
+        )
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
         model, parse = self._model.for_source(source, prompt), partial(parse_extraction, subject=task)
