@@ -1,11 +1,12 @@
 """Databases and data folders that are removed after use."""
 
+import fcntl
 import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -15,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
+_PREFIX, _LOCK = "mnemolog-servers-", ".lock"
 MEMORY_BYTES: Final = 4 * 2**30
 """What has to be free in memory for servers' data to lie there: a process of `make test` takes up to half a GiB."""
 
@@ -37,8 +39,22 @@ def server_folder(memory: Path = MEMORY) -> Iterator[Path]:
 
     There a database is made and dropped in a seventh of the time that a disk takes, and topics in half of it.
     """
-    with temporary_folder(parent=str(memory) if _has_room(memory) else None) as folder:
+    if not _has_room(memory):
+        with temporary_folder() as folder:
+            yield folder
+        return
+    _remove_left_folders(memory)
+    with temporary_folder(prefix=_PREFIX, parent=str(memory)) as folder, (folder / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
+
+
+def _remove_left_folders(memory: Path) -> None:
+    """Those of runs that were killed: nobody holds their lock, and what lies in them takes memory."""
+    for path in memory.glob(f"{_PREFIX}*/{_LOCK}"):
+        with suppress(OSError), path.open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path.parent)
 
 
 def _has_room(memory: Path) -> bool:

@@ -60,3 +60,16 @@ def test_servers_keep_their_data_in_memory_where_there_is_room(
     with server_folder(memory) as folder:
         assert folder.parent == (memory if is_used else Path(tempfile.gettempdir()))
     assert not folder.exists()
+
+
+def test_folders_that_a_killed_run_has_left_in_memory_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "MEMORY_BYTES", 0)
+    left, others = tmp_path / "mnemolog-servers-killed", tmp_path / "somebody-elses"
+    for folder in (left, others):
+        folder.mkdir()
+        (folder / ".lock").touch()
+    with server_folder(tmp_path) as mine, server_folder(tmp_path) as second:
+        assert {*tmp_path.iterdir()} == {mine, second, others}
+    assert {*tmp_path.iterdir()} == {others}
