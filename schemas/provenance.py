@@ -1,6 +1,6 @@
 """How a decision came about and what it cost."""
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -52,7 +52,8 @@ class Step(Record):
     was changed before it was read, and what could not be read beside it. `conversation` are the earlier turns that an
     extraction was shown, `known` the facts, `instructions` is the version of the instructions of a policy; version 5
     added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
-    tell.
+    tell. Where several turns shared a call, `call_turns` is their number, `request` the digest of its prompt, which is
+    the same for all of them, and tokens are the turn's share; the call counts for one of them. Version 6 added these.
     """
 
     stage: Stage
@@ -71,6 +72,8 @@ class Step(Record):
     instructions: Text | None = Field(default=None, exclude_if=lambda version: version is None)
     conversation: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
     known: tuple[UUID, ...] = Field(default=(), exclude_if=lambda fact_ids: not fact_ids)
+    call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
+    request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)
 
 
 class Thresholds(Record):

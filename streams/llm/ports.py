@@ -10,7 +10,7 @@ from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, StoredReply
+from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, SharedCall, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
@@ -56,6 +56,13 @@ class ExtractionTask:
     categories: tuple[str, ...]
     instructions: Instructions | None = None
     background: Background = NO_BACKGROUND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedExtractionTask:
+    """What a prompt about several turns of one conversation is about, in the order in which they were said."""
+
+    tasks: tuple[ExtractionTask, ...]
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]
@@ -112,7 +119,7 @@ class Prompt:
 class TaskPrompt(Prompt):
     """A question with what it is about as data, for a provider that has rules in the place of a language model."""
 
-    task: ExtractionTask | NumberedConflicts
+    task: ExtractionTask | SharedExtractionTask | NumberedConflicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +133,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedReply(Reply):
-    """A reply as it is kept for re-deliveries, with the time it took in milliseconds."""
+    """A reply as it is kept for re-deliveries, with the time it took in milliseconds.
+
+    `shared` is the call that it is a part of, where several turns were asked about together; the time is the call's.
+    """
 
     milliseconds: float
+    shared: SharedCall | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +159,16 @@ class RequestSource:
     stage: Stage
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceQuestion:
+    """The question that a source would ask alone."""
+
+    source: RequestSource
+    prompt: TaskPrompt
+
+
+DivideReply = Callable[[Reply], Sequence[Reply | None]]
+"""The part of each question in a reply to all of them, with its share of the tokens; None for one that has none."""
 AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
 """Completes a prompt; the number is that of the attempt, from 0."""
 
@@ -170,6 +191,17 @@ class SourceChatModel(Protocol):
     def model(self) -> str: ...
 
     def for_source(self, source: RequestSource, question: Prompt) -> AskModel: ...
+
+    async def has_reply(self, question: SourceQuestion) -> bool:
+        """Whether a reply to it is stored."""
+
+    async def ask_together(
+        self, questions: Sequence[SourceQuestion], prompt: Prompt, divide: DivideReply, *, known: tuple[UUID, ...]
+    ) -> Sequence[bool]:
+        """Ask `prompt` in the place of all `questions`, and store for each its part as the reply to it.
+
+        Gives for each whether it has one. `known` are the facts that the prompt shows. Raises `PromptRefusedError`.
+        """
 
 
 class SourceEmbedder(Protocol):

@@ -21,7 +21,7 @@ from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
-from mnemolog.streams.kafka.window import KeyedWindow
+from mnemolog.streams.kafka.windows.keyed import KeyedWindow
 from mnemolog.streams.llm.cached_models import CachedEmbedder
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError

@@ -1,0 +1,7 @@
+"""Runs 0034_journal_shared_calls.sql."""
+
+from mnemolog.projections.migrations.revision import sql_revision
+
+revision = "0034"
+down_revision = "0028"
+upgrade, downgrade = sql_revision("0034_journal_shared_calls.sql")

@@ -1,0 +1,65 @@
+"""What a turn asks alone: its prompt, with what it is shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.stored import Background
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams.instructions.withheld import allowed_categories
+from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceQuestion
+from mnemolog.streams.sharing.waiting_turns import PlacedTurn
+
+
+class Backgrounds(Protocol):
+    """What extractions are shown beside their turns (`mnemolog.streams.conversation.background`)."""
+
+    def remember(self, turn: Turn, place: tuple[datetime, int]) -> None: ...
+
+    def forget(self, owner: str, published_at: datetime) -> None: ...
+
+    async def background_of(self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy) -> Background: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnQuestion:
+    """The question of a turn, and what it is about."""
+
+    placed: PlacedTurn
+    task: ExtractionTask
+    asked: SourceQuestion
+
+
+class TurnQuestions:
+    """Makes the questions of turns. `categories` are those that a fact may have, besides those of instructions."""
+
+    def __init__(self, backgrounds: Backgrounds, categories: tuple[str, ...]) -> None:
+        self._backgrounds = backgrounds
+        self._categories = categories
+
+    async def question_of(self, placed: PlacedTurn, rules: EffectivePolicy) -> TurnQuestion:
+        """What the turn asks alone; the same at each delivery."""
+        turn, told, overrides = placed.turn, rules.instructions, placed.turn.overrides
+        background = await self._backgrounds.background_of(turn, placed.place, rules)
+        categories = allowed_categories(self._categories, told)
+        task = ExtractionTask(turn=turn, categories=categories, instructions=told, background=background)
+        prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
+        source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
+        return TurnQuestion(placed=placed, task=task, asked=SourceQuestion(source=source, prompt=prompt))
+
+    async def questions_of(
+        self, turns: Sequence[PlacedTurn], conversation: Sequence[PlacedTurn], rules: EffectivePolicy
+    ) -> list[TurnQuestion]:
+        """The questions of several turns of `conversation`, which are its turns in order, those between them too.
+
+        One after the other: each is shown what was said right before it, and no more than that is remembered.
+        """
+        found, wanted = [], {one.place for one in turns}
+        for one in conversation:
+            self._backgrounds.remember(one.turn, one.place)
+            if one.place in wanted:
+                found.append(await self.question_of(one, rules))
+        return found
