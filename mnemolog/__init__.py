@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ServerUnavailableError,
         SettingsError,
         UnknownArgumentError,
+        UnknownEntityError,
         UnknownEventError,
         UnknownFactError,
         UnknownTurnError,
@@ -43,9 +44,10 @@ if TYPE_CHECKING:
     )
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
+    from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityName
     from mnemolog.projections.queries.costs import CostFigures, ModelCost
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
-    from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
+    from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
@@ -96,6 +98,10 @@ __all__ = [
     "DescribedCategory",
     "Diff",
     "Edit",
+    "Entity",
+    "EntityDetails",
+    "EntityFact",
+    "EntityName",
     "EventResult",
     "Explanation",
     "ExtractionBackground",
@@ -122,6 +128,7 @@ __all__ = [
     "LimitExceededError",
     "LimitHit",
     "Limits",
+    "LinkedEntity",
     "MemoryClient",
     "Message",
     "MessageModel",
@@ -163,6 +170,7 @@ __all__ = [
     "TurnReceipt",
     "TurnScore",
     "UnknownArgumentError",
+    "UnknownEntityError",
     "UnknownEventError",
     "UnknownFactError",
     "UnknownTurnError",
@@ -198,18 +206,20 @@ _MODULES: Final = {
         "ServerUnavailableError",
         "SettingsError",
         "UnknownArgumentError",
+        "UnknownEntityError",
         "UnknownEventError",
         "UnknownFactError",
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
     "projections.lists.counts": ("IdCount",),
+    "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityName"),
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.costs": ("CostFigures", "ModelCost"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
-    "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource"),
+    "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
     "projections.queries.pending": ("ConflictingFact", "PendingFact", "UnresolvedFact"),
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),

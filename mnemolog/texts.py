@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource
+from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.turns.trace import FactTexts, TracedDecision
 from mnemolog.projections.queries.turns.why_not import MissingReason, MissingStatement
 from mnemolog.projections.search.scope_counts import ScopeCount
+from mnemolog.schemas.entities.model import ResolutionStep
 
 OFFLINE_NOTICE: Final = (
     "Facts are read by simple rules (MNEMOLOG_PROVIDER=offline), a stand-in for a language model: "
@@ -34,7 +35,27 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
         _decision_sentence(explanation.decision, texts),
         *(_event_sentence(event, fact, texts) for event in explanation.later),
         *_relation_sentences(explanation.relations, fact),
+        *map(_entity_sentence, explanation.entities),
     ]
+
+
+def _entity_sentence(linked: LinkedEntity) -> str:
+    """Whom or what it names, and how that was found."""
+    if linked.said is None:
+        return f"its {linked.role} is {linked.name}, the user"
+    others = f", and not {', '.join(linked.compared)}" if linked.compared else ""
+    return f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}{others}'
+
+
+_STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
+    "user": "is the user",
+    "exact": "is the name that it was known by",
+    "alias": "is another of its names",
+    "tie": "is what it is to somebody",
+    "prefix": "is a part of its name, or the other way round",
+    "diminutive": "is a short form of its name, or the other way round",
+    "new": "was not known before",
+}
 
 
 def missing_sentence(missing: MissingStatement) -> str:

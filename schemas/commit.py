@@ -6,6 +6,7 @@ from pydantic import Field
 
 from mnemolog.schemas.base import Count, Identifier, Metadata, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
+from mnemolog.schemas.entities.events import AnyEntityEvent
 from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import LimitHit
@@ -19,7 +20,8 @@ class Commit(Versioned):
     Enough to fold (facts with vectors and times), to explain (a decision at each event) and to
     account for (calls, tokens and milliseconds at each step). `attempt` counts the commits of a source: a turn that
     failed, or was rejected for a limit, may be published again, and its next commit takes the place of that end.
-    `speaker` is that of the turn, which older programs did not write.
+    `speaker` is that of the turn, which older programs did not write. `entity_events` say whom the facts of `events`
+    name.
     """
 
     source_id: Identifier
@@ -38,6 +40,7 @@ class Commit(Versioned):
     actor: Text | None = None
     speaker: Text | None = None
     events: tuple[MemoryEvent, ...] = ()
+    entity_events: tuple[AnyEntityEvent, ...] = Field(default=(), exclude_if=lambda events: not events)
     provenance: Provenance = Provenance()
     based_on: Count = 0
     metadata: Metadata = Field(default_factory=dict)

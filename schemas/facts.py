@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Fraction, Identifier, Record, Text, Timestamp, normalise
+from mnemolog.schemas.entities.model import MAX_ENTITIES, NamedEntity
 from mnemolog.schemas.vector import Vector
 
 Certainty = Literal["explicit", "strong", "weak", "speculation"]
@@ -71,7 +72,8 @@ class ExtractedFact(Statement):
     """One self-contained fact, in the language of the conversation; `search_text` is what is embedded.
 
     `single_valued` says that its key holds one value at a time although no registry names it. A `retract` ends
-    something with nothing in its place.
+    something with nothing in its place. `entities` are those that it names, its subject among them where its type is
+    known; in the log they are links of the fact.
     """
 
     search_text: Text
@@ -86,6 +88,9 @@ class ExtractedFact(Statement):
     valid_until: Timestamp | None = None
     action_hint: ActionHint = "new"
     single_valued: bool = False
+    entities: Annotated[tuple[NamedEntity, ...], Field(max_length=MAX_ENTITIES)] = Field(
+        default=(), exclude_if=lambda entities: not entities
+    )
 
     @property
     def content_hash(self) -> str:
@@ -103,7 +108,8 @@ class Candidate(Record):
     One that is `ended` was true until `true_to`; only a statement that was made before that is compared with it.
 
     `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
-    would overwrite this one, or what it was before it was merged or corrected.
+    would overwrite this one, or what it was before it was merged or corrected. `subject_relation` says whether it is
+    about the entity that the new one is about, where the resolver is certain.
     """
 
     fact_id: UUID
@@ -127,6 +133,9 @@ class Candidate(Record):
     event_time: Timestamp | None = None
     said_at: Timestamp | None = None
     challenged_by: tuple[UUID, ...] = ()
+    subject_relation: Literal["same", "other"] | None = Field(
+        default=None, exclude_if=lambda relation: relation is None
+    )
 
 
 class PromotedFrom(Record):

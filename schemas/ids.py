@@ -22,6 +22,11 @@ def event_id(owner: str, source_id: str, ordinal: int) -> UUID:
     return _derive("event", owner, source_id, ordinal)
 
 
+def entity_id(owner: str, source_id: str, place: int) -> UUID:
+    """The id of the entity that a source names first; `place` counts those of the source."""
+    return _derive("entity", owner, source_id, place)
+
+
 def provisional_fact_id(owner: str, source_id: str, place: int) -> UUID:
     """The id of the fact at `place` of a source until it is known which event it becomes; none of `fact_id`."""
     return _derive("provisional", owner, source_id, place)

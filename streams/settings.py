@@ -10,6 +10,7 @@ from mnemolog.projections.settings import PostgresSettings, Seconds
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
 from mnemolog.schemas.base import Fraction
 from mnemolog.schemas.costs.prices import DEFAULT_CURRENCY, ModelPrice, PriceTable
+from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import (
     BACKGROUND_FIELDS,
@@ -123,6 +124,9 @@ class StreamsSettings(PostgresSettings):
     categories: Annotated[tuple[Slot, ...], AfterValidator(_with_known_categories)] = Field(
         default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
     )
+    entity_types: tuple[EntityType, ...] = Field(
+        default=ENTITY_TYPES, description="types of entities that the extraction is asked for (a JSON list)"
+    )
 
     duplicate_threshold: Fraction | None = Field(
         default=None, description="cosine similarity above which a fact is skipped; by embedding model if unset"
@@ -196,8 +200,8 @@ class StreamsSettings(PostgresSettings):
 
     call_turns: CallTurns = Field(
         default=CALL_TURNS,
-        description="waiting turns of one conversation that a call may ask about; with 1 each turn has its own call, as "
-        "it has with the offline rules",
+        description="waiting turns of one conversation that a call may ask about; with 1 each turn has its own call. "
+        "The offline rules take one at a time",
     )
     call_tokens: CallTokens = Field(
         default=CALL_TOKENS, description="estimated tokens that the messages of these turns may have together"

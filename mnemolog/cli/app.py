@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mnemolog.cli import admin, commands, failed, lists, policies, publish, read, servers, status
+from mnemolog.cli import admin, commands, entities, failed, lists, policies, publish, read, servers, status
 from mnemolog.cli.errors import INTERRUPTED, print_error
 from mnemolog.cli.options import CliCommand
 from mnemolog.cli.output import prepare_streams, print_line
@@ -54,6 +54,8 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(lists.users, "mnemolog users --limit 100"),
         CommandEntry(lists.agents, "mnemolog agents --user alice"),
         CommandEntry(lists.runs, "mnemolog runs --user alice"),
+        CommandEntry(entities.entities, "mnemolog entities --user alice"),
+        CommandEntry(entities.entity, 'mnemolog entity "my wife" --user alice'),
         CommandEntry(read.context, 'mnemolog context "Where could we eat?" --user alice --budget 800'),
         CommandEntry(read.profile, "mnemolog profile --user alice"),
         CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),

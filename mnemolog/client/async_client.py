@@ -18,6 +18,7 @@ from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.queries.context import ContextMixin
 from mnemolog.client.queries.counts import CountQueryMixin
 from mnemolog.client.queries.decisions import DecisionQueryMixin
+from mnemolog.client.queries.entities import EntityQueryMixin
 from mnemolog.client.queries.facts import FactQueryMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
 from mnemolog.client.text_edits import ResetMixin, TextEditMixin
@@ -34,6 +35,7 @@ class AsyncMemoryClient(
     FactQueryMixin,
     CountQueryMixin,
     DecisionQueryMixin,
+    EntityQueryMixin,
     FactCommandMixin,
     ScopeCommandMixin,
     ImportMixin,

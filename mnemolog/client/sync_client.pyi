@@ -21,6 +21,7 @@ from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished
 from mnemolog.projections.context.formats import ContextFormat
 from mnemolog.projections.context.result import Context
 from mnemolog.projections.lists.counts import IdCount
+from mnemolog.projections.lists.entities import Entity, EntityDetails
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
@@ -302,6 +303,22 @@ class MemoryClient:
 
     def short_ids(self, whole_ids: Collection[UUID]) -> dict[UUID, str]:
         """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
+
+    def entities(
+        self, *, type: str | None = ..., limit: int | None = ..., after: UUID | None = ..., **scope: Unpack[ScopeArgs]
+    ) -> list[Entity]:
+        """The entities that facts of a scope name, in the order in which they were named first. The user is one.
+
+        All of them, those of one `type` ("person", "place"), or `limit` of them, from the first or from the one that
+        follows the entity `after`.
+        """
+
+    def entity(self, name: str, *, all_versions: bool = ..., **scope: Unpack[ScopeArgs]) -> EntityDetails:
+        """One entity: its names, the current facts that name it with its role in each, and its possible twins.
+
+        `name` is one of its names, as it was said ("Ana", "my wife"), or the beginning of its id. Raises
+        `UnknownEntityError`, and `AmbiguousIdError` where several have the name.
+        """
 
     @overload
     def update(

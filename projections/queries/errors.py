@@ -67,6 +67,14 @@ class UnknownFactError(ProjectionError, LookupError):
         self.scope = scope
 
 
+class UnknownEntityError(ProjectionError, LookupError):
+    """No entity of this name or id is in the scope."""
+
+    def __init__(self, given: str) -> None:
+        super().__init__(f"no entity {given!r} is known in this scope: `entities` lists those that are")
+        self.given = given
+
+
 class UnknownEventError(ProjectionError, LookupError):
     """No such event is in this tenant and scope."""
 

@@ -17,6 +17,8 @@ from mnemolog.projections.queries.turns.trace import TracedDecision, fact_ids_of
 from mnemolog.projections.queries.turns.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.events import FactLinked
+from mnemolog.schemas.entities.model import ResolutionStep, Role
 from mnemolog.schemas.events import FactsMerged, MemoryEvent
 
 
@@ -62,11 +64,24 @@ class FactExtraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedEntity:
+    """An entity that a fact names: `said` is how, None for "the user"; `step` found it among `compared` others."""
+
+    entity_id: UUID
+    name: str
+    role: Role
+    said: str | None
+    step: ResolutionStep
+    compared: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """A fact, where it came from, how it was extracted and decided, and what happened to it since.
 
     `extraction` is None for a fact of a command, or of another turn's words. `thresholds` are the similarities that
-    applied when it was decided. `words` says all of it in sentences: the client adds them.
+    applied when it was decided. `entities` are those that it names. `words` says all of it in sentences: the
+    client adds them.
     """
 
     fact: Fact
@@ -76,6 +91,7 @@ class Explanation:
     thresholds: dict[str, Any] | None
     later: list[FactEvent]
     relations: list[FactRelation]
+    entities: list[LinkedEntity] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -110,8 +126,34 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
         thresholds=thresholds.model_dump() if thresholds else None,
         later=later,
         relations=relations,
+        entities=await _linked_entities(conn, commit, fact_id),
     )
     return explanation, texts
+
+
+async def _linked_entities(conn: AsyncConnection[TupleRow], commit: Commit, fact_id: UUID) -> list[LinkedEntity]:
+    """What the fact names, and how it was found, as the commit has it that brought the fact."""
+    links = [
+        link
+        for event in commit.entity_events
+        if isinstance(event, FactLinked) and event.fact_id == fact_id
+        for link in event.links
+    ]
+    named = [entity_id for link in links for entity_id in (link.entity_id, *link.compared)]
+    rows = await conn.execute(queries("entities")["names"], {"entity_ids": named}) if named else None
+    names: dict[UUID, str] = dict(await rows.fetchall()) if rows else {}
+    return [
+        LinkedEntity(
+            entity_id=link.entity_id,
+            name=names[link.entity_id],
+            role=link.role,
+            said=link.name,
+            step=link.step,
+            compared=[names[other] for other in link.compared if other in names],
+        )
+        for link in links
+        if link.entity_id in names
+    ]
 
 
 def _settled(commit: Commit, event: MemoryEvent) -> datetime | None:

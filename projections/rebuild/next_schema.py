@@ -16,7 +16,12 @@ from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.table_writer import Connection
 
-_FOLDING_PACKAGES: Final = ("mnemolog.projections.write", "mnemolog.schemas")
+_FOLDING_PACKAGES: Final = (
+    "mnemolog.projections.write",
+    "mnemolog.projections.write.entities",
+    "mnemolog.schemas",
+    "mnemolog.schemas.entities",
+)
 _SQL: Final = queries("rebuild")
 
 

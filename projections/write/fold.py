@@ -17,6 +17,7 @@ from mnemolog.projections.write.effects import (
     state_with_own_end,
     states_after,
 )
+from mnemolog.projections.write.entities.fold import EntityFold
 from mnemolog.projections.write.rows import (
     Changes,
     ChangesBuilder,
@@ -41,7 +42,7 @@ from mnemolog.projections.write.state import FoldState, attempt_of, source_of
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import DecisionUndone, FactPending, MemoryEvent, PendingRejected, PolicySet
-from mnemolog.schemas.scope import scope_columns
+from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
 
 def fold(state: FoldState, commit: Commit, position: LogPosition, record: bytes) -> Changes:
@@ -58,6 +59,8 @@ def fold(state: FoldState, commit: Commit, position: LogPosition, record: bytes)
     draft = _CommitFold(state, commit, position)
     for event in commit.events:
         draft.add_event(event)
+    if commit.entity_events:
+        draft.add_entity_events()
     return draft.changes(record)
 
 
@@ -115,6 +118,14 @@ class _CommitFold:
                 made.undone += self._undone(event, sound)
             case PolicySet():
                 made.policies += self._policies(event)
+
+    def add_entity_events(self) -> None:
+        """After the events about facts: a link is about a fact that is known then."""
+        entities = EntityFold(self._commit, self._position, self._state.entities, self._scope_of_fact)
+        for event in self._commit.entity_events:
+            entities.add_event(event)
+        self._made.entities += entities.rows
+        self._made.rejections += entities.rejections
 
     def changes(self, record: bytes) -> Changes:
         made, speakers = self._made, self._speakers()
@@ -279,6 +290,10 @@ class _CommitFold:
                 yield target, ("foreign_target", "belongs to another scope")
             elif fact.state.status not in required_statuses(event, target):
                 yield target, ("stale_target", f"is {fact.state.status}")
+
+    def _scope_of_fact(self, fact_id: UUID) -> ScopeColumns | None:
+        known = self._known.get(fact_id) or self._state.facts.get(fact_id)
+        return known.scope if known else None
 
     def _fact(self, fact_id: UUID) -> KnownFact:
         return self._known.get(fact_id) or self._state.facts[fact_id]

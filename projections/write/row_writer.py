@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 from pydantic_core import to_json
 
 from mnemolog.projections.sql import queries
+from mnemolog.projections.write.entities.writer import ask_entities, read_entities, write_entities
 from mnemolog.projections.write.log_rows import copy_log_rows
 from mnemolog.projections.write.rows import (
     Changes,
@@ -62,6 +63,7 @@ async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldS
     asked = {"owners": owners, "source_ids": source_ids}
     applied = await connection.execute(_SQL["applied"], asked, binary=True)
     facts = await connection.execute(_SQL["known_facts"], {"fact_ids": fact_ids_of_commits(commits)}, binary=True)
+    entities = await ask_entities(connection, commits)
     known = [_known_fact(row) for row in await facts.fetchall()]
     return FoldState(
         applied={
@@ -69,6 +71,7 @@ async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldS
             for owner, source_id, number, retryable in await applied.fetchall()
         },
         facts={fact.fact_id: fact for fact in known},
+        entities=await read_entities(entities),
     )
 
 
@@ -90,7 +93,8 @@ async def copy_fact_rows(connection: Connection, changes: Changes) -> None:
 
 
 async def update_rows(connection: Connection, changes: Changes) -> None:
-    """Update the rows that were there before, and the versions and speakers of the scopes."""
+    """Update the rows that were there before, add those of entities, and step the versions of the scopes."""
+    await write_entities(connection, changes.entities)
     if changes.commits:
         positions = _columns(changes.commits, partition="position.partition", log_offset="position.offset")
         await connection.execute(_SQL["count_tokens"], positions)

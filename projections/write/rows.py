@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Final, Literal, Self
 from uuid import UUID
 
+from mnemolog.projections.write.entities.rows import AnyEntityRow
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.event import Relation
 from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet
@@ -206,6 +207,7 @@ class Changes:
     settlements: tuple[SettlementRow, ...] = ()
     undone: tuple[UndoneRow, ...] = ()
     policies: tuple[PolicyRow, ...] = ()
+    entities: tuple[AnyEntityRow, ...] = ()
     scope_increments: tuple[ScopeIncrement, ...] = ()
     rejections: tuple[RejectionRow, ...] = ()
 
@@ -224,6 +226,7 @@ class ChangesBuilder:
     settlements: list[SettlementRow] = field(default_factory=list)
     undone: list[UndoneRow] = field(default_factory=list)
     policies: list[PolicyRow] = field(default_factory=list)
+    entities: list[AnyEntityRow] = field(default_factory=list)
     scope_increments: list[ScopeIncrement] = field(default_factory=list)
     rejections: list[RejectionRow] = field(default_factory=list)
 
@@ -247,6 +250,7 @@ class ChangesBuilder:
             settlements=tuple(settlements.values()),
             undone=tuple({row.event_id: row for row in self.undone}.values()),
             policies=tuple({row.scope: row for row in self.policies}.values()),
+            entities=tuple(self.entities),
             scope_increments=_sum_increments(self.scope_increments),
             rejections=tuple(self.rejections),
         )

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Self
 from uuid import UUID
 
+from mnemolog.projections.write.entities.rows import EntityRow
 from mnemolog.projections.write.rows import Changes, KnownFact
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.scope import scope_columns
+from mnemolog.schemas.entities.events import FactLinked
+from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
 SourceKey = tuple[str, str]
 """Owner and source id."""
@@ -23,14 +25,15 @@ class LastAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldState:
-    """The last attempts of the sources at hand, and the facts that their events name."""
+    """The last attempts of the sources at hand, the facts that their events name, and the scopes of entities."""
 
     applied: dict[SourceKey, LastAttempt] = field(default_factory=dict)
     facts: dict[UUID, KnownFact] = field(default_factory=dict)
+    entities: dict[UUID, ScopeColumns] = field(default_factory=dict)
 
     def apply(self, changes: Changes) -> Self:
         """The state in which the next commit is folded; this one is not modified."""
-        after = type(self)(applied=dict(self.applied), facts=dict(self.facts))
+        after = type(self)(applied=dict(self.applied), facts=dict(self.facts), entities=dict(self.entities))
         after.advance(changes)
         return after
 
@@ -43,6 +46,9 @@ class FoldState:
             self.facts[fact_id] = KnownFact(fact_id=fact_id, scope=scope_columns(new.commit.scope), state=new.state)
         for known in changes.updates:
             self.facts[known.fact_id] = known
+        for entity in changes.entities:
+            if isinstance(entity, EntityRow):
+                self.entities[entity.event.entity_id] = scope_columns(entity.commit.scope)
 
 
 def source_of(commit: Commit) -> SourceKey:
@@ -54,8 +60,12 @@ def attempt_of(commit: Commit) -> LastAttempt:
 
 
 def fact_ids_of_commits(commits: Iterable[Commit]) -> list[UUID]:
-    """Every known fact that the commits' events name, or whose ends they move."""
-    events = [event for commit in commits for event in commit.events]
-    named = [target for event in events for target in event.named_ids]
-    moved = [one.fact_id for event in events for one in event.moved_ends]
-    return list(dict.fromkeys((*named, *moved)))
+    """Every known fact that the commits' events name, whose ends they move, or whose entities they name."""
+    named: dict[UUID, None] = {}
+    for commit in commits:
+        for event in commit.events:
+            named |= dict.fromkeys((*event.named_ids, *(one.fact_id for one in event.moved_ends)))
+        linked = [event.fact_id for event in commit.entity_events if isinstance(event, FactLinked)]
+        own = {event.new_fact.fact_id for event in commit.events if event.new_fact}
+        named |= dict.fromkeys(fact_id for fact_id in linked if fact_id not in own)
+    return list(named)

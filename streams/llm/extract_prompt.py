@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from mnemolog.schemas.base import Timestamp
+from mnemolog.schemas.entities.model import NamedEntity
 from mnemolog.schemas.facts import (
     IMPORTANCE_OF_CATEGORY,
     ActionHint,
@@ -21,7 +22,9 @@ from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionRe
 from mnemolog.schemas.stored import Background, ShownFact
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.instructions.prompt_part import prompt_part
-from mnemolog.streams.llm.evidence import Evidence, shown_messages
+from mnemolog.streams.llm.grounding.evidence import Evidence, shown_messages
+from mnemolog.streams.llm.grounding.named_entities import EntityReply, said_entities
+from mnemolog.streams.llm.grounding.turn_speakers import other_speaker
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
@@ -36,11 +39,10 @@ from mnemolog.streams.llm.reply_parser import (
     reply_schema,
     shortened,
 )
-from mnemolog.streams.llm.turn_speakers import other_speaker
 from mnemolog.streams.text.normalise import comparable_text
 from mnemolog.streams.text.subjects import is_user_word
 
-PROMPT_VERSION = "extract-3"
+PROMPT_VERSION = "extract-4"
 MAX_FACTS = 100
 _MAX_QUOTED = 80
 _MAX_COMPARED = 1000  # texts; with more, each is shown
@@ -83,6 +85,9 @@ appointment's time, an end that is announced ("my lease ends on 1 March"); or nu
 action_hint: new; update (something takes the place of what was so); retract (something is over, will end or never was \
 so, and nothing is named in its place). A passing state (a journey, a replacement while something is in repair) is new \
 with a valid_until: it is no move and no change.
+entities: whom and what it names, each once, with name: as it is said ("Tom", "my wife", "Tom from work"), never I, he \
+or she; type: {entity_types}, or another plain word; role: subject, object (what it says of the subject), mention. \
+Empty where it names nobody but the speaker.
 
 An answer states what was asked right before it, by the assistant or somebody else: "Where do you live?" and then \
 "Berlin." is "Alice lives in Berlin." with the excerpt "Berlin."; "Shall I note that you are vegan?" and then "Yes" is \
@@ -114,6 +119,8 @@ class _Fact(ReplyModel):
     event_time: Timestamp | None
     valid_until: Timestamp | None
     action_hint: ActionHint
+    entities: tuple[EntityReply, ...] = ()
+    """Replies of former prompts have none."""
 
 
 class _Facts(ReplyModel):
@@ -141,15 +148,12 @@ class _FactsReply(_Facts):
 
 
 def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
-    """Ask for the facts of one turn. The system text is that of categories and policy: servers can cache it."""
+    """Ask for the facts of one turn. The system text is that of settings and policy: servers can cache it."""
     return TaskPrompt(
         purpose="extract",
         version=PROMPT_VERSION,
         messages=(
-            ChatMessage(
-                role="system",
-                content=system_text(_ONE_TURN, subject),
-            ),
+            ChatMessage(role="system", content=system_text(_ONE_TURN, subject)),
             ChatMessage(role="user", content="\n".join(turn_lines(subject.turn, subject.background))),
         ),
         schema=_schema(_Facts, subject.categories),
@@ -159,7 +163,7 @@ def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
 
 def system_text(opening: str, subject: ExtractionTask) -> str:
     """The system text of an extraction that begins with `opening`: what is asked, and the form of the answer."""
-    rules = _RULES.format(categories=", ".join(subject.categories))
+    rules = _RULES.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
     return opening + rules + prompt_part(subject.instructions)
 
 
@@ -171,7 +175,10 @@ def turns_schema(categories: tuple[str, ...]) -> Mapping[str, Any]:
 @cache
 def _schema(reply: type[ReplyModel], categories: tuple[str, ...]) -> Mapping[str, Any]:
     schema = reply_schema(reply)
-    schema["$defs"]["_Fact"]["properties"]["category"]["enum"] = list(categories)
+    fact = schema["$defs"]["_Fact"]
+    fact["properties"]["category"]["enum"] = list(categories)
+    fact["required"].append("entities")
+    del fact["properties"]["entities"]["default"]
     return schema
 
 
@@ -283,7 +290,8 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
         is_found = evidence.message_of(fact.excerpt) is not None
         fault = evidence.complaint(fact.text, fact.excerpt) if is_found else None
         if is_found and not fault:
-            facts.append(_extracted(fact, other_speaker(task.turn, comparable_text(fact.excerpt))))
+            entities = said_entities(fact.entities, (*evidence.contents, comparable_text(fact.text)), task.turn)
+            facts.append(_extracted(fact, other_speaker(task.turn, comparable_text(fact.excerpt)), entities))
             continue
         complaints.append(
             f"facts.{index}.text: {fault}: say only what is said, or leave the fact out"
@@ -296,14 +304,15 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
     return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
 
 
-def _extracted(fact: _Fact, speaker: str | None) -> ExtractedFact:
+def _extracted(fact: _Fact, speaker: str | None, entities: tuple[NamedEntity, ...]) -> ExtractedFact:
     """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
     subject = fact.subject or None
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
     return ExtractedFact.model_validate(
-        fact.model_dump()
+        fact.model_dump(exclude={"entities"})
         | {
+            "entities": entities,
             "text": fact.text.strip(),
             "search_text": fact.search_text.strip() or fact.text.strip(),
             "value": fact.value or None,

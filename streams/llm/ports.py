@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.base import known_sum
+from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
@@ -50,10 +51,14 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What an extraction prompt is about: the turn, its allowed categories, what a policy adds, and what is shown."""
+    """What an extraction prompt is about: the turn, the categories and types of entities that are allowed.
+
+    `instructions` are what a policy adds, `background` is what is shown beside the turn.
+    """
 
     turn: Turn
     categories: tuple[str, ...]
+    entity_types: tuple[str, ...] = ENTITY_TYPES
     instructions: Instructions | None = None
     background: Background = NO_BACKGROUND
 

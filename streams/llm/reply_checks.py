@@ -142,7 +142,7 @@ def _term_faults(claim: DecisionClaim) -> Iterator[str]:
 
 def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:
     """As `compare_subjects`, but a fact without a subject is the user's: in doubt both facts stay."""
-    return compare_subjects(fact.subject or "the user", known.subject or "the user", names)
+    return known.subject_relation or compare_subjects(fact.subject or "the user", known.subject or "the user", names)
 
 
 def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:

@@ -9,7 +9,8 @@ from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.llm.evidence import with_questions
+from mnemolog.streams.entities.names_in_text import sentence_entities, value_entities
+from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.pronouns import person_meant, with_person
@@ -135,6 +136,7 @@ def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
         event_time=begun[0] if begun else None,
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
+        entities=sentence_entities(plain(said), speaker, has_capital_nouns=bool(WORDS["german"].search(said))),
     )
 
 
@@ -155,5 +157,6 @@ def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> Extra
         "certainty": {"suggests": "weak", "states": home}.get(statement.act, "explicit"),
         "action_hint": "update" if statement.act == "changes" else "new",
         "valid_until": None,
+        "entities": value_entities(key, statement.value, kept.subject),
     }
     return kept.model_copy(update=fields)

@@ -14,7 +14,7 @@ from mnemolog.streams.offline.resolve import judge
 class RuleModel:
     """The same prompt gives the same reply, at no cost. It needs no closing."""
 
-    model: Final = "rules-3"
+    model: Final = "rules-4"
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`; a prompt for another model, or without its task, is refused."""

@@ -16,7 +16,7 @@ from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, slot_statements, without_fillers
 from mnemolog.streams.text.assertions import DOUBTFUL, is_denial
 from mnemolog.streams.text.differences import differences
-from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.subjects import relate_subjects
 from mnemolog.streams.text.terms import same_terms
 from mnemolog.streams.text.times import names_end
 from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
@@ -48,7 +48,7 @@ def _findings(conflict: NumberedConflict, user_names: tuple[str, ...]) -> Iterat
     """What is known later is judged as if it were said later too: what it ends in the new fact makes that history."""
     fact = conflict.fact
     for label, known in conflict.candidates:
-        if compare_subjects(fact.subject, known.subject, user_names) != "same":
+        if relate_subjects(fact, known, user_names) != "same":
             continue
         if conflict.valid_from < known.true_from:
             finding = _finding(known, fact, known.true_from)

@@ -12,7 +12,7 @@ from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.streams.ends.end_rules import same_value
 from mnemolog.streams.resolution.guards import StatementContext, predates
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
-from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.subjects import relate_subjects
 from mnemolog.streams.text.terms import same_terms
 
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
@@ -183,12 +183,12 @@ def may_be_same_slot(
     fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str] = ()
 ) -> bool:
     """Whether both are values of one key that holds one at a time, and not certainly of two subjects."""
-    return _same_key(fact, known, rules) and compare_subjects(fact.subject, known.subject, user_names) != "other"
+    return _same_key(fact, known, rules) and relate_subjects(fact, known, user_names) != "other"
 
 
 def same_slot(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str] = ()) -> bool:
     """Whether both are values of one key that holds one at a time, of certainly the same subject."""
-    return _same_key(fact, known, rules) and compare_subjects(fact.subject, known.subject, user_names) == "same"
+    return _same_key(fact, known, rules) and relate_subjects(fact, known, user_names) == "same"
 
 
 def _same_key(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> bool:

@@ -18,7 +18,7 @@ from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import same_slot
 from mnemolog.streams.resolution.guards import StatementContext, TimedFact, next_version_start, statement_confidence
 from mnemolog.streams.resolution.turn_state import TurnState
-from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.subjects import relate_subjects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class EventBuilder:
 
     def is_of_other_subject(self, known: Candidate) -> bool:
         """Whether a known fact is certainly about another subject."""
-        return compare_subjects(self.fact.subject, known.subject, self.context.user_names) == "other"
+        return relate_subjects(self.fact, known, self.context.user_names) == "other"
 
     def has_value_of(self, known: Candidate) -> bool:
         """Whether both say one lasting value of one slot, perhaps with other details."""
@@ -184,7 +184,7 @@ class EventBuilder:
             raise AssertionError("a statement without a vector adds no fact of its own")
         said_by = self.original or self.context
         return NewFact(
-            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields},
+            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name != "entities"},
             fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,

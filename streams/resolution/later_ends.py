@@ -29,7 +29,7 @@ from mnemolog.streams.resolution.guards import (
 )
 from mnemolog.streams.resolution.overwrites import target_end
 from mnemolog.streams.resolution.turn_state import known_candidate
-from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.subjects import relate_subjects
 
 MAX_LATER_ENDS: Final = 3
 """How many ends that were told before it a late statement is held against, the nearest first."""
@@ -92,7 +92,7 @@ def _tells_end_of(fact: ExtractedFact, known: Candidate, user_names: Sequence[st
     """Whether a known fact only tells an end, perhaps of what a statement says."""
     if fact.action_hint == "retract" or known.action_hint != "retract" or known.status == "pending_confirmation":
         return False
-    return compare_subjects(fact.subject, known.subject, user_names) != "other"
+    return relate_subjects(fact, known, user_names) != "other"
 
 
 def _last_said(known: Candidate) -> datetime:

@@ -57,7 +57,8 @@ def conflicts_to_retry(
     rivals: dict[UUID, dict[UUID, Candidate]] = {}
     for matched in facts:
         found = conflicting_facts(matched, thresholds, rules, user_names)
-        near = [known for known in found if known.status == "active"]
+        # Whom they are about was held against the turn's fact, and not against one another.
+        near = [known.model_copy(update={"subject_relation": None}) for known in found if known.status == "active"]
         for known in near:
             if known.unresolved and (known.fact_id in unresolved or len(unresolved) < MAX_RETRIED_CONFLICTS):
                 unresolved.setdefault(known.fact_id, known)

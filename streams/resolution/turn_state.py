@@ -96,7 +96,8 @@ class TurnState:
     def current_fact(self, candidate: Candidate) -> Candidate:
         """What a candidate is by now."""
         fact_id = self._actual_ids.get(candidate.fact_id, candidate.fact_id)
-        return self._facts.setdefault(fact_id, candidate).model_copy(update={"similarity": candidate.similarity})
+        own = {"similarity": candidate.similarity, "subject_relation": candidate.subject_relation}
+        return self._facts.setdefault(fact_id, candidate).model_copy(update=own)
 
     def open_fact(self, candidate: Candidate) -> Candidate | None:
         """What a candidate is by now, or None where it had ended before, or this turn has ended it."""

@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.conversation import ConversationStore
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.limits import LimitReservations
@@ -22,6 +23,7 @@ from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import RecentTurns
+from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.llm import ports
@@ -99,6 +101,7 @@ class DecisionStages:
         return ExtractStage(
             self._models.chat,
             categories=self._settings.categories,
+            entity_types=self._settings.entity_types,
             rules_for=self._effective.rules_for,
             precheck=self._limits.precheck,
             backgrounds=self._backgrounds,
@@ -134,6 +137,7 @@ class DecisionStages:
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),
             close_lapsed=LapseWriter(facts),
+            linker=EntityLinker(EntityStore(self._pool)),
             limits=self._limits,
             settings=self._effective,
             embedding_model=self._models.embedder.model,

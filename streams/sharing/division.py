@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 from pydantic_core import from_json
 
-from mnemolog.streams.llm.evidence import evidence_messages
+from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
 from mnemolog.streams.llm.reply_parser import object_text
 from mnemolog.streams.sharing.waiting_turns import message_tokens

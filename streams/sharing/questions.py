@@ -34,18 +34,28 @@ class TurnQuestion:
 
 
 class TurnQuestions:
-    """Makes the questions of turns. `categories` are those that a fact may have, besides those of instructions."""
+    """Makes the questions of turns.
 
-    def __init__(self, backgrounds: Backgrounds, categories: tuple[str, ...]) -> None:
+    `categories` are those that a fact may have, besides those of instructions, `entity_types` the types of what it
+    names that are asked for.
+    """
+
+    def __init__(self, backgrounds: Backgrounds, categories: tuple[str, ...], entity_types: tuple[str, ...]) -> None:
         self._backgrounds = backgrounds
         self._categories = categories
+        self._entity_types = entity_types
 
     async def question_of(self, placed: PlacedTurn, rules: EffectivePolicy) -> TurnQuestion:
         """What the turn asks alone; the same at each delivery."""
         turn, told, overrides = placed.turn, rules.instructions, placed.turn.overrides
         background = await self._backgrounds.background_of(turn, placed.place, rules)
-        categories = allowed_categories(self._categories, told)
-        task = ExtractionTask(turn=turn, categories=categories, instructions=told, background=background)
+        task = ExtractionTask(
+            turn=turn,
+            categories=allowed_categories(self._categories, told),
+            entity_types=self._entity_types,
+            instructions=told,
+            background=background,
+        )
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
         return TurnQuestion(placed=placed, task=task, asked=SourceQuestion(source=source, prompt=prompt))

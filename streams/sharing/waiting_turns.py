@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from mnemolog.projections.context.tokens import estimate_tokens
 from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
 from mnemolog.schemas.turn import Overrides, Turn
-from mnemolog.streams.llm.evidence import evidence_messages
+from mnemolog.streams.llm.grounding.evidence import evidence_messages
 
 _NO_OVERRIDES = Overrides()
 

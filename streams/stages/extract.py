@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from mnemolog.schemas.admission import Refusal, parse_record
 from mnemolog.schemas.command import Command, CommandPayload, Import, embedded_texts
+from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.facts import ExtractedFact
@@ -27,8 +28,8 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
-from mnemolog.streams.llm.evidence import evidence_messages
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, parse_extraction
+from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.ports import SourceChatModel, TimedReply
 from mnemolog.streams.sharing.prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
 from mnemolog.streams.sharing.questions import Backgrounds, TurnQuestion, TurnQuestions
@@ -109,13 +110,17 @@ def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretSt
 
 
 class ExtractStage:
-    """Works on one parsed turn or command. `categories` are those that a fact may have."""
+    """Works on one parsed turn or command.
+
+    `categories` are those that a fact may have, `entity_types` the types of what it names that are asked for.
+    """
 
     def __init__(
         self,
         model: SourceChatModel,
         *,
         categories: tuple[str, ...],
+        entity_types: tuple[str, ...] = ENTITY_TYPES,
         rules_for: RulesFor,
         precheck: Precheck,
         backgrounds: Backgrounds,
@@ -125,7 +130,7 @@ class ExtractStage:
         self._rules_for = rules_for
         self._precheck = precheck
         self._backgrounds = backgrounds
-        self._sharer = CallSharer(model, TurnQuestions(backgrounds, categories), clock)
+        self._sharer = CallSharer(model, TurnQuestions(backgrounds, categories, entity_types), clock)
 
     async def __call__(
         self,

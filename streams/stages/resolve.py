@@ -19,6 +19,9 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.entities.link_events import entity_events
+from mnemolog.streams.entities.linker import EntityLinker
+from mnemolog.streams.entities.subject_relations import with_subject_relations
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
@@ -47,6 +50,7 @@ class ResolveStage:
         promote: Promoter,
         follow_up: FollowUps,
         close_lapsed: LapseWriter,
+        linker: EntityLinker,
         limits: LimitEnforcer,
         settings: TurnSettings,
         embedding_model: str,
@@ -61,6 +65,7 @@ class ResolveStage:
         self._promote = promote
         self._follow_up = follow_up
         self._close_lapsed = close_lapsed
+        self._linker = linker
         self._limits = limits
         self._settings = settings
         self._embedding_model = embedding_model
@@ -116,6 +121,9 @@ class ResolveStage:
             return await self._command_commit(envelope, rules, attempt, latest_end)
         thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
         now = self._clock()
+        named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
+        if named is not None:
+            envelope = with_subject_relations(envelope, named)
         is_late = latest_end is not None and envelope.occurred_at < latest_end
         decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=now)
         events, step = await self._close_lapsed(envelope, decision.events, now), decision.step
@@ -132,6 +140,7 @@ class ResolveStage:
             outcome="facts" if events else "no_facts",
             reason=None if events else "nothing_kept",
             events=events,
+            entity_events=entity_events(named, events) if named else (),
         )
 
     async def _end_within_limits(self, envelope: MatchedFacts, end: End, rules: EffectivePolicy) -> End:
@@ -160,6 +169,7 @@ class ResolveStage:
             return end_commit(envelope, limit_end(hit), attempt=attempt, decided_at=self._clock(), step=step)
         if follow_up is not None:
             await self._follow_up.publish(follow_up)
+        named = await self._linker.events_of_command(envelope, events)
         return commit_of(
             envelope,
             attempt=attempt,
@@ -170,6 +180,7 @@ class ResolveStage:
             reason=result.reason,
             detail=result.detail,
             events=events,
+            entity_events=named,
         )
 
 

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from mnemolog.schemas.base import normalise
+from mnemolog.schemas.facts import Candidate, ExtractedFact
 
 SubjectRelation = Literal["same", "other", "unsure"]
+USER: Final = "the user"
 
 USER_WORDS: Final[frozenset[str]] = frozenset(
     {
@@ -46,14 +48,19 @@ def compare_subjects(one: str | None, other: str | None, user_names: Sequence[st
     return "unsure" if alike else "other"
 
 
+def relate_subjects(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> SubjectRelation:
+    """Whether a fact and a known one are about the same: as their entities say where that is certain, else by names."""
+    return known.subject_relation or compare_subjects(fact.subject, known.subject, user_names)
+
+
 def subject_in_turn(subject: str | None, speaker: str | None, user_names: Sequence[str]) -> str | None:
     """Whom a subject names in a turn of `speaker`: nobody, or "the user", is the speaker where that is not the user."""
     if speaker is None or not user_names or (subject is not None and not is_user_word(subject)):
         return subject
-    return subject if compare_subjects(speaker, "the user", user_names) == "same" else speaker
+    return subject if compare_subjects(speaker, USER, user_names) == "same" else speaker
 
 
-_USER: Final = frozenset({"the user"})
+_USER: Final = frozenset({USER})
 
 
 def _identity(subject: str | None, names: frozenset[str]) -> frozenset[str]:

@@ -175,6 +175,7 @@ class SimulatedStages:
             handle_command=_done,
             follow_up=FollowUps(_always_promote, publish),
             close_lapsed=cast("Any", _unchanged),
+            linker=cast("Any", _NoEntities()),
             settings=self._effective,
             embedding_model=self._embedder.model,
             wait_until_projected=wait_until_projected,
@@ -214,6 +215,16 @@ class SimulatedStages:
 class _NoLimits:
     async def exceeded_limit(self, *_: object, **__: object) -> None:
         """No limit is set."""
+
+
+class _NoEntities:
+    """Facts name nobody."""
+
+    async def find(self, *_: object) -> None:
+        return None
+
+    async def events_of_command(self, *_: object) -> tuple[()]:
+        return ()
 
 
 async def _unchanged(_envelope: MatchedFacts, events: Sequence[MemoryEvent], _now: datetime) -> tuple[MemoryEvent, ...]:

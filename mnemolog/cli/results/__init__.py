@@ -2,6 +2,7 @@
 
 from mnemolog.cli.results.changes import show_diff, show_explanation, show_history, show_why_not
 from mnemolog.cli.results.context import show_context
+from mnemolog.cli.results.entities import show_entities, show_entity
 from mnemolog.cli.results.facts import show_facts, show_pending, show_profile, show_search, show_unresolved
 from mnemolog.cli.results.lists import show_count, show_exported, show_ids, show_import
 from mnemolog.cli.results.quality import show_quality
@@ -11,6 +12,8 @@ __all__ = [
     "show_context",
     "show_count",
     "show_diff",
+    "show_entities",
+    "show_entity",
     "show_explanation",
     "show_exported",
     "show_facts",

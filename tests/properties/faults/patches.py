@@ -16,13 +16,14 @@ from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.commands import handler
+from mnemolog.streams.entities import subject_relations
 from mnemolog.streams.llm import reply_checks, resolve_prompt
 from mnemolog.streams.resolution import classify, decide, guards, overwrites, repetitions, turn
 from mnemolog.streams.resolution.event_builder import EventBuilder
 from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.stages import echo_filter, extract
 from mnemolog.streams.stages.extract import ParsedSource
-from mnemolog.streams.text import differences
+from mnemolog.streams.text import differences, subjects
 from mnemolog.streams.text.normalise import comparable_text
 from tests.properties import harness
 
@@ -159,7 +160,11 @@ def subjects_by_their_words() -> PatchedPlaces:
         )
         return "same" if left == right else "other"
 
-    return [(classify, "compare_subjects", compared), (differences, "compare_subjects", compared)]
+    def unknown(*_: object) -> None:
+        return None
+
+    places = [(module, "compare_subjects", compared) for module in (subjects, differences)]
+    return [(subject_relations, "_relation", unknown), *places]
 
 
 def corrections_in_a_turn_are_held() -> PatchedPlaces:

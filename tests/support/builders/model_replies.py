@@ -8,7 +8,7 @@ from typing import Any
 
 def fact_json(text: str, search_text: str | None = None, **fields: Any) -> dict[str, Any]:
     """One fact of an extraction reply; its message has the same text. Equal `search_text` gives equal vectors."""
-    defaults = {
+    defaults: dict[str, Any] = {
         "excerpt": text,
         "text": text,
         "search_text": search_text or text,
@@ -22,6 +22,7 @@ def fact_json(text: str, search_text: str | None = None, **fields: Any) -> dict[
         "event_time": None,
         "valid_until": None,
         "action_hint": "new",
+        "entities": [],
     }
     return defaults | fields
 

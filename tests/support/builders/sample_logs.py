@@ -29,6 +29,14 @@ from tests.support.builders.commits import (
     undone,
     with_decision,
 )
+from tests.support.builders.entity_events import (
+    alias_added,
+    entity_id_at,
+    linked,
+    name_alias,
+    registered,
+    with_entities,
+)
 
 POLICY = Policy(add_only=True, note="for now")
 ACTIVE_STATE = FactState(
@@ -46,10 +54,11 @@ ACTIVE_STATE = FactState(
 
 
 def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
-    """Every event beyond adding and replacing, one after another, with an undo that is undone."""
+    """Every event beyond adding and replacing, one after another, with an undo that is undone, and entities."""
     commit, by_command = partial(commits.commit, scope=scope), partial(commits.command_commit, scope=scope)
     first = commit("d1", *(added(f"Fact {number}.", category="identity") for number in range(8)), at=day(1))
-    facts = [fact_id_at(first, number) for number in range(8)]
+    first = with_entities(first, registered("Fact"), linked(0, entity_id_at(first), role="subject"))
+    facts, named = [fact_id_at(first, number) for number in range(8)], entity_id_at(first)
     relations = commit("d2", extended("More.", facts[0]), related("Like.", facts[0]), at=day(2))
     ends = commit(
         "d3",
@@ -65,7 +74,13 @@ def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
         pending_rejected(fact_id_at(pending_commit, 1), confirmed=facts[5], text="5 again."),
         at=day(5),
     )
-    unresolved = commit("d6", added("Or so.", unresolved=True), at=day(6))
+    unresolved = with_entities(
+        commit("d6", added("Or so.", unresolved=True), at=day(6)),
+        registered("Fact Two", twins=(named,)),
+        alias_added(named, name_alias("Facts")),
+        linked(0, named),
+        linked(facts[1], named),
+    )
     resolution = commit("d7", resolved(fact_id_at(unresolved), facts[6]), at=day(7))
     replacing = commit(
         "d8", with_decision(replaced("New.", facts[7]), by="model", model="m", prompt_version="p"), at=day(8)

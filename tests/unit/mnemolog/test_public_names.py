@@ -29,6 +29,7 @@ INNER = {
     "FactQueryMixin",
     "CountQueryMixin",
     "DecisionQueryMixin",
+    "EntityQueryMixin",
     "OwnerLookup",
     "CommandBase",
     "FactCommandMixin",

@@ -13,6 +13,7 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.base import Record, Versioned
 from mnemolog.schemas.command import Command, CommandPayload
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES, AnyEntityEvent, EntityRegistered
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
@@ -29,12 +30,14 @@ RECORDS: Mapping[str, type[Versioned]] = {
     "matched_facts": MatchedFacts,
     "commit": Commit,
 }
-ANY_EVENT: TypeAdapter[MemoryEvent] = TypeAdapter(MemoryEvent)
+ANY_EVENT: TypeAdapter[MemoryEvent | AnyEntityEvent] = TypeAdapter(MemoryEvent | AnyEntityEvent)
+EVENTS_OF_COMMITS = {**EVENT_CLASSES, **ENTITY_EVENT_CLASSES}
 COMMAND_PAYLOADS: TypeAdapter[CommandPayload] = TypeAdapter(CommandPayload)
 SINCE_2 = {"command"} | {
     *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
+CHANGED_IN_6 = {"commit", "extracted_facts", "embedded_facts", "matched_facts", *ENTITY_EVENT_CLASSES}
 CHANGED_IN_5 = {"turn", "command", "extracted_facts", "commit", "policy_set", "fact_replaced", "fact_skipped"}
 CHANGED_IN_4 = {"command", "turn"}
 CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"} | {
@@ -49,11 +52,11 @@ def _name(path: Path) -> str:
 
 def _schema(kind: str) -> dict[str, Any]:
     """A record's own schema; an event's is the part of the commit's schema that defines it."""
-    record = "commit" if kind in EVENT_CLASSES else kind
+    record = "commit" if kind in EVENTS_OF_COMMITS else kind
     path = FOLDER / "json" / f"{record}.v{RECORDS[record].VERSION}.json"
     schema: dict[str, Any] = json.loads(path.read_text())
-    if kind in EVENT_CLASSES:
-        return {"$ref": f"#/$defs/{EVENT_CLASSES[kind].__name__}", "$defs": schema["$defs"]}
+    if kind in EVENTS_OF_COMMITS:
+        return {"$ref": f"#/$defs/{EVENTS_OF_COMMITS[kind].__name__}", "$defs": schema["$defs"]}
     return schema
 
 
@@ -87,7 +90,8 @@ def test_an_example_decodes_by_schema_and_model_and_encodes_equal(path: Path) ->
 def test_every_record_and_event_of_every_version_has_an_example() -> None:
     found = {path.relative_to(FOLDER / "examples").parts[:2] for path in EXAMPLES}
     since_1 = {*RECORDS, *EVENT_CLASSES} - SINCE_2
-    versions = {"1": since_1, "2": SINCE_2 | CHANGED_IN_2, "3": CHANGED_IN_3, "4": CHANGED_IN_4, "5": CHANGED_IN_5}
+    versions = {"1": since_1, "2": SINCE_2 | CHANGED_IN_2, "3": CHANGED_IN_3, "4": CHANGED_IN_4}
+    versions |= {"5": CHANGED_IN_5, "6": CHANGED_IN_6}
     assert found == {(kind, version) for version, kinds in versions.items() for kind in kinds}
 
 
@@ -104,8 +108,9 @@ def test_every_kind_of_command_has_an_example() -> None:
 
 
 def test_the_union_knows_every_event_class() -> None:
-    schema = ANY_EVENT.json_schema()
-    assert set(schema["discriminator"]["mapping"]) == set(EVENT_CLASSES)
+    facts, entities = ANY_EVENT.json_schema()["anyOf"]
+    assert set(facts["discriminator"]["mapping"]) == set(EVENT_CLASSES)
+    assert set(entities["discriminator"]["mapping"]) == set(ENTITY_EVENT_CLASSES)
 
 
 def test_every_end_of_a_source_has_an_example() -> None:
@@ -124,6 +129,11 @@ def test_ids_in_the_examples_follow_from_owner_source_and_ordinal() -> None:
             assert event.event_id == ids.event_id(commit.owner, commit.source_id, event.ordinal)
             fact = event.new_fact.fact_id if event.new_fact else None
             assert fact in (None, ids.fact_id(commit.owner, commit.source_id, event.ordinal))
+        for named in commit.entity_events:
+            assert named.event_id == ids.event_id(commit.owner, commit.source_id, named.ordinal)
+        registered = [named.entity_id for named in commit.entity_events if isinstance(named, EntityRegistered)]
+        places = range(len(registered))
+        assert registered == [ids.entity_id(commit.owner, commit.source_id, place) for place in places]
 
 
 @pytest.mark.parametrize("kind", RECORDS)

@@ -45,7 +45,7 @@ from tests.support.naive_filters import FILTERS
 from tests.support.paths import ROOT
 
 JSON_FOLDER = ROOT / "schemas" / "json"
-VERSIONS = {"turn": 5, "command": 5, "commit": 5}
+VERSIONS = {"turn": Turn.VERSION, "command": Command.VERSION, "commit": Commit.VERSION}
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 TEXTS = st.text(CHARACTERS, max_size=40)
 IDENTIFIERS = st.text(

@@ -68,6 +68,7 @@ FULL = commit(
 )
 TABLES = (
     *("commits", "memory_events", "facts", "former_states", "fact_relations", "pending_confirmations", "undone"),
+    *("entities", "entity_aliases", "fact_entities"),
     *("policies", "profiles", "scopes", "rejections", "projection_offsets"),
 )
 
@@ -219,6 +220,9 @@ async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector
         "facts": 21,
         "former_states": 17,
         "fact_relations": 2,
+        "entities": 2,
+        "entity_aliases": 3,
+        "fact_entities": 3,
         "pending_confirmations": 2,
         "undone": 1,
         "policies": 1,

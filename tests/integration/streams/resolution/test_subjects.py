@@ -12,11 +12,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.facts import content_hash
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.ports import (
-    Embeddings,
     ExtractionTask,
     NumberedConflict,
     NumberedConflicts,
@@ -26,9 +24,9 @@ from mnemolog.streams.llm.ports import (
 )
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
-from tests.support.builders.commits import MODEL, vector
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
+from tests.support.servers.unlike_embedder import UnlikeEmbedder
 
 pytestmark = pytest.mark.postgres
 
@@ -92,19 +90,6 @@ def _decision(conflict: NumberedConflict) -> Mapping[str, Any]:
     if mine:
         return decision_json(conflict.number, "REPLACE", *(label for label, _ in mine))
     return decision_json(conflict.number, "ADD")
-
-
-class UnlikeEmbedder:
-    """An embedder whose vectors are alike for equal texts only: what is compared is compared by its key."""
-
-    model = MODEL
-
-    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
-        axes = (int(content_hash(text), 16) % 500 for text in texts)
-        return Embeddings(vectors=tuple(vector(*(float(place == axis) for place in range(500))) for axis in axes))
-
-    async def close(self) -> None:
-        return None
 
 
 def told(steps: Sequence[tuple[str, str, int, int, bool]], *, named: bool) -> list[Said]:

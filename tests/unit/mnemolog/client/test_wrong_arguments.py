@@ -68,6 +68,8 @@ VALID: dict[str, dict[str, Any]] = {
     "count": {},
     "users": {},
     "agents": {},
+    "entities": {},
+    "entity": {"name": "Ana"},
     "runs": {},
     "export": {"file": io.BytesIO()},
     "import_facts": {"file": ROOT / "tests/data/one_fact.jsonl"},

@@ -122,6 +122,13 @@ def test_an_unresolved_fact_is_asked_about_with_what_is_near() -> None:
     assert again.rivals == (BERLIN, facts[1].candidates[0])
 
 
+def test_whom_known_facts_are_about_was_held_against_the_turns_fact_alone() -> None:
+    """Of somebody else's turn both are facts of another entity, and one is no less a rival of the other."""
+    of_another = [known.model_copy(update={"subject_relation": "other"}) for known in (BERLIN, BONN)]
+    (again,) = conflicts_to_retry([matched_fact(*of_another)], THRESHOLDS, EffectivePolicy())
+    assert (again.unresolved, again.rivals) == (BONN, (BERLIN,))
+
+
 def test_of_two_unresolved_facts_one_is_asked_about_the_other() -> None:
     ulm = known_fact(0.8, "Mira lives in Ulm.", unresolved=True)
     (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], THRESHOLDS, EffectivePolicy())

@@ -54,6 +54,11 @@ class Evidence:
         )
         return cls(said, recalled, TurnWords.of(turn), turn)
 
+    @property
+    def contents(self) -> tuple[str, ...]:
+        """The messages that facts may rest on, as comparable texts."""
+        return tuple(one.comparable for one in self.said)
+
     def complaint(self, text: str, excerpt: str) -> str | None:
         """Why a fact does not follow from what was said: what is wrong with its excerpt, or its text; else None."""
         message = self.message_of(excerpt)

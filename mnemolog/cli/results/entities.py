@@ -1,0 +1,40 @@
+"""How entities are shown."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mnemolog.cli.output import print_line, print_text
+from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
+from mnemolog.cli.results.tables import Entry, print_entries
+from mnemolog.cli.results.words import counted, moment
+
+if TYPE_CHECKING:
+    from mnemolog.projections.lists.entities import Entity, EntityDetails
+
+
+def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
+    if not found:
+        print_text("no entities: check the scope and the tenant; facts that are stored from now on name some")
+        return
+    print_entries(counted(len(found), "entity", "entities"), [_entry(one) for one in found])
+
+
+def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
+    one = found.entity
+    print_line(f"{one.name}, {'the user' if one.is_user else one.type} ({one.entity_id})")
+    names = [Entry(moment(name.recorded_at), name.name, [_KINDS[name.kind]]) for name in found.names]
+    print_entries(counted(len(names), "name"), names)
+    facts = [Entry(ids(linked.fact.fact_id), linked.fact.text, [linked.role]) for linked in found.facts]
+    print_entries(counted(len(facts), "fact"), facts)
+    if found.twins:
+        print_entries("may be the same as", [_entry(twin) for twin in found.twins])
+
+
+_KINDS = {"name": "", "tie": "what it is to somebody", "user": "the user"}
+
+
+def _entry(one: "Entity") -> Entry:
+    also = f"also {', '.join(one.aliases)}" if one.aliases else ""
+    twins = f"{counted(len(one.possible_twins), 'possible twin')}" if one.possible_twins else ""
+    kind = "the user" if one.is_user else one.type
+    return Entry(str(one.entity_id)[:8], f"{one.name}: {kind}, in {counted(one.facts, 'fact')}", [also, twins])

@@ -1,0 +1,129 @@
+"""Whom and what facts name: lists of entities, and all that is known of one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow, dict_row
+
+from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.errors import AmbiguousIdError, QueryError, UnknownEntityError, check_id_text
+from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.results import Fact, brief_repr, counted
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.entities.model import AliasKind, Role
+
+MIN_ID: Final = 4
+"""Characters of an id that are taken for one."""
+_COLUMNS: Final = {"entity_columns": "entity_columns"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A person, place or thing that facts of exactly one scope name.
+
+    `aliases` are its other names, `facts` how many current facts name it, `possible_twins` those that may be the same.
+    """
+
+    entity_id: UUID
+    tenant: str
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+    name: str
+    type: str
+    is_user: bool
+    aliases: list[str]
+    facts: int
+    possible_twins: list[UUID]
+    source_id: str
+    recorded_at: datetime
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "name", "type", "aliases", "facts", "entity_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityName:
+    """A name of an entity: a name, a tie to somebody ("my wife"), or that it is the user; and since when."""
+
+    name: str
+    kind: AliasKind
+    recorded_at: datetime
+    event_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityFact:
+    """A fact that names the entity, and in which role."""
+
+    role: Role
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityDetails:
+    """An entity with its names, the facts that name it, and the entities that may be the same."""
+
+    entity: Entity
+    names: list[EntityName]
+    facts: list[EntityFact]
+    twins: list[Entity]
+
+    def __repr__(self) -> str:
+        facts = [f"  {one.role}: {one.fact.text} ({one.fact.fact_id})" for one in self.facts]
+        return "\n".join([repr(self.entity), f"{counted(len(facts), 'fact')}:", *facts])
+
+
+async def entities(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    *,
+    kind: str | None = None,
+    limit: int | None = None,
+    after: UUID | None = None,
+) -> list[Entity]:
+    """The entities of a scope, in the order in which they were named first. Raises `QueryError` for a limit below 1."""
+    if limit is not None and limit < 1:
+        raise QueryError(f"limit is {limit}: give 1 or more, or leave it out for all")
+    query = read_query("entities", "listed_entities", scope=scope.parameters, row="e", parts=_COLUMNS)
+    return await fetch_rows(conn, Entity, query, {**scope.parameters, "type": kind, "limit": limit, "after": after})
+
+
+async def entity(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str, *, all_versions: bool = False
+) -> EntityDetails:
+    """All that is known of the entity with this name or id; `key` is the form in which the name is compared.
+
+    Raises `UnknownEntityError`, and `AmbiguousIdError` where several are called so.
+    """
+    check_id_text(name=given)
+    is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
+    asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
+    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=_COLUMNS)
+    found = await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
+    if not found:
+        raise UnknownEntityError(given)
+    if len(found) > 1:
+        raise AmbiguousIdError("entity", given, [(str(one.entity_id), one.name) for one in found])
+    (one,) = found
+    named = {"entity_id": one.entity_id}
+    similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=_COLUMNS)
+    twins = {**scope.parameters, **named, "twins": one.possible_twins}
+    return EntityDetails(
+        entity=one,
+        names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], named),
+        facts=await _facts_of(conn, one.entity_id, all_versions=all_versions),
+        twins=await fetch_rows(conn, Entity, similar, twins),
+    )
+
+
+async def _facts_of(conn: AsyncConnection[TupleRow], entity_id: UUID, *, all_versions: bool) -> list[EntityFact]:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        asked = {"entity_id": entity_id, "all_versions": all_versions}
+        rows = await (await cursor.execute(read_query("entities", "facts_of_entity"), asked)).fetchall()
+    return [EntityFact(role=row.pop("role"), fact=Fact(**row)) for row in rows]

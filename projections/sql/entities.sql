@@ -1,0 +1,229 @@
+-- name: known_entities
+-- The scopes of these entities.
+SELECT
+    entity_id,
+    tenant,
+    user_id,
+    agent_id,
+    app_id,
+    run_id
+FROM entities
+WHERE entity_id = ANY(%(entity_ids)s::uuid []);
+
+-- name: add_entities
+-- Add new entities.
+INSERT INTO entities (
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, type, possible_twins, event_id, source_id,
+    recorded_at, ordinal
+)
+SELECT
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, type, possible_twins::uuid [], event_id, source_id,
+    recorded_at, ordinal
+FROM unnest(
+    %(entity_id)s::uuid [],
+    %(owner)s::text [],
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text [],
+    %(name)s::text [],
+    %(type)s::text [],
+    %(possible_twins)s::text [],
+    %(event_id)s::uuid [],
+    %(source_id)s::text [],
+    %(recorded_at)s::timestamptz [],
+    %(ordinal)s::integer []
+) AS fresh (
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, type, possible_twins, event_id, source_id,
+    recorded_at, ordinal
+);
+
+-- name: add_aliases
+-- Add names of entities, in their order: one that an entity has already stays as it was said first.
+INSERT INTO entity_aliases (
+    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id
+)
+SELECT entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id
+FROM unnest(
+    %(entity_id)s::uuid [],
+    %(kind)s::text [],
+    %(key)s::text [],
+    %(head)s::text [],
+    %(alias)s::text [],
+    %(place)s::integer [],
+    %(event_id)s::uuid [],
+    %(recorded_at)s::timestamptz [],
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text []
+) WITH ORDINALITY AS fresh (
+    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, number
+)
+ORDER BY number
+ON CONFLICT (entity_id, kind, key) DO NOTHING;
+
+-- name: add_links
+-- Add the entities that facts name: one that a fact has in a role already stays.
+INSERT INTO fact_entities (fact_id, entity_id, role, event_id)
+SELECT fact_id, entity_id, role, event_id
+FROM unnest(
+    %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(role)s::text [], %(event_id)s::uuid []
+) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, number)
+ORDER BY number
+ON CONFLICT (fact_id, entity_id, role) DO NOTHING;
+
+-- name: entities_of_heads
+-- The entities of exactly this scope that names with these heads may mean, with all their names: those that are called by
+-- one of the keys first, then the newest, at most `limit`; and those that these facts are about, each with its facts.
+WITH subjects AS (
+    SELECT
+        link.fact_id,
+        link.entity_id
+    FROM fact_entities AS link
+    WHERE link.fact_id = ANY(%(fact_ids)s::uuid []) AND link.role = 'subject'
+),
+
+found AS (
+    SELECT
+        alias.entity_id,
+        bool_or(alias.key = ANY(%(keys)s::text [])) AS is_called,
+        max(alias.recorded_at) AS recorded_at
+    FROM entity_aliases AS alias
+    WHERE
+        (alias.tenant, alias.user_id, alias.agent_id, alias.app_id, alias.run_id)
+        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        AND alias.head = ANY(%(heads)s::text [])
+    GROUP BY alias.entity_id
+    ORDER BY is_called DESC, recorded_at DESC, alias.entity_id
+    LIMIT %(limit)s
+)
+SELECT
+    entities.entity_id,
+    entities.name,
+    entities.type,
+    entities.possible_twins,
+    ARRAY(
+        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.key)
+        FROM entity_aliases AS alias
+        WHERE alias.entity_id = entities.entity_id
+        ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
+        LIMIT %(aliases)s
+    ) AS aliases,
+    ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = entities.entity_id) AS fact_ids
+FROM entities
+WHERE
+    entities.entity_id IN (SELECT found.entity_id FROM found UNION SELECT subjects.entity_id FROM subjects)
+    AND (entities.tenant, entities.user_id, entities.agent_id, entities.app_id, entities.run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+ORDER BY entities.recorded_at, entities.ordinal, entities.entity_id;
+
+-- name: entity_columns
+-- The columns of an entity as readers see it: its names, and how many current facts name it.
+e.entity_id,
+e.tenant,
+nullif(e.user_id, '') AS user_id,
+nullif(e.agent_id, '') AS agent_id,
+nullif(e.app_id, '') AS app_id,
+nullif(e.run_id, '') AS run_id,
+e.name,
+e.type,
+EXISTS (
+    SELECT FROM entity_aliases AS alias
+    WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
+) AS is_user,
+ARRAY(
+    SELECT alias.alias
+    FROM entity_aliases AS alias
+    WHERE alias.entity_id = e.entity_id AND alias.alias <> e.name
+    GROUP BY alias.alias
+    ORDER BY min(alias.recorded_at), min(alias.place), alias.alias
+) AS aliases,
+(
+    SELECT count(DISTINCT f.fact_id)
+    FROM fact_entities AS link
+    INNER JOIN facts AS f ON link.fact_id = f.fact_id
+    WHERE link.entity_id = e.entity_id AND f.status IN ('active', 'pending_confirmation')
+) AS facts,
+e.possible_twins,
+e.source_id,
+e.recorded_at
+
+-- name: listed_entities
+-- The entities of a scope in the order in which they were named first: all, or some of those that follow another one.
+SELECT {entity_columns}
+FROM entities AS e
+WHERE {scope}
+    AND (%(type)s::text IS NULL OR e.type = %(type)s)
+    AND (
+        %(after)s::uuid IS NULL
+        OR (e.recorded_at, e.ordinal, e.entity_id) > (
+            SELECT
+                last.recorded_at,
+                last.ordinal,
+                last.entity_id
+            FROM entities AS last
+            WHERE last.entity_id = %(after)s
+        )
+    )
+ORDER BY e.recorded_at, e.ordinal, e.entity_id
+LIMIT %(limit)s;
+
+-- name: entities_called
+-- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so.
+SELECT {entity_columns}
+FROM entities AS e
+WHERE {scope}
+    AND (
+        e.entity_id::text LIKE %(prefix)s
+        OR EXISTS (
+            SELECT FROM entity_aliases AS alias
+            WHERE alias.entity_id = e.entity_id
+                AND (
+                    lower(alias.alias) = lower(%(name)s)
+                    OR (alias.kind = 'name' AND (alias.key = %(key)s OR starts_with(alias.key, %(key)s || ' (')))
+                )
+        )
+    )
+ORDER BY e.recorded_at, e.ordinal, e.entity_id
+LIMIT 20;
+
+-- name: twins_of_entity
+-- The entities of a scope that may be the same as one.
+SELECT {entity_columns}
+FROM entities AS e
+WHERE {scope}
+    AND (e.entity_id = ANY(%(twins)s::uuid []) OR e.possible_twins @> ARRAY[%(entity_id)s::uuid])
+ORDER BY e.recorded_at, e.ordinal, e.entity_id;
+
+-- name: facts_of_entity
+-- The facts that name an entity, in the order in which they were learned, with its role in each.
+SELECT
+    link.role,
+    {fact}
+FROM fact_entities AS link
+INNER JOIN facts AS f ON link.fact_id = f.fact_id
+WHERE link.entity_id = %(entity_id)s
+    AND (%(all_versions)s OR f.status IN ('active', 'pending_confirmation'))
+ORDER BY f.recorded_at, f.ordinal, f.fact_id, link.role;
+
+-- name: names_of_entity
+-- The names of an entity, the first first: when it was called so, and in which turn or command.
+SELECT
+    alias.alias AS name,
+    alias.kind,
+    alias.recorded_at,
+    alias.event_id
+FROM entity_aliases AS alias
+WHERE alias.entity_id = %(entity_id)s
+ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key;
+
+-- name: names
+-- The names of these entities.
+SELECT
+    entity_id,
+    name
+FROM entities
+WHERE entity_id = ANY(%(entity_ids)s::uuid []);

@@ -1,0 +1,41 @@
+"""Reads the entities that names may mean."""
+
+from collections.abc import Collection
+from typing import ClassVar, Final
+from uuid import UUID
+
+from mnemolog.projections.db.store import Store
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.entities.model import Alias, KnownEntity
+from mnemolog.schemas.scope import Scope
+
+MAX_FOUND: Final = 500
+"""How many entities one source is compared with."""
+MAX_ALIASES: Final = 50
+
+
+class EntityStore(Store):
+    """Reads entities of exactly one scope."""
+
+    QUERIES: ClassVar = queries("entities")
+
+    async def known_entities(
+        self, scope: Scope, *, heads: Collection[str], keys: Collection[str], fact_ids: Collection[UUID] = ()
+    ) -> list[KnownEntity]:
+        """Those with a name of one of these heads, those called by one of the keys first, then the newest.
+
+        And those that these facts are about; in one round trip.
+        """
+        asked = {**scope.columns, "heads": sorted(heads), "keys": sorted(keys), "fact_ids": list(fact_ids)}
+        rows = await self._rows("entities_of_heads", {**asked, "limit": MAX_FOUND, "aliases": MAX_ALIASES})
+        return [
+            KnownEntity(
+                entity_id=entity_id,
+                name=name,
+                type=kind,
+                possible_twins=tuple(twins),
+                aliases=tuple(Alias(**alias) for alias in aliases),
+                subject_of=tuple(subject_of),
+            )
+            for entity_id, name, kind, twins, aliases, subject_of in rows
+        ]

@@ -1,0 +1,40 @@
+"""The rows of entities, as values."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.events import EntityRegistered
+from mnemolog.schemas.entities.model import Alias, EntityLink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityRow:
+    """A new entity; `possible_twins` are those of its scope."""
+
+    commit: Commit
+    event: EntityRegistered
+    possible_twins: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AliasRow:
+    """A name of an entity; `place` is that among the names that the event gives it."""
+
+    commit: Commit
+    entity_id: UUID
+    event_id: UUID
+    place: int
+    alias: Alias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRow:
+    """An entity that a fact names."""
+
+    fact_id: UUID
+    event_id: UUID
+    link: EntityLink
+
+
+AnyEntityRow = EntityRow | AliasRow | LinkRow

@@ -1,0 +1,56 @@
+"""What a commit can say happened to entities, beside its events about facts; named in the past tense."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, get_args
+from uuid import UUID
+
+from pydantic import Field
+
+from mnemolog.schemas.base import Count, Record
+from mnemolog.schemas.entities.model import MAX_ENTITIES, Alias, EntityLink, EntityName, EntityType, ResolutionStep
+
+
+class EntityEvent(Record):
+    """What all of them have in common. Their ordinals go on where those of the events about facts end."""
+
+    event_id: UUID
+    ordinal: Count
+
+
+class EntityRegistered(EntityEvent):
+    """An entity that was not known before. The first of its aliases is its own name.
+
+    It may be the same as one of `possible_twins`, which its name could mean as well: in doubt it is another one.
+    """
+
+    event: Literal["entity_registered"] = "entity_registered"
+    entity_id: UUID
+    name: EntityName
+    type: EntityType
+    aliases: Annotated[tuple[Alias, ...], Field(min_length=1)]
+    possible_twins: tuple[UUID, ...] = Field(default=(), exclude_if=lambda twins: not twins)
+
+
+class EntityAliasAdded(EntityEvent):
+    """A known entity was named in another way, and was found by `step`. The first entity of an alias keeps it."""
+
+    event: Literal["entity_alias_added"] = "entity_alias_added"
+    entity_id: UUID
+    alias: Alias
+    step: ResolutionStep
+    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+
+
+class FactLinked(EntityEvent):
+    """The entities that a fact names."""
+
+    event: Literal["fact_linked"] = "fact_linked"
+    fact_id: UUID
+    links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=2 * MAX_ENTITIES)]
+
+
+AnyEntityEvent = Annotated[EntityRegistered | EntityAliasAdded | FactLinked, Field(discriminator="event")]
+ENTITY_EVENT_CLASSES: Final[Mapping[str, type[EntityEvent]]] = {
+    event.model_fields["event"].default: event for event in get_args(get_args(AnyEntityEvent)[0])
+}
+"""Every class of event about entities by its name on the wire."""

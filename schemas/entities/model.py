@@ -1,0 +1,98 @@
+"""Entities: the people, places and things that facts name, and the names that they have."""
+
+from typing import Annotated, Final, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from mnemolog.schemas.base import Record, Text
+
+MAX_NAME: Final = 200
+"""Characters of a name; what is longer is no name."""
+MAX_ENTITIES: Final = 20
+"""How many entities one fact may name."""
+HEAD_LETTERS: Final = 3
+"""So many letters of its first word are the head of a name: its parts and its short forms are found by theirs."""
+USER_HEAD: Final = "@user"
+ENTITY_TYPES: Final = ("person", "place", "organisation", "product", "event", "animal", "other")
+"""The types that are known; any other word in small letters is a type as well."""
+
+EntityType = Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,31}$")]
+EntityName = Annotated[Text, Field(min_length=1, max_length=MAX_NAME)]
+Role = Literal["subject", "object", "mention"]
+"""What an entity is in a fact: whom it is about, what it says of them, or named besides."""
+AliasKind = Literal["name", "tie", "user"]
+"""A name ("Ana"), what somebody is to another one ("my wife"), or the user, who needs no name."""
+
+ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "new"]
+"""What found the entity of a name: it is the user, the name that it was registered by, another one of its names, what
+it is to somebody, a part of its name, a short form; or it was not known before."""
+
+
+class NamedEntity(Record):
+    """An entity that a fact names, as it was said: "Ana", "my wife", "my brother Tom", "Tom from work"."""
+
+    name: EntityName
+    type: EntityType = "other"
+    role: Role = "mention"
+
+
+class Alias(Record):
+    """One of the names of an entity. Equal keys of one kind are the same name; the text is how it was said first.
+
+    The key is written by who resolves names, so that a rebuild does not depend on how names are compared today.
+    """
+
+    text: EntityName
+    kind: AliasKind = "name"
+    key: Annotated[Text, Field(min_length=1, max_length=2 * MAX_NAME)]
+
+    @property
+    def head(self) -> str:
+        """What the alias is looked up by."""
+        match self.kind:
+            case "name":
+                return name_head(self.key)
+            case "tie":
+                return tie_head(self.key.partition(" ")[0])
+            case "user":
+                return USER_HEAD
+
+
+class KnownEntity(Record):
+    """An entity with its names, the first of them its own; `subject_of` are those of some facts that are about it."""
+
+    entity_id: UUID
+    name: EntityName
+    type: EntityType
+    aliases: tuple[Alias, ...]
+    possible_twins: tuple[UUID, ...] = ()
+    subject_of: tuple[UUID, ...] = ()
+
+    def keys(self, kind: AliasKind) -> frozenset[str]:
+        """The keys of its names of one kind."""
+        return frozenset(alias.key for alias in self.aliases if alias.kind == kind)
+
+
+class EntityLink(Record):
+    """The entity that a fact names in one role, and how it was found.
+
+    `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
+    name could have meant as well.
+    """
+
+    entity_id: UUID
+    role: Role
+    name: EntityName | None = Field(default=None, exclude_if=lambda name: name is None)
+    step: ResolutionStep
+    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+
+
+def name_head(key: str) -> str:
+    """What a name of this key is looked up by: the first letters of its first word."""
+    return key.partition(" ")[0][:HEAD_LETTERS]
+
+
+def tie_head(tie: str) -> str:
+    """What the aliases of a tie, such as "wife", are looked up by."""
+    return f"@{tie}"

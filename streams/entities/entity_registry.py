@@ -1,0 +1,71 @@
+"""The entities that are known to a scope and that names of a turn may mean, with those that the turn itself brings."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from mnemolog.schemas.entities.model import Alias, EntityType, KnownEntity
+
+_ORIGIN = " ("
+
+
+class EntityRegistry:
+    """Finds entities by the keys of their names. What the turn brings is known to its later names."""
+
+    def __init__(self, known: Iterable[KnownEntity]) -> None:
+        self._entities = {entity.entity_id: entity for entity in known}
+
+    def __iter__(self) -> Iterator[KnownEntity]:
+        return iter(self._entities.values())
+
+    def __getitem__(self, entity_id: UUID) -> KnownEntity:
+        return self._entities[entity_id]
+
+    def add(self, entity: KnownEntity) -> None:
+        self._entities[entity.entity_id] = entity
+
+    def add_alias(self, entity_id: UUID, alias: Alias) -> None:
+        entity = self._entities[entity_id]
+        self.add(entity.model_copy(update={"aliases": (*entity.aliases, alias)}))
+
+    def user(self) -> KnownEntity | None:
+        """The entity of the user, where it is known: the first one, if a log should have several."""
+        return next((entity for entity in self if entity.keys("user")), None)
+
+    def of_name(self, key: str) -> list[KnownEntity]:
+        """Those that are called so, whatever else is said of them."""
+        return [entity for entity in self if key in names_of(entity)]
+
+    def of_tie(self, key: str) -> list[KnownEntity]:
+        return [entity for entity in self if key in entity.keys("tie")]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What tells an entity from others of its name: its ties to others, and where it is from."""
+
+    ties: frozenset[str]
+    origins: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.ties or self.origins)
+
+
+def marks_of(entity: KnownEntity) -> Marks:
+    origins = (key.partition(_ORIGIN)[2].rstrip(")") for key in entity.keys("name") if _ORIGIN in key)
+    return Marks(entity.keys("tie"), frozenset(origins))
+
+
+def names_of(entity: KnownEntity) -> frozenset[str]:
+    """The keys of its proper names, without where it is from."""
+    return frozenset(key.partition(_ORIGIN)[0] for key in entity.keys("name"))
+
+
+def key_with_origin(key: str, origin: str | None) -> str:
+    """The key of a name with where its bearer is from: "tom (work)"."""
+    return f"{key}{_ORIGIN}{origin})" if origin else key
+
+
+def same_type(one: EntityType, other: EntityType) -> bool:
+    """Whether two types may be of one entity: `other` is what nobody told."""
+    return one == other or "other" in (one, other)

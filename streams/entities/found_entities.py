@@ -1,0 +1,126 @@
+"""Finds the entity that a name means, step by step. In doubt it is a new one, a possible twin of those that it may be.
+
+The order: the user, an equal name, a tie ("my wife"), and for people a part or a short form of a name. A tie or an
+origin tells two of one name apart: "my brother Tom" is not "Tom from work".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mnemolog.schemas.entities.model import EntityType, KnownEntity, ResolutionStep
+from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
+from mnemolog.streams.entities.short_forms import forms_of
+from mnemolog.streams.entities.spoken_names import SpokenName
+
+MIN_PREFIX: Final = 3
+"""Letters that a part of a name has at least (Arandu's write pipeline): "Jo" is not João."""
+MIN_LEFT_OUT: Final = 2
+"""Letters that it leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are two names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundEntity:
+    """The entity that a name means, None for a new one; `compared` are those that it could mean as well."""
+
+    entity: KnownEntity | None = None
+    step: ResolutionStep = "new"
+    compared: tuple[KnownEntity, ...] = ()
+
+
+def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+    """The entity that a name of a type means; `tie_key` names the tie in it together with whose it is."""
+    if not name.key:
+        return _of_tie(registry.of_tie(tie_key) if tie_key else [])
+    called = [entity for entity in registry.of_name(name.key) if same_type(kind, entity.type)]
+    if called:
+        return _of_called(name, tie_key, called)
+    tied = [entity for entity in registry.of_tie(tie_key) if not names_of(entity)] if tie_key else []
+    if len(tied) == 1:  # "my wife" was known without a name
+        return FoundEntity(entity=tied[0], step="tie")
+    return _of_similar(name, kind, tie_key, registry)
+
+
+def _of_called(name: SpokenName, tie_key: str | None, called: Sequence[KnownEntity]) -> FoundEntity:
+    """Among entities of this very name the one of its tie or origin; without them the only one, or the one without."""
+    if tie_key or name.origin:
+        marked = [one for one in called if tie_key in marks_of(one).ties or name.origin in marks_of(one).origins]
+        fitting = marked or ([called[0]] if len(called) == 1 and not marks_of(called[0]) else [])
+    else:
+        fitting = list(called) if len(called) == 1 else [one for one in called if not marks_of(one)]
+    if len(fitting) != 1:
+        return FoundEntity(compared=tuple(called))
+    found = fitting[0]
+    is_own = bool(found.aliases) and found.aliases[0].key.partition(" (")[0] == name.key
+    others = tuple(one for one in called if one is not found)
+    return FoundEntity(entity=found, step="exact" if is_own else "alias", compared=others)
+
+
+def _of_similar(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+    """The one person whose name is longer or shorter, or of whose name this is a short form.
+
+    Of a person who is told apart, by a tie, an origin or another surname, it is the name of a possible twin.
+    """
+    if kind not in ("person", "other"):
+        return FoundEntity()
+    kinds = {"person", "other"} if kind == "person" else {"person"}
+    people = [entity for entity in registry if entity.type in kinds]
+    parts = [one for one in people if any(_is_part(name.key, known) for known in names_of(one))]
+    forms = [one for one in people if any(_is_form(name.key, known) for known in names_of(one))]
+    doubtful = [one for one in people if any(_is_nearly_part(name.key, known) for known in names_of(one))]
+    found = list({one.entity_id: one for one in (*parts, *forms)}.values())
+    fitting = [one for one in found if not _is_told_apart(name, tie_key, one)]
+    if len(found) == len(fitting) == 1 and not doubtful:
+        return FoundEntity(entity=fitting[0], step="prefix" if parts else "diminutive")
+    return FoundEntity(compared=(*found, *(one for one in doubtful if one not in found)))
+
+
+def _of_tie(tied: Sequence[KnownEntity]) -> FoundEntity:
+    """The only one of a tie; of several the one that was never named."""
+    fitting = tied if len(tied) == 1 else [one for one in tied if not names_of(one)]
+    if len(fitting) != 1:
+        return FoundEntity(compared=tuple(tied))
+    return FoundEntity(entity=fitting[0], step="tie", compared=tuple(one for one in tied if one is not fitting[0]))
+
+
+def _is_told_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
+    marks = marks_of(entity)
+    if any(_has_other_surname(name.key, known) for known in names_of(entity)):
+        return True
+    if not marks or not (tie_key or name.origin):
+        return False
+    return tie_key not in marks.ties and name.origin not in marks.origins
+
+
+def _has_other_surname(one: str, other: str) -> bool:
+    """Whether both have words after the first, and those of neither are the first of the other one's."""
+    rest, others = (name.partition(" ")[2] for name in (one, other))
+    short, long = sorted((rest, others), key=len)
+    return bool(short) and not f"{long} ".startswith(f"{short} ")
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Whether one name is the first words, or the beginning of the only word, of the other one."""
+    short, long = sorted((one, other), key=len)
+    if long.startswith(f"{short} "):
+        return True
+    return _begins(short, long) and len(long.split()[0]) - len(short) >= MIN_LEFT_OUT
+
+
+def _is_nearly_part(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return _begins(short, long) and not _is_part(one, other)
+
+
+def _begins(short: str, long: str) -> bool:
+    is_word = " " not in short and len(short) >= MIN_PREFIX
+    return is_word and short != long and long.split(maxsplit=1)[0].startswith(short)
+
+
+def _is_form(one: str, other: str) -> bool:
+    """Whether the first names are forms of one name, and no other words differ."""
+    first, *rest = one.split()
+    known, *others = other.split()
+    if rest and others and rest != others:
+        return False
+    return known in forms_of(first)

@@ -1,0 +1,64 @@
+"""Makes the events that link the new facts of a source to what they name, and that register it where it is new."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from mnemolog.schemas import ids
+from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.entities.model import Alias
+from mnemolog.schemas.events import MemoryEvent
+from mnemolog.streams.entities.name_context import NameContext
+from mnemolog.streams.entities.turn_entities import TurnEntities
+
+
+def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:
+    """The events about what the new facts of `events` name; what only other statements name stays unknown."""
+    linked = {event.new_fact.fact_id: found.links_of(event) for event in events if event.new_fact is not None}
+    needed = _with_owners(found, {link.entity_id for links in linked.values() for link in links})
+    made: list[AnyEntityEvent] = []
+
+    def place() -> dict[str, Any]:
+        ordinal = len(events) + len(made)
+        return {"event_id": _event_id(found.context, ordinal), "ordinal": ordinal}
+
+    for entity, finding in found.new.values():
+        if entity.entity_id in needed:
+            twins = tuple(one.entity_id for one in finding.compared)
+            fields = entity.model_dump(include={"entity_id", "name", "type"})
+            made.append(EntityRegistered(**place(), **fields, aliases=entity.aliases, possible_twins=twins))
+    for one in found.added:
+        if one.entity_id in needed:
+            step, compared = one.finding.step, tuple(other.entity_id for other in one.finding.compared)
+            made.append(
+                EntityAliasAdded(**place(), entity_id=one.entity_id, alias=one.alias, step=step, compared=compared)
+            )
+    for fact_id, links in linked.items():
+        if links:
+            made.append(FactLinked(**place(), fact_id=fact_id, links=links))
+    return tuple(made)
+
+
+def _with_owners(found: TurnEntities, needed: set[UUID]) -> set[UUID]:
+    """With those whose ties the entities have: their keys name them."""
+    waiting, complete = list(needed), set(needed)
+    while waiting:
+        for owner_id in _owners(_new_aliases(found, waiting.pop())):
+            if owner_id not in complete:
+                complete.add(owner_id)
+                waiting.append(owner_id)
+    return complete
+
+
+def _new_aliases(found: TurnEntities, entity_id: UUID) -> Iterable[Alias]:
+    if entity_id in found.new:
+        yield from found.new[entity_id][0].aliases
+    yield from (one.alias for one in found.added if one.entity_id == entity_id)
+
+
+def _owners(aliases: Iterable[Alias]) -> list[UUID]:
+    return [UUID(alias.key.rpartition(" ")[2]) for alias in aliases if alias.kind == "tie"]
+
+
+def _event_id(context: NameContext, ordinal: int) -> UUID:
+    return ids.event_id(context.owner, context.source_id, ordinal)

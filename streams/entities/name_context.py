@@ -1,0 +1,71 @@
+"""Whose names are read, and by what the entities are looked up that they may mean."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mnemolog.schemas.entities.model import MAX_NAME, USER_HEAD, NamedEntity, name_head, tie_head
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.short_forms import forms_of
+from mnemolog.streams.entities.spoken_names import SpokenName, read_name
+from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameContext:
+    """Whose names are read: the source, who speaks in it, and the names of the user."""
+
+    owner: str
+    source_id: str
+    speaker: str | None = None
+    user_names: tuple[str, ...] = ()
+
+    def is_user(self, name: str | None) -> bool:
+        """Whether it is the user: nobody is named, or by a word for the user, or by one of their names."""
+        if name is None or is_user_word(name):
+            return True
+        return bool(self.user_names) and compare_subjects(name, USER, self.user_names) == "same"
+
+    @property
+    def other_speaker(self) -> str | None:
+        """Who speaks, where it is not the user: "my wife" is theirs."""
+        return None if not self.user_names or self.is_user(self.speaker) else self.speaker
+
+
+def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:
+    """Whom a fact names, its subject first, the user left out."""
+    subject = fact.subject
+    if subject is not None and not context.is_user(subject) and 0 < len(subject) <= MAX_NAME:
+        told = [entity.type for entity in fact.entities if entity.role == "subject"]
+        kind = "person" if subject == context.other_speaker else next(iter(told), "other")
+        yield NamedEntity(name=subject, type=kind, role="subject")
+    for entity in fact.entities:
+        if entity.role != "subject" and not context.is_user(entity.name):
+            yield entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupKeys:
+    """What entities are looked up by: the heads of their names, and whole keys, which count more."""
+
+    heads: frozenset[str]
+    keys: frozenset[str]
+
+
+def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupKeys:
+    """What finds every entity that the names in these facts may mean, and the user."""
+    names = [*_spoken(facts, context), *(SpokenName(text=name, name=name) for name in context.user_names)]
+    keys = {name.key for name in names if name.key}
+    forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
+    ties = {tie_head(name.tie) for name in names if name.tie}
+    return LookupKeys(heads=frozenset({USER_HEAD, *ties, *map(name_head, keys | forms)}), keys=frozenset(keys))
+
+
+def _spoken(facts: Iterable[ExtractedFact], context: NameContext) -> Iterator[SpokenName]:
+    said = {entity.name for fact in facts for entity in named_entities(fact, context)}
+    if context.other_speaker is not None:
+        said.add(context.other_speaker)
+    while said:
+        if (name := read_name(said.pop())) is not None:
+            yield name
+            if name.owner is not None and not context.is_user(name.owner):
+                said.add(name.owner)

@@ -1,0 +1,180 @@
+"""Finds the entities that the facts of one source name: of a turn, or of a command."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from mnemolog.schemas import ids
+from mnemolog.schemas.entities.model import MAX_NAME, Alias, EntityLink, EntityType, KnownEntity
+from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
+from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
+from mnemolog.streams.entities.name_context import NameContext, named_entities
+from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.streams.entities.spoken_names import TIE_TYPES, SpokenName, read_name
+from mnemolog.streams.text.subjects import USER
+
+MAX_NEW_ENTITIES: Final = 100
+"""How many entities one source may bring; what it names beyond them is not linked."""
+MAX_USER_NAMES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityAlias:
+    """Another name of a known entity, and how the entity was found by it."""
+
+    entity_id: UUID
+    alias: Alias
+    finding: FoundEntity
+
+
+@dataclass(slots=True)
+class TurnEntities:
+    """The entities of one source. What one name brings is known to the next; `new` and `added` are in that order."""
+
+    context: NameContext
+    registry: EntityRegistry
+    new: dict[UUID, tuple[KnownEntity, FoundEntity]] = field(default_factory=dict)
+    added: list[EntityAlias] = field(default_factory=list)
+    _links: dict[tuple[str, str], tuple[EntityLink, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of_facts(
+        cls, facts: Sequence[ExtractedFact], known: Iterable[KnownEntity], context: NameContext
+    ) -> "TurnEntities":
+        """The entities that these facts name, among them the `known` ones that `lookup_keys` finds."""
+        found = cls(context, EntityRegistry(known))
+        for fact in facts:
+            found._links[fact.text, fact.excerpt] = found._find_links(fact)
+        return found
+
+    def links_of(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
+        """What the new fact of an event names; an older statement of which it is made names its subject alone."""
+        words, fact = event.words, event.new_fact
+        if fact is None or words is None:
+            return ()
+        links = self._links.get((words.text, words.excerpt))
+        if links is not None:
+            return links
+        if self.context.is_user(fact.subject):
+            return (self._user_link(),)
+        called = self.registry.of_name(name_key(fact.subject or ""))
+        if len(called) != 1:
+            return ()
+        return (EntityLink(entity_id=called[0].entity_id, role="subject", name=fact.subject, step="exact"),)
+
+    def subject_of(self, fact: ExtractedFact) -> UUID | None:
+        """The entity that a fact of the source is about."""
+        links = self._links.get((fact.text, fact.excerpt), ())
+        return next((link.entity_id for link in links if link.role == "subject"), None)
+
+    def _find_links(self, fact: ExtractedFact) -> tuple[EntityLink, ...]:
+        """Each entity once, in the first of its roles."""
+        links: dict[UUID, EntityLink] = {}
+        for link in self._each_link(fact):
+            links.setdefault(link.entity_id, link)
+        return tuple(links.values())
+
+    def _each_link(self, fact: ExtractedFact) -> Iterator[EntityLink]:
+        if self.context.is_user(fact.subject):
+            yield self._user_link()
+        owners = []
+        for entity in named_entities(fact, self.context):
+            name = read_name(entity.name)
+            if name is None or (found := self._find(name, entity.type)) is None:
+                continue
+            entity_id, finding = found
+            compared = tuple(one.entity_id for one in finding.compared)
+            yield EntityLink(
+                entity_id=entity_id, role=entity.role, name=entity.name, step=finding.step, compared=compared
+            )
+            if name.owner is not None and not self.context.is_user(name.owner):
+                owners.append(name)
+        for name in owners:
+            if (owner_id := self._owner_of(name)) is not None:
+                yield EntityLink(entity_id=owner_id, role="mention", name=name.owner, step="exact")
+
+    def _find(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
+        """The entity of a name, made known where it is new; None where the source brings too many."""
+        kind = TIE_TYPES[name.tie] if name.tie else kind
+        tie_key = None
+        if name.tie is not None:
+            owner_id = self._owner_of(name)
+            tie_key = f"{name.tie} of {owner_id}" if owner_id else None
+        finding = find_entity(name, kind, tie_key, self.registry)
+        aliases = [*_aliases_of(name, tie_key)]
+        if finding.entity is not None:
+            entity_id = finding.entity.entity_id
+            for alias in aliases:
+                self._add_alias(entity_id, alias, finding)
+            return entity_id, finding
+        if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
+            return None
+        return self._register(name.name or name.text, kind, aliases, finding), finding
+
+    def _register(self, name: str, kind: EntityType, aliases: Sequence[Alias], finding: FoundEntity) -> UUID:
+        entity_id = ids.entity_id(self.context.owner, self.context.source_id, len(self.new))
+        twins = tuple(one.entity_id for one in finding.compared)
+        entity = KnownEntity(
+            entity_id=entity_id, name=name[:MAX_NAME], type=kind, aliases=tuple(aliases), possible_twins=twins
+        )
+        self.new[entity_id] = entity, finding
+        self.registry.add(entity)
+        return entity_id
+
+    def _add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
+        """The first who is called so stays it; a tie may be to several ("my brother")."""
+        entity = self.registry[entity_id]
+        is_known = alias.key in entity.keys(alias.kind) or (alias.kind == "name" and alias.key in names_of(entity))
+        if is_known or (alias.kind == "name" and self.registry.of_name(alias.key)):
+            return
+        self.registry.add_alias(entity_id, alias)
+        self.added.append(EntityAlias(entity_id=entity_id, alias=alias, finding=finding))
+
+    def _owner_of(self, name: SpokenName) -> UUID | None:
+        """Whose tie it is: that of who is named, else of who speaks."""
+        owner = name.owner if name.owner is not None else self.context.other_speaker
+        if self.context.is_user(owner):
+            return self._user().entity_id
+        spoken = read_name(owner or "")
+        found = self._find(spoken, "person") if spoken else None
+        return found[0] if found else None
+
+    def _user_link(self) -> EntityLink:
+        return EntityLink(entity_id=self._user().entity_id, role="subject", step="user")
+
+    def _user(self) -> KnownEntity:
+        user = self.registry.user()
+        aliases = [Alias(text=name[:MAX_NAME], key=name_key(name)) for name in self._user_names() if name_key(name)]
+        if user is None:
+            called = [one for alias in aliases for one in self.registry.of_name(alias.key)]
+            mark = Alias(text=aliases[0].text if aliases else USER, kind="user", key="user")
+            if len(called) == 1 and called[0].type in ("person", "other"):  # known by name before it was the user's
+                self._add_alias(called[0].entity_id, mark, FoundEntity(entity=called[0], step="exact"))
+                return self.registry[called[0].entity_id]
+            self._register(mark.text, "person", (mark, *aliases), FoundEntity(step="user", compared=tuple(called)))
+        else:
+            for alias in aliases:
+                self._add_alias(user.entity_id, alias, FoundEntity(entity=user, step="user"))
+        found = self.registry.user()
+        if found is None:
+            raise AssertionError("the user was registered just now")
+        return found
+
+    def _user_names(self) -> Sequence[str]:
+        """The names of the user, that by which they speak first."""
+        context = self.context
+        speaker = () if context.speaker is None or context.other_speaker else (context.speaker,)
+        names = (name for name in (*speaker, *context.user_names) if context.user_names)
+        return list(dict.fromkeys(names))[:MAX_USER_NAMES]
+
+
+def _aliases_of(name: SpokenName, tie_key: str | None) -> Iterator[Alias]:
+    """The names that a spoken name gives its bearer."""
+    if name.name is not None and name.key:
+        key = key_with_origin(name.key, name.origin)
+        yield Alias(text=name.text if name.origin else name.name, key=key)
+    if tie_key is not None:
+        yield Alias(text=name.text, kind="tie", key=tie_key)

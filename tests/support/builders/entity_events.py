@@ -1,0 +1,72 @@
+"""Events about entities in few words: `with_entities(commit(...), registered("Ana"), linked(0, entity_id))`."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from mnemolog.schemas import ids
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.entities.model import Alias, EntityLink, ResolutionStep, Role
+from tests.support.builders.commits import fact_id_at
+
+EntityDraft = Callable[[Commit, int], AnyEntityEvent]
+
+
+def with_entities(committed: Commit, *drafts: EntityDraft) -> Commit:
+    """The commit with these events about entities behind those about facts."""
+    first = len(committed.events)
+    events = tuple(draft(committed, ordinal) for ordinal, draft in enumerate(drafts, first))
+    return committed.model_copy(update={"entity_events": events})
+
+
+def entity_id_at(committed: Commit, place: int = 0) -> UUID:
+    """The id of the entity that the commit registers at `place`."""
+    return ids.entity_id(committed.owner, committed.source_id, place)
+
+
+def name_alias(name: str) -> Alias:
+    return Alias(text=name, key=name.casefold())
+
+
+def registered(
+    name: str,
+    *aliases: Alias,
+    kind: str = "person",
+    place: int = 0,
+    entity_id: UUID | None = None,
+    twins: tuple[UUID, ...] = (),
+) -> EntityDraft:
+    """`place` counts the entities that the commit registers; `kind` is the type."""
+
+    def draft(committed: Commit, ordinal: int) -> EntityRegistered:
+        return EntityRegistered(
+            event_id=ids.event_id(committed.owner, committed.source_id, ordinal),
+            ordinal=ordinal,
+            entity_id=entity_id or entity_id_at(committed, place),
+            name=name,
+            type=kind,
+            aliases=(name_alias(name), *aliases),
+            possible_twins=twins,
+        )
+
+    return draft
+
+
+def alias_added(entity_id: UUID, alias: Alias, *, step: ResolutionStep = "prefix") -> EntityDraft:
+    def draft(committed: Commit, ordinal: int) -> EntityAliasAdded:
+        event_id = ids.event_id(committed.owner, committed.source_id, ordinal)
+        return EntityAliasAdded(event_id=event_id, ordinal=ordinal, entity_id=entity_id, alias=alias, step=step)
+
+    return draft
+
+
+def linked(fact: int | UUID, *entity_ids: UUID, role: Role = "object") -> EntityDraft:
+    """`fact` is a known one, or the ordinal of the commit's event that adds it."""
+
+    def draft(committed: Commit, ordinal: int) -> FactLinked:
+        fact_id = fact if isinstance(fact, UUID) else fact_id_at(committed, fact)
+        links = tuple(EntityLink(entity_id=entity_id, role=role, step="exact") for entity_id in entity_ids)
+        event_id = ids.event_id(committed.owner, committed.source_id, ordinal)
+        return FactLinked(event_id=event_id, ordinal=ordinal, fact_id=fact_id, links=links)
+
+    return draft

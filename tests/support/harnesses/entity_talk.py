@@ -1,0 +1,69 @@
+"""Turns of one scope, whose entities are found as the resolver finds them, and known to the next turn."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.entities.model import EntityLink, EntityType, KnownEntity, NamedEntity
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.link_events import entity_events
+from mnemolog.streams.entities.name_context import NameContext, lookup_keys
+from mnemolog.streams.entities.turn_entities import TurnEntities
+from tests.support.builders.commits import added, commit
+
+
+@dataclass
+class EntityTalk:
+    """What is known so far. `say` tells of one fact, in a turn of its own; links are kept by the text of their fact."""
+
+    user_names: tuple[str, ...] = ()
+    known: dict[UUID, KnownEntity] = field(default_factory=dict)
+    turns: int = 0
+
+    def say(
+        self, *names: str, subject: str | None = None, kind: EntityType = "person", speaker: str | None = None
+    ) -> tuple[EntityLink, ...]:
+        """The links of a fact about `subject` that names others of type `kind`."""
+        entities = [NamedEntity(name=name, type=kind, role="object") for name in names]
+        if subject is not None:
+            entities.append(NamedEntity(name=subject, type=kind, role="subject"))
+        return self.tell(
+            ExtractedFact(
+                text=f"Fact {self.turns}.", excerpt="said", search_text="", subject=subject, entities=tuple(entities)
+            ),
+            speaker=speaker,
+        )[0]
+
+    def tell(self, *facts: ExtractedFact, speaker: str | None = None) -> list[tuple[EntityLink, ...]]:
+        """The links of each fact of one turn."""
+        self.turns += 1
+        source_id = f"t{self.turns}"
+        context = NameContext(owner="default/alice", source_id=source_id, speaker=speaker, user_names=self.user_names)
+        found = TurnEntities.of_facts(facts, self.looked_up(facts, context), context)
+        committed = commit(source_id, *(added(fact.text, excerpt=fact.excerpt, subject=fact.subject) for fact in facts))
+        events = entity_events(found, committed.events)
+        self._apply(events)
+        links = {event.fact_id: event.links for event in events if isinstance(event, FactLinked)}
+        return [links.get(event.new_fact.fact_id, ()) for event in committed.events if event.new_fact]
+
+    def looked_up(self, facts: tuple[ExtractedFact, ...], context: NameContext) -> list[KnownEntity]:
+        """As the tables find them: by the heads of their names."""
+        heads = lookup_keys(facts, context).heads
+        return [one for one in self.known.values() if any(alias.head in heads for alias in one.aliases)]
+
+    def entity(self, name: str) -> KnownEntity:
+        """The only entity of that own name."""
+        (found,) = [one for one in self.known.values() if one.name == name]
+        return found
+
+    def _apply(self, events: tuple[AnyEntityEvent, ...]) -> None:
+        for event in events:
+            match event:
+                case EntityRegistered():
+                    fields = event.model_dump(include={"entity_id", "name", "type"})
+                    twins = event.possible_twins
+                    self.known[event.entity_id] = KnownEntity(**fields, aliases=event.aliases, possible_twins=twins)
+                case EntityAliasAdded(entity_id=entity_id, alias=alias):
+                    entity = self.known[entity_id]
+                    update = {"aliases": (*entity.aliases, alias)}
+                    self.known[entity_id] = entity.model_copy(update=update)

@@ -1,0 +1,91 @@
+"""A conversation through the real stages and tables, with a model that names whom a test says."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from psycopg.rows import TupleRow
+
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, Reply, TaskPrompt
+from mnemolog.streams.settings import StreamsSettings
+from tests.support.builders.commits import ALICE
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
+from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
+from tests.support.servers.unlike_embedder import UnlikeEmbedder
+
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+Judge = Callable[[NumberedConflict], Mapping[str, Any]]
+
+
+def always_add(conflict: NumberedConflict) -> Mapping[str, Any]:
+    return decision_json(conflict.number, "ADD")
+
+
+@dataclass
+class NamingModel:
+    """Extracts the facts that it was given for a turn, and decides conflicts as `judge` does."""
+
+    facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    judge: Judge = always_add
+    asked: list[NumberedConflict] = field(default_factory=list)
+    model: str = "reader-1"
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        assert isinstance(prompt, TaskPrompt)
+        match prompt.task:
+            case ExtractionTask(turn=turn):
+                return Reply(text=facts_reply(*self.facts[turn.turn_id]), model=self.model)
+            case NumberedConflicts(conflicts=conflicts):
+                self.asked += conflicts
+                return Reply(text=decisions_reply(*map(self.judge, conflicts)), model=self.model)
+
+    async def close(self) -> None:
+        return None
+
+
+@dataclass
+class NamedPeople:
+    """Says one statement a turn; each owner has a partition."""
+
+    pipeline: InProcessPipeline
+    model: NamingModel
+    offsets: dict[str, int] = field(default_factory=dict)
+
+    async def say(
+        self, text: str, *named: tuple[str, str], scope: Scope = ALICE, speaker: str | None = "Alice", **fields: Any
+    ) -> Commit:
+        """The commit of a turn that says `text`, one fact with these `fields` that names others, with their types."""
+        owners = list(dict.fromkeys((*self.offsets, scope.owner)))
+        offset = self.offsets.get(scope.owner, 0)
+        self.offsets[scope.owner] = offset + 1
+        turn_id, at = f"turn-{offset}", START + timedelta(days=offset)
+        entities = [{"name": name, "type": kind, "role": "object"} for name, kind in named]
+        self.model.facts[turn_id] = [fact_json(text, **{"entities": entities} | fields)]
+        messages = (Message(role="user", content=text),)
+        turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=speaker)
+        place = {"partition": owners.index(scope.owner), "offset": offset}
+        return await self.pipeline.process_turn(turn, **place, now=at + timedelta(seconds=3))
+
+    async def rows(self, query: str, *values: object) -> list[TupleRow]:
+        async with self.pipeline.pool.connection() as connection:
+            return await (await connection.execute(query, values)).fetchall()
+
+    async def named(self, text: str, scope: Scope = ALICE) -> set[tuple[str, str]]:
+        """The names and roles of the entities of a fact."""
+        query = """SELECT entities.name, role FROM facts JOIN fact_entities USING (fact_id) JOIN entities
+            USING (entity_id) WHERE facts.text = %s AND facts.user_id = %s"""
+        return {(name, role) for name, role in await self.rows(query, text, scope.user_id)}
+
+
+@asynccontextmanager
+async def named_people(database: str, judge: Judge = always_add) -> AsyncIterator[NamedPeople]:
+    """Over a migrated database."""
+    model = NamingModel(judge=judge)
+    settings = StreamsSettings(postgres=database)
+    async with in_process_pipeline(settings, model, UnlikeEmbedder()) as pipeline:
+        yield NamedPeople(pipeline, model)

@@ -1,0 +1,132 @@
+"""Entities of the log become rows; what an event says of another scope, or of nobody known, does not."""
+
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from pydantic import TypeAdapter
+
+from mnemolog.projections.write.entities.rows import AliasRow, EntityRow, LinkRow
+from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.rows import Changes, LogPosition
+from mnemolog.projections.write.state import FoldState
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES, AnyEntityEvent
+from mnemolog.schemas.entities.model import Alias
+from tests.support.builders.commits import ALICE, BOB, added, commit, fact_id_at
+from tests.support.builders.entity_events import (
+    EntityDraft,
+    alias_added,
+    entity_id_at,
+    linked,
+    name_alias,
+    registered,
+    with_entities,
+)
+from tests.support.paths import ROOT
+
+HERE = LogPosition(partition=0, offset=0)
+FIRST = with_entities(
+    commit("t1", added("Ana lives in Bern.")), registered("Ana"), registered("Bern", place=1, kind="place")
+)
+ANA, BERN = entity_id_at(FIRST), entity_id_at(FIRST, 1)
+FACT = fact_id_at(FIRST)
+BOBS = commit("b1", added("Bob sails."), scope=BOB)
+WIFE = Alias(text="my wife", kind="tie", key=f"wife of {BERN}")
+EXAMPLES = [
+    path for name in ENTITY_EVENT_CLASSES for path in sorted((ROOT / "schemas" / "examples" / name).glob("*/*.json"))
+]
+EVENT: TypeAdapter[AnyEntityEvent] = TypeAdapter(AnyEntityEvent)
+
+
+def folded(*commits: Commit) -> Changes:
+    """The changes of the last one."""
+    state = FoldState()
+    for one in commits:
+        changes = fold(state, one, HERE, one.to_bytes())
+        state = state.apply(changes)
+    return changes
+
+
+def second(*drafts: EntityDraft) -> Commit:
+    return with_entities(commit("t2", added("Ana sails.")), *drafts)
+
+
+def test_a_registered_entity_is_a_row_with_its_names() -> None:
+    changes = folded(with_entities(commit("t1", added("Ana sails.")), registered("Ana", WIFE)))
+    entity, *aliases = changes.entities
+    assert isinstance(entity, EntityRow)
+    assert (entity.event.name, entity.event.entity_id) == ("Ana", entity_id_at(FIRST))
+    assert [(row.alias, row.place) for row in aliases if isinstance(row, AliasRow)] == [
+        (name_alias("Ana"), 0),
+        (WIFE, 1),
+    ]
+
+
+def test_links_are_to_entities_and_facts_of_the_same_or_an_earlier_commit() -> None:
+    changes = folded(FIRST, second(registered("Sea"), linked(0, ANA, entity_id_at(second())), linked(FACT, BERN)))
+    links = [(row.fact_id, row.link.entity_id) for row in changes.entities if isinstance(row, LinkRow)]
+    assert links == [(fact_id_at(second()), ANA), (fact_id_at(second()), entity_id_at(second())), (FACT, BERN)]
+    assert changes.rejections == ()
+
+
+def test_an_entity_that_is_linked_twice_in_one_role_is_one_row() -> None:
+    changes = folded(FIRST, second(linked(0, ANA, ANA)))
+    assert len(changes.entities) == 1
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        registered("Ana again", entity_id=ANA),
+        alias_added(uuid4(), name_alias("Anna")),
+        linked(0, uuid4()),
+        linked(uuid4(), ANA),
+    ],
+    ids=["registered twice", "alias of nobody", "link to nobody", "link of no fact"],
+)
+def test_an_event_about_what_is_not_known_is_not_applied(draft: EntityDraft) -> None:
+    changes = folded(FIRST, second(draft))
+    assert changes.entities == ()
+    assert [(row.reason, row.item) for row in changes.rejections] == [("foreign_target", 2)]
+    assert [row.fact.text for row in changes.facts] == ["Ana sails."]
+
+
+@pytest.mark.parametrize(
+    "draft", [alias_added(ANA, name_alias("Anna")), linked(0, ANA), linked(FACT, ANA)], ids=["alias", "link", "fact"]
+)
+def test_an_event_about_another_scope_is_not_applied(draft: EntityDraft) -> None:
+    changes = folded(FIRST, with_entities(BOBS, draft))
+    assert changes.entities == ()
+    assert [row.reason for row in changes.rejections] == ["foreign_target"]
+
+
+def test_twins_of_another_scope_are_left_out() -> None:
+    theirs = entity_id_at(BOBS)
+    for twins, kept in ((ANA, ANA), (theirs, None)):
+        commits = (FIRST, with_entities(BOBS, registered("Tom")), second(registered("Ana", twins=(twins,))))
+        (row,) = (row for row in folded(*commits).entities if isinstance(row, EntityRow))
+        assert row.possible_twins == ((kept,) if kept else ())
+
+
+def test_entities_of_a_batch_are_known_to_its_later_commits() -> None:
+    assert folded(FIRST, second(linked(0, ANA))).rejections == ()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "/".join(path.parts[-3:]))
+def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> None:
+    event = EVENT.validate_json(path.read_bytes())
+    known: dict[UUID, tuple[str, str, str, str, str]] = {}
+    named = {link.entity_id for link in getattr(event, "links", ())} | {getattr(event, "entity_id", None)}
+    if event.event != "entity_registered":
+        known = {one: ("default", "alice", "", "", "") for one in named if one}
+    harness_fact = commit("t1", added("Ana sails."))
+    state = FoldState(entities=known)
+    state = state.apply(fold(state, harness_fact, HERE, b""))
+    fact_id = fact_id_at(harness_fact)
+    if event.event == "fact_linked":
+        event = event.model_copy(update={"fact_id": fact_id})
+    committed = commit("t2", added("Again."), scope=ALICE, entity_events=(event,))
+    changes = fold(state, committed, HERE, b"")
+    assert changes.rejections == ()
+    assert changes.entities

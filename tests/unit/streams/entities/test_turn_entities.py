@@ -1,0 +1,108 @@
+"""Laws of names: whatever was said before, a name that is said again is found again, and nobody is mixed up."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemolog.schemas.entities.model import MAX_ENTITIES, NamedEntity
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.link_events import entity_events
+from mnemolog.streams.entities.name_context import NameContext
+from mnemolog.streams.entities.turn_entities import MAX_NEW_ENTITIES, TurnEntities
+from tests.support.builders.commits import added, commit
+from tests.support.harnesses.entity_talk import EntityTalk
+
+FIRST = ("Ana", "Anna", "Tom", "Thomas", "Tommy", "Carl", "Carla", "Bob", "Robert", "ÁNA", "Li")
+LAST = ("", " Keller", " Schmidt", " Maria Keller")
+TIES = ("", "my brother ", "my wife ", "our dog ", "Alice's brother ", "Tom's wife ", "meine Frau ")
+ORIGINS = ("", " from work", " from the gym")
+NAMES = st.builds(
+    lambda tie, first, last, origin: f"{tie}{first}{last}{origin if not tie else ''}",
+    *(st.sampled_from(words) for words in (TIES, FIRST, LAST, ORIGINS)),
+) | st.sampled_from(["my wife", "my brother", "our dog", "Tom's wife", "Alice's brother"])
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60)
+SPEAKERS = st.sampled_from(["Alice", "Bob Marsh", None])
+SAID = st.lists(st.tuples(NAMES, SPEAKERS), max_size=8)
+
+
+@settings(max_examples=300)
+@given(SAID, NAMES, SPEAKERS)
+def test_a_name_that_is_said_again_is_found_again(
+    said: list[tuple[str, str | None]], name: str, speaker: str | None
+) -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    for before, by in said:
+        talk.say(before, speaker=by)
+    first = [link.entity_id for link in talk.say(name, speaker=speaker)]
+    known = len(talk.known)
+    again = talk.say(name, speaker=speaker)
+    assert [link.entity_id for link in again] == first
+    assert len(talk.known) == known
+    assert all(link.step != "new" for link in again)
+
+
+@settings(max_examples=300)
+@given(SAID)
+def test_what_tells_two_apart_is_never_joined(said: list[tuple[str, str | None]]) -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    for name, by in said:
+        talk.say(name, speaker=by)
+    for entity in talk.known.values():
+        surnames = {
+            alias.key.partition(" ")[2] for alias in entity.aliases if alias.kind == "name" and "(" not in alias.key
+        }
+        assert not {"keller", "schmidt"} <= surnames
+        origins = {alias.key.partition(" (")[2] for alias in entity.aliases if " (" in alias.key}
+        assert not (origins and entity.keys("tie"))
+        assert len(origins) <= 1
+        assert not {"carl", "carla"} <= entity.keys("name")
+
+
+@given(st.lists(st.tuples(TEXTS, st.sampled_from(["person", "place", "other"])), max_size=5))
+def test_hostile_names_are_links_to_what_is_known_or_registered(names: list[tuple[str, str]]) -> None:
+    talk = EntityTalk()
+    entities = tuple(NamedEntity(name=name, type=kind) for name, kind in names if name)
+    fact = ExtractedFact(text="It.", excerpt="it", search_text="", subject=None, entities=entities)
+    (links,) = talk.tell(fact)
+    assert {link.entity_id for link in links} <= talk.known.keys()
+    assert len({link.entity_id for link in links}) == len(links)
+
+
+def test_a_source_brings_a_bounded_number_of_entities() -> None:
+    facts = tuple(
+        ExtractedFact(
+            text=f"Fact {place}.",
+            excerpt="it",
+            search_text="",
+            entities=tuple(NamedEntity(name=f"N{place}x{number}") for number in range(MAX_ENTITIES)),
+        )
+        for place in range(30)
+    )
+    talk = EntityTalk()
+    links = talk.tell(*facts)
+    assert len(talk.known) == MAX_NEW_ENTITIES
+    assert all(len(one) >= 1 for one in links)  # of the user
+
+
+def test_what_only_dropped_facts_name_stays_unknown() -> None:
+    facts = [
+        ExtractedFact(text=f"{name}.", excerpt=name, search_text="", subject=name, entities=())
+        for name in ("Ana", "Tom")
+    ]
+    context = NameContext(owner="default/alice", source_id="t1")
+    found = TurnEntities.of_facts(facts, (), context)
+    kept = commit("t1", added("Tom.", excerpt="Tom", subject="Tom"))
+    events = entity_events(found, kept.events)
+    assert [(event.event, getattr(event, "name", None)) for event in events] == [
+        ("entity_registered", "Tom"),
+        ("fact_linked", None),
+    ]
+    assert [event.ordinal for event in events] == [1, 2]
+
+
+def test_the_same_source_gives_the_same_events() -> None:
+    fact = ExtractedFact(text="It.", excerpt="it", search_text="", entities=(NamedEntity(name="my brother Tom"),))
+    context = NameContext(owner="default/alice", source_id="t1", speaker="Alice", user_names=("Alice",))
+    kept = commit("t1", added("It.", excerpt="it"))
+    first, again = (entity_events(TurnEntities.of_facts([fact], (), context), kept.events) for _ in range(2))
+    assert first == again
+    assert len(first) == 3
