@@ -63,13 +63,6 @@ class ExtractionTask:
     background: Background = NO_BACKGROUND
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedExtractionTask:
-    """What a prompt about several turns of one conversation is about, in the order in which they were said."""
-
-    tasks: tuple[ExtractionTask, ...]
-
-
 KnownAs = Literal["unresolved", "said later", "announced"]
 
 
@@ -124,7 +117,14 @@ class Prompt:
 class TaskPrompt(Prompt):
     """A question with what it is about as data, for a provider that has rules in the place of a language model."""
 
-    task: ExtractionTask | SharedExtractionTask | NumberedConflicts
+    task: ExtractionTask | NumberedConflicts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPrompt(Prompt):
+    """A question about several turns of one conversation, with what it is about as data, in the turns' order."""
+
+    tasks: tuple[ExtractionTask, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

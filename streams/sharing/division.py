@@ -21,12 +21,12 @@ def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | 
     """The part of each turn as the reply that it would get alone; None where the reply has none for it.
 
     A fact is part of the turn that its excerpt is in. Where the reply has no part at all the first turn gets all of it,
-    which is no valid reply to its question, since somebody has to have what it took.
+    in a form that is no valid reply: it is asked about again alone, and has what the call took.
     """
     parts = _move_facts(_parts_of(reply.text, len(tasks)), tasks)
     texts = [None if part is None else orjson.dumps(part).decode() for part in parts]
     if all(text is None for text in texts):
-        texts[0] = reply.text
+        texts[0] = orjson.dumps({"undivided": reply.text}).decode()
     asked = [0 if text is None else _LINES + message_tokens(task.turn) for text, task in zip(texts, tasks, strict=True)]
     usages = divide_usage(reply.usage, asked, [len(text or "") for text in texts])
     return [
@@ -66,7 +66,7 @@ def divide(total: int, weights: Sequence[int]) -> list[int]:
 def _parts_of(text: str, turns: int) -> list[_Part | None]:
     """What a reply says of each turn; of a reply that was cut off, the last turn that it names is not whole."""
     found: list[_Part | None] = [None] * turns
-    for item in _items(object_text(text)):
+    for item in _items(text):
         number, facts = (item.get("turn"), item.get("facts")) if isinstance(item, dict) else (None, None)
         if not isinstance(number, int) or not 1 <= number <= turns or not isinstance(facts, list):
             continue
@@ -78,10 +78,10 @@ def _parts_of(text: str, turns: int) -> list[_Part | None]:
 
 def _items(text: str) -> list[Any]:
     try:
-        reply, is_whole = from_json(text), True
+        reply, is_whole = from_json(object_text(text)), True
     except ValueError:
         try:
-            reply, is_whole = from_json(text, allow_partial=True), False
+            reply, is_whole = from_json(text[max(0, text.find("{")) :], allow_partial=True), False
         except ValueError:
             return []
     items = reply.get("turns") if isinstance(reply, dict) else None

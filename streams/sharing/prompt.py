@@ -8,7 +8,7 @@ from mnemolog.schemas.stored import Background, ShownFact
 from mnemolog.streams.conversation.background_limits import best_facts
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION as ONE_TURN_VERSION
 from mnemolog.streams.llm.extract_prompt import background_lines, system_text, turn_lines, turns_schema
-from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, SharedExtractionTask, TaskPrompt
+from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, SharedPrompt
 
 PROMPT_VERSION: Final = f"{ONE_TURN_VERSION}-turns-1"
 _OPENING: Final = """\
@@ -20,7 +20,7 @@ was not yet said: a fact is as it was when its turn was said. One that is stated
 """
 
 
-def shared_prompt(tasks: Sequence[ExtractionTask], known: Sequence[ShownFact]) -> TaskPrompt:
+def shared_prompt(tasks: Sequence[ExtractionTask], known: Sequence[ShownFact]) -> SharedPrompt:
     """Ask for the facts of several turns of one scope and policy. `known` are shown once, for all of them."""
     names = tuple(dict.fromkeys(name for task in tasks for name in task.background.names))
     lines = background_lines(Background(names=names, facts=tuple(known)))
@@ -29,7 +29,7 @@ def shared_prompt(tasks: Sequence[ExtractionTask], known: Sequence[ShownFact]) -
         earlier = tuple(one for one in task.background.messages if one.turn_id not in seen)
         seen |= {task.turn.turn_id, *(one.turn_id for one in earlier)}
         lines += [f"turn {number}", *turn_lines(task.turn, Background(messages=earlier))]
-    return TaskPrompt(
+    return SharedPrompt(
         purpose="extract",
         version=PROMPT_VERSION,
         messages=(
@@ -37,7 +37,7 @@ def shared_prompt(tasks: Sequence[ExtractionTask], known: Sequence[ShownFact]) -
             ChatMessage(role="user", content="\n".join(lines)),
         ),
         schema=turns_schema(tasks[0].categories),
-        task=SharedExtractionTask(tasks=tuple(tasks)),
+        tasks=tuple(tasks),
     )
 
 
