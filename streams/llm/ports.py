@@ -205,7 +205,7 @@ class SourceChatModel(Protocol):
     ) -> Sequence[bool]:
         """Ask `prompt` in the place of all `questions`, and store for each its part as the reply to it.
 
-        Gives for each whether it has one. `known` are the facts that the prompt shows. Raises `PromptRefusedError`.
+        Gives for each whether it has one. `known` are the facts that the prompt shows. Raises as `ChatModel` does.
         """
 
 
@@ -223,7 +223,7 @@ class ChatModel(Protocol):
     """Completes prompts.
 
     Waits out outages (the stage pauses, no turn fails for one); raises `PromptRefusedError` where this prompt fails
-    while others succeed.
+    while others succeed, for a `SharedPrompt` `BatchSuspectError` at its first failure: any turn may be at fault.
     """
 
     @property

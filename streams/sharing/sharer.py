@@ -11,7 +11,7 @@ from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import ReplyNotStorableError
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.ports import SourceChatModel
 from mnemolog.streams.sharing.division import divide_reply
 from mnemolog.streams.sharing.prompt import known_together, shared_prompt
@@ -19,6 +19,8 @@ from mnemolog.streams.sharing.questions import TurnQuestion, TurnQuestions
 from mnemolog.streams.sharing.waiting_turns import PlacedTurn, may_share, most_turns, turns_together
 
 MAX_REMEMBERED: Final = 4096
+MIN_DIVIDED: Final = 3
+"""A call for so many turns or fewer that fails is not divided: they are asked about alone."""
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
 
@@ -83,22 +85,35 @@ class CallSharer:
         return min(rules.call_linger, max(0.0, rules.call_linger - waited))
 
     async def _ask(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
-        tasks = [one.task for one in questions]
-        known = known_together(tasks, tokens=rules.known_tokens)
-        prompt, divide = shared_prompt(tasks, known), partial(divide_reply, tasks=tasks)
-        reason, found = "no_part", [False] * len(questions)
+        """Ask about all of them; where the call fails while others succeed, about each half, down to turns alone."""
         try:
-            asked = [one.asked for one in questions]
-            found = [
-                *await self._model.ask_together(asked, prompt, divide, known=tuple(fact.fact_id for fact in known))
-            ]
+            found, reason = await self._ask_once(questions, rules), "no_part"
+        except BatchSuspectError as error:
+            log.info("shared_call_failed", turns=len(questions), error=str(error))
+            if len(questions) > MIN_DIVIDED:
+                middle = len(questions) // 2
+                await self._ask(questions[:middle], rules)
+                await self._ask(questions[middle:], rules)
+                return
+            found, reason = [False] * len(questions), "refused"
         except (PromptRefusedError, ReplyNotStorableError) as error:
-            reason = "refused" if isinstance(error, PromptRefusedError) else "not_storable"
-            log.info("turns_asked_alone", turns=len(questions), error=str(error))
+            log.info("shared_call_failed", turns=len(questions), error=str(error))
+            found, reason = [False] * len(questions), "refused"
         for question, has_part in zip(questions, found, strict=True):
             self._remember(question, has_part=has_part)
         if alone := found.count(False):
             metrics.TURNS_ASKED_ALONE.labels(reason=reason).inc(alone)
+
+    async def _ask_once(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> list[bool]:
+        tasks = [one.task for one in questions]
+        known = known_together(tasks, tokens=rules.known_tokens)
+        found = await self._model.ask_together(
+            [one.asked for one in questions],
+            shared_prompt(tasks, known),
+            partial(divide_reply, tasks=tasks),
+            known=tuple(fact.fact_id for fact in known),
+        )
+        return list(found)
 
     def _remember(self, question: TurnQuestion, *, has_part: bool) -> None:
         self._asked[_id(question.placed)] = question if has_part else None

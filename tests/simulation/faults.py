@@ -22,6 +22,7 @@ from mnemolog.streams.micro_batcher import MicroBatcher
 from mnemolog.streams.stages.failure_budget import FailureBudget
 from tests.simulation.chain_faults import CHAIN_FAULTS
 from tests.simulation.fault import Fault, all_of
+from tests.simulation.shared_call_faults import SHARED_CALL_FAULTS
 from tests.simulation.window_faults import WINDOW_FAULTS
 
 T = TypeVar("T")
@@ -167,5 +168,6 @@ FAULTS: Final = (
     ),
     Fault("hot_owner", "the records of one owner fill the window", a_hot_owner_fills_the_window),
     *CHAIN_FAULTS,
+    *SHARED_CALL_FAULTS,
     *WINDOW_FAULTS,
 )

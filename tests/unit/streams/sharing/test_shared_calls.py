@@ -23,7 +23,7 @@ from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import RecentTurns
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
 from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt, Usage
 from mnemolog.streams.offline import RuleModel
@@ -58,12 +58,14 @@ class CountingModel:
     calls: list[Prompt] = field(default_factory=list)
     damage: Damage | None = None
     refused: str = ""
+    is_quick: bool = False
     rules: RuleModel = field(default_factory=RuleModel)
 
     async def complete(self, prompt: Prompt) -> Reply:
         self.calls.append(prompt)
         if self.refused and self.refused in prompt.messages[1].content:
-            raise PromptRefusedError("content_filter", "as the test asked for")
+            error = BatchSuspectError if self.is_quick and isinstance(prompt, SharedPrompt) else PromptRefusedError
+            raise error("content_filter", "as the test asked for")
         text = (await self.rules.complete(replace(prompt, model=None))).text
         if self.damage is not None and isinstance(prompt, SharedPrompt):
             text = self.damage(text)
@@ -278,6 +280,16 @@ async def test_after_a_call_that_is_refused_each_turn_is_asked_about_alone_and_t
     assert third.reason == "content_filter"
     expected = facts(await alone().run(turns(*SAID)))
     assert facts([first, second, fourth]) == [expected[0], expected[1], expected[3]]
+
+
+async def test_a_call_that_fails_while_others_succeed_is_divided_until_the_faulty_turn_is_alone() -> None:
+    said = [f"I met Ana in city number {number}." for number in range(8)]
+    queue = Queue(CountingModel(refused=f"conversation:\nuser: {said[5]}", is_quick=True))
+    results = await queue.run(turns(*said))
+    assert queue.model.turns == [8, 4, 4, 2, 2, 1, 1]
+    assert [isinstance(one, SourceEndedError) for one in results] == [number == 5 for number in range(8)]
+    whole = facts(await alone().run(turns(*said)))
+    assert facts([*results[:5], *results[6:]]) == [*whole[:5], *whole[6:]]
 
 
 async def test_a_command_between_them_divides_turns_into_two_calls() -> None:

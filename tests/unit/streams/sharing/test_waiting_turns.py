@@ -31,7 +31,7 @@ def together(*waiting: PlacedTurn | None, rules: EffectivePolicy = RULES) -> lis
     return [one.turn.turn_id for one in others]
 
 
-ASSISTANT = {"messages": (Message(role="assistant", content="Where do you live?"),)}
+ASSISTANT: dict[str, Any] = {"messages": (Message(role="assistant", content="Where do you live?"),)}
 
 
 def test_turns_of_the_conversation_that_wait_go_together_up_to_a_command() -> None:
