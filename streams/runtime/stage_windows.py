@@ -28,7 +28,7 @@ from mnemolog.streams.kafka.topics import (
     topic_name,
 )
 from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.keyed import KeyedWindow
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.runtime.decision_stages import DecisionStages, E
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark

@@ -31,10 +31,10 @@ from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, parse_extraction
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.ports import SourceChatModel, TimedReply
-from mnemolog.streams.sharing.prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
-from mnemolog.streams.sharing.questions import Backgrounds, TurnQuestion, TurnQuestions
-from mnemolog.streams.sharing.sharer import Behind, CallSharer
-from mnemolog.streams.sharing.waiting_turns import PlacedTurn
+from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
+from mnemolog.streams.shared_calls.call_turns import CallTurn
+from mnemolog.streams.shared_calls.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
+from mnemolog.streams.shared_calls.turn_questions import Backgrounds, TurnQuestion, TurnQuestions
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
 from mnemolog.streams.stages.envelope import new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
@@ -54,7 +54,7 @@ class ParsedSource:
     notes: tuple[str, ...] = ()
 
     @property
-    def placed(self) -> PlacedTurn | None:
+    def placed(self) -> CallTurn | None:
         """The turn and where it stands; None for another record."""
         if not isinstance(self.parsed, Turn):
             return None
@@ -65,9 +65,9 @@ async def turns_behind(
     read: Callable[[KafkaRecord], ParsedSource],
     behind: Callable[[int, int, float], Awaitable[Sequence[KafkaRecord]]],
     *asked: Any,
-) -> Sequence[PlacedTurn | None]:
+) -> Sequence[CallTurn | None]:
     """The turns among the records behind one; None for another record, after which none is read."""
-    found: list[PlacedTurn | None] = []
+    found: list[CallTurn | None] = []
     for record in await behind(*asked):
         try:
             found.append(read(record).placed)
@@ -78,7 +78,7 @@ async def turns_behind(
     return found
 
 
-async def nothing_behind(_enough: int, _most: int, _seconds: float) -> Sequence[PlacedTurn | None]:
+async def nothing_behind(_enough: int, _most: int, _seconds: float) -> Sequence[CallTurn | None]:
     """No record waits."""
     return ()
 
@@ -166,7 +166,7 @@ class ExtractStage:
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(*envelope.steps, step), end=end)
 
     async def _facts(
-        self, placed: PlacedTurn, rules: EffectivePolicy, behind: Behind
+        self, placed: CallTurn, rules: EffectivePolicy, behind: Behind
     ) -> tuple[tuple[ExtractedFact, ...], Step]:
         """What a turn states and may be stored, and what it took to find that out.
 
@@ -206,9 +206,9 @@ class ExtractStage:
         return answer
 
 
-def _placed(turn: Turn, envelope: ExtractedFacts) -> PlacedTurn:
+def _placed(turn: Turn, envelope: ExtractedFacts) -> CallTurn:
     offset = envelope.origin.offset
-    return PlacedTurn(turn=turn, published_at=envelope.published_at, offset=offset, size=envelope.size)
+    return CallTurn(turn=turn, published_at=envelope.published_at, offset=offset, size=envelope.size)
 
 
 def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, background: Background) -> Step:

@@ -14,7 +14,7 @@ from mnemolog.streams.kafka.app import StageApp
 from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.keyed import KeyedWindow
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.windows.state import Delivery, FailureHandler, PartitionProgress, WindowEntry
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError

@@ -8,8 +8,8 @@ from unittest.mock import patch
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.llm.ports import ExtractionTask, Reply
-from mnemolog.streams.sharing import sharer
-from mnemolog.streams.sharing.division import divide_reply
+from mnemolog.streams.shared_calls import call_sharer
+from mnemolog.streams.shared_calls.reply_parts import divide_reply
 from tests.simulation.fault import Fault
 
 
@@ -33,7 +33,7 @@ def parts_are_mixed_up() -> AbstractContextManager[object]:
         first, *others = divide_reply(reply, tasks)
         return [*others, first]
 
-    return patch.object(sharer, "divide_reply", divide)
+    return patch.object(call_sharer, "divide_reply", divide)
 
 
 SHARED_CALL_FAULTS: Final = (

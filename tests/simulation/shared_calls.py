@@ -10,9 +10,9 @@ from mnemolog.schemas.stored import NO_BACKGROUND, Background
 from mnemolog.streams.llm.cached_models import CachedChatModel
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, TaskPrompt
-from mnemolog.streams.sharing.questions import TurnQuestions
-from mnemolog.streams.sharing.sharer import Behind, CallSharer
-from mnemolog.streams.sharing.waiting_turns import PlacedTurn
+from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
+from mnemolog.streams.shared_calls.call_turns import CallTurn
+from mnemolog.streams.shared_calls.turn_questions import TurnQuestions
 from mnemolog.streams.stages.errors import SourceEndedError
 
 EXTRACT_SECONDS: Final = 0.5
@@ -62,7 +62,7 @@ class SharedExtractions:
         turns = 1 + world.load.seed % 2 * 3
         self._rules = EffectivePolicy(call_turns=turns, call_linger=world.load.seed % 3 * 0.2)
 
-    async def ask(self, placed: PlacedTurn, behind: Behind) -> None:
+    async def ask(self, placed: CallTurn, behind: Behind) -> None:
         """Ask; the reply has to be about this very turn."""
         question = await self._sharer.question_of(placed, self._rules, behind)
         asked = question.asked

@@ -21,7 +21,7 @@ from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
-from mnemolog.streams.kafka.windows.keyed import KeyedWindow
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.llm.cached_models import CachedEmbedder
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError
@@ -32,7 +32,7 @@ from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.stage_windows import SharedResources
 from mnemolog.streams.runtime.wiring import StageFactory
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.sharing.sharer import Behind
+from mnemolog.streams.shared_calls.call_sharer import Behind
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.envelope import next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
 from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY, MAX_OVERFLOWING_KEYS
-from mnemolog.streams.kafka.windows.keyed import KeyedWindow
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.windows.state import Delivery, DrainResult
 
 T = TypeVar("T")

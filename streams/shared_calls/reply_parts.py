@@ -9,7 +9,7 @@ from pydantic_core import from_json
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
 from mnemolog.streams.llm.reply_parser import object_text
-from mnemolog.streams.sharing.waiting_turns import message_tokens
+from mnemolog.streams.shared_calls.call_turns import message_tokens
 from mnemolog.streams.text.normalise import comparable_text
 
 _Part = dict[str, Any]

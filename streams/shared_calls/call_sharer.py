@@ -13,10 +13,10 @@ from mnemolog.schemas.stored import ReplyNotStorableError
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.ports import SourceChatModel
-from mnemolog.streams.sharing.division import divide_reply
-from mnemolog.streams.sharing.prompt import known_together, shared_prompt
-from mnemolog.streams.sharing.questions import TurnQuestion, TurnQuestions
-from mnemolog.streams.sharing.waiting_turns import PlacedTurn, may_share, most_turns, turns_together
+from mnemolog.streams.shared_calls.call_turns import CallTurn, may_share, most_turns, turns_together
+from mnemolog.streams.shared_calls.reply_parts import divide_reply
+from mnemolog.streams.shared_calls.shared_prompt import known_together, shared_prompt
+from mnemolog.streams.shared_calls.turn_questions import TurnQuestion, TurnQuestions
 
 MAX_REMEMBERED: Final = 4096
 MIN_DIVIDED: Final = 3
@@ -24,7 +24,7 @@ MIN_DIVIDED: Final = 3
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
 
-Behind = Callable[[int, int, float], Awaitable[Sequence[PlacedTurn | None]]]
+Behind = Callable[[int, int, float], Awaitable[Sequence[CallTurn | None]]]
 """The records behind one of its owner: waits up to some seconds for so many of them, and gives at most so many."""
 
 log = get_logger(__name__)
@@ -44,11 +44,11 @@ class CallSharer:
         # By turn its question, where it has a part of a reply; None where it is to be asked about alone.
         self._asked: OrderedDict[tuple[str, str, int], TurnQuestion | None] = OrderedDict()
 
-    def is_answered(self, placed: PlacedTurn) -> bool:
+    def is_answered(self, placed: CallTurn) -> bool:
         """Whether this process has asked about a turn together with others, and got a reply."""
         return self._asked.get(_id(placed)) is not None
 
-    async def question_of(self, placed: PlacedTurn, rules: EffectivePolicy, behind: Behind) -> TurnQuestion:
+    async def question_of(self, placed: CallTurn, rules: EffectivePolicy, behind: Behind) -> TurnQuestion:
         """What a turn asks alone. Those behind it that may share its call are asked about first, together with it.
 
         A turn that was asked about with others before is not asked about with others again.
@@ -80,7 +80,7 @@ class CallSharer:
         replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
         return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
 
-    def _seconds_left(self, placed: PlacedTurn, rules: EffectivePolicy) -> float:
+    def _seconds_left(self, placed: CallTurn, rules: EffectivePolicy) -> float:
         waited = (self._clock() - placed.published_at).total_seconds()
         return min(rules.call_linger, max(0.0, rules.call_linger - waited))
 
@@ -121,5 +121,5 @@ class CallSharer:
             self._asked.popitem(last=False)
 
 
-def _id(placed: PlacedTurn) -> tuple[str, str, int]:
+def _id(placed: CallTurn) -> tuple[str, str, int]:
     return placed.turn.scope.owner, placed.turn.turn_id, placed.offset

@@ -9,23 +9,23 @@ import pytest
 from mnemolog.schemas.policy import EffectivePolicy, Limits
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
-from mnemolog.streams.sharing.waiting_turns import PlacedTurn, message_tokens, most_turns, turns_together
+from mnemolog.streams.shared_calls.call_turns import CallTurn, message_tokens, most_turns, turns_together
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RULES = EffectivePolicy()
 
 
-def placed(number: int, said: str = "I live in Berlin.", **fields: Any) -> PlacedTurn:
+def placed(number: int, said: str = "I live in Berlin.", **fields: Any) -> CallTurn:
     given: dict[str, Any] = {
         "turn_id": f"t{number}",
         "scope": Scope(user_id="mira"),
         "messages": (Message(role="user", content=said),),
         "occurred_at": NOON + timedelta(minutes=number),
     }
-    return PlacedTurn(turn=Turn(**(given | fields)), published_at=NOON, offset=number, size=100)
+    return CallTurn(turn=Turn(**(given | fields)), published_at=NOON, offset=number, size=100)
 
 
-def together(*waiting: PlacedTurn | None, rules: EffectivePolicy = RULES) -> list[str]:
+def together(*waiting: CallTurn | None, rules: EffectivePolicy = RULES) -> list[str]:
     first, *others = turns_together(placed(0), waiting, rules)
     assert first == placed(0)
     return [one.turn.turn_id for one in others]
@@ -51,7 +51,7 @@ def test_turns_of_the_conversation_that_wait_go_together_up_to_a_command() -> No
     ],
     ids=["raw", "another model", "other overrides", "the assistant alone", "another run", "too large"],
 )
-def test_a_turn_that_is_asked_about_otherwise_is_passed_over(other: PlacedTurn) -> None:
+def test_a_turn_that_is_asked_about_otherwise_is_passed_over(other: CallTurn) -> None:
     rules = EffectivePolicy(limits={"scope": Limits(bytes_per_turn=1000)})
     assert together(other, placed(2), rules=rules) == ["t2"]
 
@@ -66,7 +66,7 @@ def test_a_turn_that_is_asked_about_otherwise_is_passed_over(other: PlacedTurn) 
     ],
     ids=["published again", "said earlier", "said much later", "too many tokens"],
 )
-def test_a_turn_that_does_not_follow_ends_the_call(other: PlacedTurn) -> None:
+def test_a_turn_that_does_not_follow_ends_the_call(other: CallTurn) -> None:
     assert together(other, placed(2)) == []
 
 

@@ -13,7 +13,7 @@ _NO_OVERRIDES = Overrides()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedTurn:
+class CallTurn:
     """A turn, the broker's time of it, its offset, and its size in bytes."""
 
     turn: Turn
@@ -27,9 +27,7 @@ class PlacedTurn:
         return self.published_at, self.offset
 
 
-def turns_together(
-    first: PlacedTurn, waiting: Iterable[PlacedTurn | None], rules: EffectivePolicy
-) -> tuple[PlacedTurn, ...]:
+def turns_together(first: CallTurn, waiting: Iterable[CallTurn | None], rules: EffectivePolicy) -> tuple[CallTurn, ...]:
     """`first`, and those of the turns behind it that are asked about in the same call.
 
     None of `waiting` is another record, a command for instance: what is behind it comes later. Turns of other scopes
@@ -51,7 +49,7 @@ def turns_together(
     return tuple(found)
 
 
-def may_share(one: PlacedTurn, rules: EffectivePolicy) -> bool:
+def may_share(one: CallTurn, rules: EffectivePolicy) -> bool:
     """Whether a turn may share its call: it needs one, has no settings of its own, and may be shown to others."""
     turn = one.turn
     shows_conversation = rules.conversation_messages > 0 and rules.conversation_tokens > 0

@@ -11,7 +11,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.instructions.withheld import allowed_categories
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceQuestion
-from mnemolog.streams.sharing.waiting_turns import PlacedTurn
+from mnemolog.streams.shared_calls.call_turns import CallTurn
 
 
 class Backgrounds(Protocol):
@@ -28,7 +28,7 @@ class Backgrounds(Protocol):
 class TurnQuestion:
     """The question of a turn, and what it is about."""
 
-    placed: PlacedTurn
+    placed: CallTurn
     task: ExtractionTask
     asked: SourceQuestion
 
@@ -45,7 +45,7 @@ class TurnQuestions:
         self._categories = categories
         self._entity_types = entity_types
 
-    async def question_of(self, placed: PlacedTurn, rules: EffectivePolicy) -> TurnQuestion:
+    async def question_of(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
         """What the turn asks alone; the same at each delivery."""
         turn, told, overrides = placed.turn, rules.instructions, placed.turn.overrides
         background = await self._backgrounds.background_of(turn, placed.place, rules)
@@ -61,7 +61,7 @@ class TurnQuestions:
         return TurnQuestion(placed=placed, task=task, asked=SourceQuestion(source=source, prompt=prompt))
 
     async def questions_of(
-        self, turns: Sequence[PlacedTurn], conversation: Sequence[PlacedTurn], rules: EffectivePolicy
+        self, turns: Sequence[CallTurn], conversation: Sequence[CallTurn], rules: EffectivePolicy
     ) -> list[TurnQuestion]:
         """The questions of several turns of `conversation`, which are its turns in order, those between them too.
 
