@@ -229,6 +229,15 @@ async def test_after_a_restart_no_turn_is_asked_about_again_whatever_waits_behin
     assert facts(await queue.run(records)) == facts(await alone().run(records))
 
 
+async def test_after_a_restart_only_the_turns_that_no_call_asked_about_share_the_next_one() -> None:
+    queue, records = Queue(CountingModel()), turns(*SAID, "I have two sisters.", "My boss is called Eva.")
+    await queue.process(records[:4], 0)
+    queue.restart()
+    results = await queue.run(records)
+    assert queue.model.turns == [4, 2]
+    assert asked_in(results) == [4, 4, 4, 4, 2, 2]
+
+
 async def test_the_turn_that_has_no_part_is_asked_about_alone_and_the_others_are_not() -> None:
     def without_the_third(text: str) -> str:
         reply = json.loads(text)
