@@ -45,6 +45,18 @@ class DroppedStatement(Record):
     excerpt: Text = ""
 
 
+Emotion = Literal["joy", "love", "gratitude", "surprise", "sadness", "anger", "fear", "disgust", "shame", "neutral"]
+Energy = Literal["low", "medium", "high"]
+
+
+class Mood(Record):
+    """How the user sounds in a turn: an emotion, how strong it is, from 0 to 1, and how much energy is in it."""
+
+    emotion: Emotion
+    intensity: Fraction
+    energy: Energy
+
+
 class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
@@ -52,8 +64,9 @@ class Step(Record):
     was changed before it was read, and what could not be read beside it. `conversation` are the earlier turns that an
     extraction was shown, `known` the facts, `instructions` is the version of the instructions of a policy; version 5
     added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
-    tell. Where several turns shared a call, `call_turns` is their number, `request` the digest of its prompt, which is
-    the same for all of them, and tokens are the turn's share; the call counts for one of them. Version 6 added these.
+    tell. Version 6 added `mood`, that of the turn, where an extraction is asked for it; and where several turns shared
+    a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
+    tokens are the turn's share then, and the call counts for one of them.
     """
 
     stage: Stage
@@ -72,6 +85,7 @@ class Step(Record):
     instructions: Text | None = Field(default=None, exclude_if=lambda version: version is None)
     conversation: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
     known: tuple[UUID, ...] = Field(default=(), exclude_if=lambda fact_ids: not fact_ids)
+    mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
     call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
     request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)
 

@@ -25,6 +25,7 @@ from mnemolog.streams.instructions.prompt_part import prompt_part
 from mnemolog.streams.llm.grounding.evidence import Evidence, shown_messages
 from mnemolog.streams.llm.grounding.named_entities import EntityReply, said_entities
 from mnemolog.streams.llm.grounding.turn_speakers import other_speaker
+from mnemolog.streams.llm.mood import MOOD_SCHEMA, MOOD_TEXT
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
@@ -145,6 +146,8 @@ class _FactsReply(_Facts):
     """A reply that also lists what it left out, and why. A language model is not asked for that."""
 
     omitted: tuple[_OmittedSentence, ...] = ()
+    mood: object = None
+    """Where it is asked for; `read_mood` reads it."""
 
 
 def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
@@ -156,7 +159,7 @@ def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
             ChatMessage(role="system", content=system_text(_ONE_TURN, subject)),
             ChatMessage(role="user", content="\n".join(turn_lines(subject.turn, subject.background))),
         ),
-        schema=_schema(_Facts, subject.categories),
+        schema=_schema(_Facts, subject.categories, has_mood=subject.detect_mood),
         task=subject,
     )
 
@@ -164,17 +167,21 @@ def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
 def system_text(opening: str, subject: ExtractionTask) -> str:
     """The system text of an extraction that begins with `opening`: what is asked, and the form of the answer."""
     rules = _RULES.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
-    return opening + rules + prompt_part(subject.instructions)
+    return opening + rules + (MOOD_TEXT if subject.detect_mood else "") + prompt_part(subject.instructions)
 
 
-def turns_schema(categories: tuple[str, ...]) -> Mapping[str, Any]:
-    """The schema of a reply about several turns: of each its number and its facts."""
-    return _schema(_Turns, categories)
+def turns_schema(subject: ExtractionTask) -> Mapping[str, Any]:
+    """The schema of a reply about several turns: of each its number, its facts, and what else is asked of `subject`."""
+    return _schema(_Turns, subject.categories, has_mood=subject.detect_mood)
 
 
 @cache
-def _schema(reply: type[ReplyModel], categories: tuple[str, ...]) -> Mapping[str, Any]:
+def _schema(reply: type[ReplyModel], categories: tuple[str, ...], *, has_mood: bool) -> Mapping[str, Any]:
     schema = reply_schema(reply)
+    if has_mood:
+        turn = schema["$defs"].get("_TurnFacts", schema)
+        turn["properties"]["mood"] = MOOD_SCHEMA
+        turn["required"].append("mood")
     fact = schema["$defs"]["_Fact"]
     fact["properties"]["category"]["enum"] = list(categories)
     fact["required"].append("entities")

@@ -70,6 +70,7 @@ def read_items(text: str, name: str) -> list[object]:
 
 
 def object_text(text: str) -> str:
+    """What stands from the first to the last brace: code fences and words around it are overlooked."""
     start, end = text.find("{"), text.rfind("}")
     return text[start : end + 1] if 0 <= start < end else text
 

@@ -36,7 +36,7 @@ def shared_prompt(tasks: Sequence[ExtractionTask], known: Sequence[ShownFact]) -
             ChatMessage(role="system", content=system_text(_OPENING, tasks[0])),
             ChatMessage(role="user", content="\n".join(lines)),
         ),
-        schema=turns_schema(tasks[0].categories),
+        schema=turns_schema(tasks[0]),
         tasks=tuple(tasks),
     )
 

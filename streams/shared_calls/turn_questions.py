@@ -40,10 +40,18 @@ class TurnQuestions:
     names that are asked for.
     """
 
-    def __init__(self, backgrounds: Backgrounds, categories: tuple[str, ...], entity_types: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        backgrounds: Backgrounds,
+        categories: tuple[str, ...],
+        entity_types: tuple[str, ...],
+        *,
+        detect_mood: bool = False,
+    ) -> None:
         self._backgrounds = backgrounds
         self._categories = categories
         self._entity_types = entity_types
+        self._detect_mood = detect_mood
 
     async def question_of(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
         """What the turn asks alone; the same at each delivery."""
@@ -55,6 +63,7 @@ class TurnQuestions:
             entity_types=self._entity_types,
             instructions=told,
             background=background,
+            detect_mood=self._detect_mood,
         )
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")

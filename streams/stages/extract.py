@@ -30,6 +30,7 @@ from mnemolog.streams.llm.ask import Answer, ask, step_of
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, parse_extraction
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
+from mnemolog.streams.llm.mood import read_mood
 from mnemolog.streams.llm.ports import SourceChatModel, TimedReply
 from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
 from mnemolog.streams.shared_calls.call_turns import CallTurn
@@ -113,6 +114,7 @@ class ExtractStage:
     """Works on one parsed turn or command.
 
     `categories` are those that a fact may have, `entity_types` the types of what it names that are asked for.
+    With `detect_mood` the mood of a turn is asked for too.
     """
 
     def __init__(
@@ -125,12 +127,15 @@ class ExtractStage:
         precheck: Precheck,
         backgrounds: Backgrounds,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        detect_mood: bool = False,
     ) -> None:
         self._model = model
         self._rules_for = rules_for
         self._precheck = precheck
         self._backgrounds = backgrounds
-        self._sharer = CallSharer(model, TurnQuestions(backgrounds, categories, entity_types), clock)
+        self._detect_mood = detect_mood
+        questions = TurnQuestions(backgrounds, categories, entity_types, detect_mood=detect_mood)
+        self._sharer = CallSharer(model, questions, clock)
 
     async def __call__(
         self,
@@ -187,6 +192,8 @@ class ExtractStage:
             )
         facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
         step = _step(answer, question.task.background)
+        if self._detect_mood:
+            step = step.model_copy(update={"mood": read_mood(answer.replies[-1].text)})
         return facts, with_instructions(step.model_copy(update={"dropped": left_out}), told)
 
     async def _ask(self, question: TurnQuestion) -> Answer[tuple[ExtractedFact, ...]]:

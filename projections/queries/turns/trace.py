@@ -97,7 +97,8 @@ class ExtractionBackground:
 class Trace:
     """What was retrieved and decided, re-prompted and dropped, and what the extraction was shown.
 
-    `thresholds` are the similarities that applied; None where the turn ended before they mattered.
+    `thresholds` are the similarities that applied; None where the turn ended before they mattered. `mood` is the
+    emotion of the turn, with its intensity and energy; None where an extraction is not asked for it.
     """
 
     decisions: tuple[TracedDecision, ...]
@@ -105,6 +106,7 @@ class Trace:
     omitted: tuple[OmittedStatement, ...]
     thresholds: dict[str, Any] | None
     background: ExtractionBackground = ExtractionBackground()
+    mood: dict[str, Any] | None = None
 
 
 def build_trace(commit: Commit, texts: FactTexts) -> Trace:
@@ -122,6 +124,7 @@ def build_trace(commit: Commit, texts: FactTexts) -> Trace:
             call_turns=max((step.call_turns for step in steps), default=1),
             request=next((step.request for step in steps if step.request), None),
         ),
+        mood=next((step.mood.model_dump() for step in steps if step.mood), None),
     )
 
 

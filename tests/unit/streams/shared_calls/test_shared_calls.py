@@ -99,6 +99,7 @@ class Queue:
     hits: dict[str, LimitHit] = field(default_factory=dict)
     waited: list[tuple[int, float]] = field(default_factory=list)
     now: datetime = NOON
+    detect_mood: bool = False
 
     def __post_init__(self) -> None:
         self.restart()
@@ -113,6 +114,7 @@ class Queue:
             precheck=self._precheck,
             backgrounds=BackgroundReader(nothing, nothing, self.replies, RecentTurns()),
             clock=lambda: self.now,
+            detect_mood=self.detect_mood,
         )
 
     async def _rules_for(self, _scope: Scope, _overrides: Overrides) -> EffectivePolicy:
@@ -194,6 +196,18 @@ async def test_an_answer_in_a_turn_of_its_own_is_read_with_its_question() -> Non
     assert facts(results) == facts(await single.run(records))
     assert "Berlin" in facts(results)[2][0]
     assert "> assistant: Where do you live?" in shared.model.calls[0].messages[1].content
+
+
+async def test_each_turn_has_its_own_mood() -> None:
+    said = ("I am so happy about my new flat!", "I work at Acme.", "I am furious, my bike was stolen!")
+    shared, single = (
+        Queue(CountingModel(), rules, detect_mood=True) for rules in (RULES, replace(RULES, call_turns=1))
+    )
+    moods = [one.steps[-1].mood for one in await shared.run(turns(*said))]
+    assert (shared.model.turns, len(set(moods))) == ([3], 3)
+    assert moods == [one.steps[-1].mood for one in await single.run(turns(*said))]
+    (of_turn,) = (one for name, one in shared.model.calls[0].schema["$defs"].items() if "Turn" in name)
+    assert of_turn["required"] == ["turn", "facts", "mood"]
 
 
 async def test_what_a_call_took_is_divided_among_its_turns_and_the_call_counts_once() -> None:
