@@ -6,10 +6,10 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality natural recall screens lint format generate lock clean hostile
+.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality understanding dialogues natural recall screens lint format generate lock clean hostile
 
 help: ## print this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 # What the two stamps stand for: all packages, and those that `mnemolog` needs to run.
 $(STAMP): requirements-dev.lock pyproject.toml
@@ -79,6 +79,13 @@ bench-large: $(STAMP) ## rebuild FACTS=1000000 facts, beside COPY of the same ro
 quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test RECORD=dir REPLAY=dir ARGS=...
 	@$(BIN)/python -m tests.quality --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \
 	  $(if $(RECORD),--record $(RECORD)) $(if $(REPLAY),--replay $(REPLAY)) $(ARGS)
+
+understanding: $(STAMP) ## what is understood of labelled dialogues; PROVIDER=, SPLIT=, RECORD=, REPLAY=, ARGS= as for quality
+	@$(BIN)/python -m tests.quality.understanding --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \
+	  $(if $(RECORD),--record $(RECORD)) $(if $(REPLAY),--replay $(REPLAY)) $(ARGS)
+
+dialogues: $(STAMP) ## entities, calls and speakers of recorded dialogues; ARGS=--write-docs
+	@$(BIN)/python -m tests.quality.recorded $(ARGS)
 
 screens: $(STAMP) ## write docs/screens.md: what commands print at 80 columns
 	@$(BIN)/python -m scripts.screens

@@ -33,6 +33,8 @@ def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registr
     if not name.key:
         return _of_tie(registry.of_tie(tie_key) if tie_key else [])
     called = [entity for entity in registry.of_name(name.key) if same_type(kind, entity.type)]
+    if name.is_another:
+        return FoundEntity(compared=tuple(called))
     if called:
         return _of_called(name, tie_key, called)
     tied = [entity for entity in registry.of_tie(tie_key) if not names_of(entity)] if tie_key else []
@@ -100,11 +102,11 @@ def _has_other_surname(one: str, other: str) -> bool:
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one name is the first words, or the beginning of the only word, of the other one."""
+    """Whether one name is the first words, or the beginning of the first word, of the other one, with its surname."""
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         return True
-    return _begins(short, long) and len(long.split()[0]) - len(short) >= MIN_LEFT_OUT
+    return _begins(short, long) and len(long.split()[0]) - len(short.split()[0]) >= MIN_LEFT_OUT
 
 
 def _is_nearly_part(one: str, other: str) -> bool:
@@ -113,8 +115,9 @@ def _is_nearly_part(one: str, other: str) -> bool:
 
 
 def _begins(short: str, long: str) -> bool:
-    is_word = " " not in short and len(short) >= MIN_PREFIX
-    return is_word and short != long and long.split(maxsplit=1)[0].startswith(short)
+    first, _, surname = short.partition(" ")
+    known, _, other = long.partition(" ")
+    return len(first) >= MIN_PREFIX and first != known and surname in ("", other) and known.startswith(first)
 
 
 def _is_form(one: str, other: str) -> bool:

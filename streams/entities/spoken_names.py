@@ -8,29 +8,39 @@ from typing import Final
 
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.text.patterns import tables
+from mnemolog.streams.text.word_lists import CITIES, COUNTRIES
 
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = tables(Path(__file__).with_name("ties.toml"))
-TIE_TYPES: Final = {tie: kind for kind in ("person", "animal") for tie in _TABLES[kind]}
-"""What somebody or something can be to another one, with the type of it."""
-_TIE: Final = "|".join(f"(?P<{tie}>{words})" for kind in ("person", "animal") for tie, words in _TABLES[kind].items())
-_WORDS: Final = _TABLES["words"]
-_MY: Final = re.compile(rf"^(?:{_WORDS['my']}) (?:{_TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
-_OWNED: Final = re.compile(rf"^(?P<owner>\S.*?)(?:'s|'|s(?= \S+ )) (?:{_TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
+_KINDS: Final = ("group", "person", "animal")
+TIE_TYPES: Final = {tie: kind for kind in _KINDS for tie in _TABLES[kind]}
+"""What somebody or something can be to another one, with the type of it. A group has no name of one who is in it."""
+TIE: Final = "|".join(f"(?P<{tie}>{words})" for kind in _KINDS for tie, words in _TABLES[kind].items())
+"""The pattern of all ties, a group each."""
+GROUP: Final = "|".join(_TABLES["group"].values())
+"""The pattern of groups."""
+NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
+"""The pattern of a word with a capital, in which case counts; of "Tom's" it is "Tom"."""
+WORDS: Final = _TABLES["words"]
+"""Patterns of the words around ties and names."""
+_MY: Final = re.compile(rf"^(?:{WORDS['my']}) (?:{TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
+_OWNED: Final = re.compile(rf"^(?P<owner>\S.*?)(?:'s|'|s(?= \S+ )) (?:{TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
 """Without an apostrophe ("Annas Bruder Tom") a name has to follow: "Thomas Mann" is nobody's husband."""
-_TIE_OF: Final = re.compile(
-    rf"^(?:(?:{_WORDS['the']}) ?)?(?:{_TIE}) (?:{_WORDS['of']}) ?(?P<owner>\S.*)$", re.IGNORECASE
-)
-_NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{_WORDS['my']}) (?:{_TIE})$", re.IGNORECASE)
+_TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of']}) ?(?P<owner>\S.*)$", re.IGNORECASE)
+_NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
 _FROM: Final = re.compile(
-    rf"^(?P<name>.+?) (?:from (?:the )?(?P<there>.+)|(?:{_WORDS['from']}) ?(?P<origin>{_WORDS['origins']}))$",
+    rf"^(?P<name>.+?) (?:from (?:(?:the|my|our) )?(?P<there>.+)|(?:{WORDS['from']}) ?(?P<origin>{WORDS['origins']}))$",
     re.IGNORECASE,
 )
 _FROM_IN_TEXT: Final = re.compile(
-    rf"(?<!\w)[^\W\d_a-z][\w'-]+ (?i:from|{_WORDS['from']}) (?i:the )?(?i:{_WORDS['origins']})(?!\w)"
+    rf"(?<!\w)(?P<name>{NAME}(?: {NAME})?) "
+    rf"(?:from (?:(?:the|my|our) )?[a-z][\w-]+|(?i:{WORDS['from']}) (?i:{WORDS['origins']}))(?!\w)"
 )
-_PRONOUNS: Final = frozenset(_WORDS["pronouns"].split("|"))
-_MY_WORD: Final = re.compile(rf"(?<!\w)(?:{_WORDS['my']}) (?:{_TIE})(?!\w)", re.IGNORECASE)
-_NEXT_NAME: Final = re.compile(r",? [^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)?")
+_PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
+_MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
+_NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
+_ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
+_TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
+"""Words without which a name is the same; "Mr. Miller" and "Mrs. Miller" are two."""
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
 
 
@@ -39,7 +49,7 @@ class SpokenName:
     """A name as it was said (`text`), and its parts.
 
     `name` is the proper name in it, `tie` what it is to `owner`, which is None for the speaker, and `origin` the key
-    of where it is from.
+    of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin.
     """
 
     text: str
@@ -47,10 +57,11 @@ class SpokenName:
     tie: str | None = None
     owner: str | None = None
     origin: str | None = None
+    is_another: bool = False
 
     @property
     def key(self) -> str:
-        return name_key(self.name or "")
+        return name_key(_TITLE.sub("", self.name or ""))
 
 
 def read_name(text: str) -> SpokenName | None:
@@ -64,19 +75,23 @@ def read_name(text: str) -> SpokenName | None:
     if match := _FROM.match(said):
         origin = match["there"] or match["origin"]
         return SpokenName(text=said, name=match["name"], origin=name_key(origin))
+    if (match := _ANOTHER.match(said)) and _is_proper(match["name"]):
+        return SpokenName(text=said, name=match["name"], origin="another", is_another=True)
     return SpokenName(text=said, name=said)
 
 
 def ties_in(text: str) -> Iterator[tuple[str, str]]:
     """What a text says of ties to its speaker: each tie, and its words with the name after it."""
     for match in _MY_WORD.finditer(text.translate(_TYPOGRAPHY)):
-        name = _NEXT_NAME.match(text, match.end())
-        yield _tie(match), text[match.start() : name.end() if name else match.end()]
+        tie = tie_of(match)
+        name = _NEXT_NAME.match(text, match.end()) if TIE_TYPES[tie] != "group" else None
+        yield tie, text[match.start() : name.end() if name else match.end()]
 
 
 def names_with_origin(text: str) -> Iterator[str]:
-    """The names with where they are from, in a text ("Tom from work"), as they are said."""
-    return (match[0] for match in _FROM_IN_TEXT.finditer(text.translate(_TYPOGRAPHY)))
+    """The names with where they are from, in a text ("Tom from work"), as they are said. A place is from nowhere."""
+    found = _FROM_IN_TEXT.finditer(text.translate(_TYPOGRAPHY))
+    return (match[0] for match in found if match["name"].casefold() not in CITIES | COUNTRIES)
 
 
 def _with_tie(said: str, match: re.Match[str]) -> SpokenName | None:
@@ -84,10 +99,13 @@ def _with_tie(said: str, match: re.Match[str]) -> SpokenName | None:
     name = groups.get("name")
     if name is not None and not _is_proper(name):
         return None
-    return SpokenName(text=said, name=name, tie=_tie(match), owner=groups.get("owner"))
+    tie = tie_of(match)
+    name = None if TIE_TYPES[tie] == "group" else name
+    return SpokenName(text=said, name=name, tie=tie, owner=groups.get("owner"))
 
 
-def _tie(match: re.Match[str]) -> str:
+def tie_of(match: re.Match[str]) -> str:
+    """The tie that a match with `TIE` has found."""
     return next(tie for tie in TIE_TYPES if match[tie] is not None)
 
 

@@ -1,6 +1,6 @@
 """From a turn to its facts: each sentence that states something, in its own words, and what fills a slot."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -9,7 +9,7 @@ from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.entities.names_in_text import sentence_entities, value_entities
+from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
@@ -48,7 +48,8 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
             if sentence.omitted or short_answer(sentence.text):
                 omitted.append(sentence if sentence.omitted else replace(sentence, omitted="undecided"))
                 continue
-            for read in _read_sentence(sentence.text, speaker, turn.occurred_at):
+            named = names_heard(map(plain, before), nouns_with_capitals=WORDS["german"])
+            for read in _read_sentence(sentence.text, speaker, turn.occurred_at, named):
                 fact = _about_person(read, person) if person else read
                 corrected, wrong = _corrected(fact, facts, turn.occurred_at)
                 if wrong:
@@ -90,12 +91,12 @@ def _corrected(
     return fact, None
 
 
-def _read_sentence(sentence: str, speaker: str, at: datetime) -> Iterator[ExtractedFact]:
+def _read_sentence(sentence: str, speaker: str, at: datetime, named: frozenset[str]) -> Iterator[ExtractedFact]:
     """What it fills, and in its own words what else it says: clauses that can stand alone, or all of it."""
     parts = read_clauses(sentence, at)
     is_divisible = all(_stands_alone(part, statements) for part, statements in parts)
     for part, statements in parts:
-        kept = _kept_fact(part, speaker, at)
+        kept = _kept_fact(part, speaker, at, named)
         fills = [one for one in statements if one.act in FILLS]
         for one in fills:
             (key,) = one.keys
@@ -103,7 +104,7 @@ def _read_sentence(sentence: str, speaker: str, at: datetime) -> Iterator[Extrac
         if is_divisible and not fills:
             yield kept
     if not is_divisible:
-        yield _kept_fact(sentence, speaker, at)
+        yield _kept_fact(sentence, speaker, at, named)
 
 
 def _stands_alone(part: str, statements: tuple[SlotStatement, ...]) -> bool:
@@ -112,7 +113,7 @@ def _stands_alone(part: str, statements: tuple[SlotStatement, ...]) -> bool:
     return all(one.is_whole for one in statements) if statements else bool(is_own)
 
 
-def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
+def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = ()) -> ExtractedFact:
     """A sentence as a transcript has it, with the dates that its words for times mean."""
     words, acts = plain(said), [one for one in slot_statements(said, at) if one.act not in FILLS]
     times = find_times(words, at)
@@ -136,7 +137,7 @@ def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
         event_time=begun[0] if begun else None,
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
-        entities=sentence_entities(plain(said), speaker, has_capital_nouns=bool(WORDS["german"].search(said))),
+        entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
     )
 
 

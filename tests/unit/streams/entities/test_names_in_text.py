@@ -1,12 +1,19 @@
 """What a sentence names is found without a model in the clear cases, and nowhere else."""
 
+import re
+
 import pytest
 
-from mnemolog.streams.entities.names_in_text import sentence_entities, value_entities
+from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
+
+GERMAN = re.compile("ich")
 
 
-def found(said: str, subject: str | None = "Alice", *, has_capital_nouns: bool = False) -> list[tuple[str, str, str]]:
-    entities = sentence_entities(said, subject, has_capital_nouns=has_capital_nouns)
+def found(
+    said: str, subject: str | None = "Alice", *, has_capital_nouns: bool = False, before: tuple[str, ...] = ()
+) -> list[tuple[str, str, str]]:
+    named = names_heard(before, nouns_with_capitals=GERMAN)
+    entities = sentence_entities(said, subject, has_capital_nouns=has_capital_nouns, named=named)
     return [(one.name, one.type, one.role) for one in entities]
 
 
@@ -16,8 +23,30 @@ def found(said: str, subject: str | None = "Alice", *, has_capital_nouns: bool =
         ("My brother Tom moved out.", [("Alice's brother Tom", "person", "object")]),
         ("I walked our dog with my wife.", [("Alice's dog", "animal", "object"), ("Alice's wife", "person", "object")]),
         ("I had lunch with Tom from work.", [("Tom from work", "person", "object")]),
-        ("I met Ana Keller in Berlin.", [("Ana Keller", "other", "mention"), ("Berlin", "place", "mention")]),
-        ("Tom called.", []),
+        ("I met Inka Keller in Berlin.", [("Inka Keller", "other", "mention"), ("Berlin", "place", "mention")]),
+        ("I met Liz Keller.", [("Liz Keller", "person", "mention")]),
+        ("Tom called.", [("Tom", "other", "mention")]),
+        ("Inka called.", []),
+        ("Dinner was late.", []),
+        ("Inka Keller called.", [("Inka Keller", "other", "mention")]),
+        ("Visited Inka in hospital.", [("Inka", "other", "mention")]),
+        ("Congrats Liz, that is great.", [("Liz", "other", "mention")]),
+        ("I like Tom's car, and the Millers' too.", [("Tom", "other", "mention"), ("Millers", "other", "mention")]),
+        ("Nick from the pub plays darts.", [("Nick from the pub", "person", "object")]),
+        ("Apart from meetings I had a day off.", []),
+        ("I moved to Berlin from my village.", [("Berlin", "place", "mention")]),
+        ("I met another Tom at the gym.", [("another Tom", "other", "mention")]),
+        ("I spoke to Mr. Novak today.", [("Mr. Novak", "person", "mention")]),
+        ("Inka is my neighbour.", [("Alice's neighbour Inka", "person", "object")]),
+        ("Inka, my boss, agreed.", [("Alice's boss Inka", "person", "object")]),
+        ("Inka is not my boss.", [("Alice's boss", "person", "object")]),
+        ("My neighbour is called Inka.", [("Alice's neighbour Inka", "person", "object")]),
+        ("My dentist is Dr. Okafor.", [("Alice's dentist Dr. Okafor", "person", "object")]),
+        ("Liz's brother Tom left.", [("Liz's brother Tom", "person", "object")]),
+        (
+            "My kids Leo and Kim are ill.",
+            [("Leo", "person", "object"), ("Kim", "person", "object"), ("Alice's kids", "group", "object")],
+        ),
         ("I sail on Monday in May.", []),
         ("my mother-in-law Eva visits", [("Alice's mother-in-law Eva", "person", "object")]),
     ],
@@ -36,6 +65,25 @@ def test_where_nouns_have_capitals_only_ties_are_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "said", "name"),
+    [
+        ("I met Inka Keller.", "Inka called.", "Inka"),
+        ("My sister Alexandra is here.", "Alex called.", "Alex"),
+        ("My sister Inka is here.", "Then she left. Inge called.", None),
+        ("ich sah meinen Bruder Lorenz", "Lorenz kommt morgen mit dem Auto.", "Lorenz"),
+    ],
+)
+def test_a_name_that_was_said_before_may_begin_a_sentence(before: str, said: str, name: str | None) -> None:
+    has_capital_nouns = bool(GERMAN.search(before))
+    expected = [] if name is None else [(name, "other", "mention")]
+    assert found(said, has_capital_nouns=has_capital_nouns, before=(before,)) == expected
+
+
+def test_where_nouns_have_capitals_a_word_that_was_not_said_before_is_none() -> None:
+    assert found("Lorenz kommt morgen mit dem Auto.", has_capital_nouns=True) == []
+
+
+@pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
         ("home_city", "Bern", [("Bern", "place")]),
@@ -48,3 +96,9 @@ def test_where_nouns_have_capitals_only_ties_are_read() -> None:
 )
 def test_the_value_of_a_key_may_be_a_name(key: str, value: str, expected: list[tuple[str, str]]) -> None:
     assert [(one.name, one.type) for one in value_entities(key, value, "Alice")] == expected
+
+
+def test_what_is_too_long_for_a_name_is_none() -> None:
+    assert found("My brother Tom met Inka.", "S" * 200) == [("Inka", "other", "mention")]
+    assert found(f"I met {'A' * 300} and Inka.") == [("Inka", "other", "mention")]
+    assert value_entities("dog", "R" * 300, "Alice") == value_entities("employer", "R" * 300, "Alice") == ()

@@ -54,8 +54,8 @@ def test_a_pronoun_names_nobody(text: str) -> None:
     assert read_name(text) is None
 
 
-def test_every_tie_is_of_a_person_or_an_animal() -> None:
-    assert set(TIE_TYPES.values()) == {"person", "animal"}
+def test_every_tie_is_of_a_person_an_animal_or_a_group() -> None:
+    assert set(TIE_TYPES.values()) == {"person", "animal", "group"}
 
 
 @pytest.mark.parametrize("text", ["my brother " * 18, "a's " * 50, "s " * 100, "'" * 200, "my " * 66, "x from " * 28])

@@ -152,3 +152,30 @@ def test_who_owns_a_tie_is_linked_as_well() -> None:
         ("Ana", "object"),
         ("Tom", "mention"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "expected"),
+    [
+        (["Dr. Anna Weiss"], "Anna Weiss", ("Dr. Anna Weiss", "exact", 0)),
+        (["Mr. Miller"], "Mrs. Miller", (None, "new", 0)),
+        (["the Millers"], "Millers", ("the Millers", "exact", 0)),
+        (["Benedikt Huber"], "Ben Huber", ("Benedikt Huber", "prefix", 0)),
+        (["Benedikt Huber"], "Ben Maier", (None, "new", 0)),
+        (["Jana Huber"], "Jan Huber", (None, "new", 1)),
+    ],
+)
+def test_titles_and_articles_do_not_count_but_surnames_do(
+    known: list[str], name: str, expected: tuple[str | None, str, int]
+) -> None:
+    assert step_of(known, name) == expected
+
+
+def test_another_of_a_name_is_nobody_who_is_known() -> None:
+    assert step_of(["Sam"], "another Sam") == (None, "new", 1)
+    assert step_of(["my friend Sam", "another Sam"], "Sam") == (None, "new", 2)
+
+
+def test_a_group_has_no_name_of_one_who_is_in_it() -> None:
+    assert step_of(["my kids Leo and Mia"], "my kids") == ("my kids Leo and Mia", "tie", 0)
+    assert step_of(["my parents"], "my grandparents") == (None, "new", 0)

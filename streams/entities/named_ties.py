@@ -1,0 +1,45 @@
+"""Finds ties in a text that are told in other ways: "Tom is my brother", "my brother is called Tom", "Ana's dog"."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from mnemolog.streams.entities.spoken_names import NAME, TIE, TIE_TYPES, WORDS, tie_of
+
+TITLED: Final = rf"(?:{WORDS['titles']})\.? {NAME}(?: {NAME})?"
+"""The pattern of a name with a title, in which case counts."""
+_NAMES: Final = rf"(?P<name>{TITLED}|{NAME}(?: {NAME})?)"
+_MY_TIE: Final = rf"(?<!\w)(?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))"
+_TIE_FIRST: Final = re.compile(rf"{_MY_TIE} (?:(?:{WORDS['called']}) {_NAMES}|(?:{WORDS['is']}) (?P<titled>{TITLED}))")
+_NAME_FIRST: Final = re.compile(
+    rf"(?<!\w){_NAMES}(?:,| (?:{WORDS['is']})) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)"
+)
+_OWNED: Final = re.compile(rf"(?<!\w){NAME}(?:'s|(?<=s)') (?i:{TIE})(?!\w|'s)(?: {NAME})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTie:
+    """The words of a text that name somebody by a tie, the tie, and the name as it is said otherwise.
+
+    `whom` goes on after "my": "brother Tom".
+    """
+
+    words: str
+    tie: str
+    whom: str
+
+
+def introductions_in(text: str) -> Iterator[NamedTie]:
+    """Who is introduced with a tie to the speaker; typewriter quotes are expected."""
+    for pattern in (_TIE_FIRST, _NAME_FIRST):
+        for match in pattern.finditer(text):
+            name = match["name"] or match.groupdict().get("titled")
+            if TIE_TYPES[tie_of(match)] != "group":
+                yield NamedTie(words=match[0], tie=tie_of(match), whom=f"{match['tie']} {name}")
+
+
+def owned_ties_in(text: str) -> Iterator[NamedTie]:
+    """The ties to others who are named, as they are said."""
+    for match in _OWNED.finditer(text):
+        yield NamedTie(words=match[0], tie=tie_of(match), whom=match[0])

@@ -1,0 +1,91 @@
+"""`python -m tests.quality.recorded`: take recorded dialogues through the pipeline; whom are their facts about?
+
+The dialogues are those of LoCoMo (turns.jsonl, observations.jsonl, questions.jsonl), whose licence forbids copies here.
+`offline` are the rules; `server` is the test server, whose model has the facts of the annotators. Ends with 1 where a
+fact is about the wrong speaker.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+from mnemolog.embedded.stack import EmbeddedStack
+from mnemolog.projections.migrations.upgrade import migrate
+from mnemolog.streams.settings import StreamsSettings
+from tests.bench.machine import describe
+from tests.quality.model_sources import chosen_models
+from tests.quality.recorded.dialogue_run import DialogueFigures, run_dialogues
+from tests.quality.recorded.page import PAGE, figures_table, page
+from tests.quality.report import aligned
+from tests.recall.dialogues import Dialogues, load_dialogues
+from tests.support.databases import temporary_folder
+from tests.support.harnesses.in_process_pipeline import in_process_pipeline
+from tests.support.locomo import default_folder
+from tests.support.servers.canned_replies import LocomoReplies
+from tests.support.servers.openai_server import OpenAiServer
+
+Provider = Literal["offline", "server"]
+PROVIDERS: Final[tuple[Provider, ...]] = ("offline", "server")
+_SHOWN: Final = 20
+
+
+def main() -> None:
+    given = _parser().parse_args()
+    if not (given.dialogues / "questions.jsonl").is_file():
+        sys.exit(f"no LoCoMo dialogues in {given.dialogues}: give --dialogues DIR, or set MNEMOLOG_TEST_DIALOGUES")
+    if given.write_docs and given.turns:
+        sys.exit("the page is of whole dialogues: leave --turns out")
+    dialogues = load_dialogues(given.dialogues)
+    measured: dict[str, list[DialogueFigures]] = {
+        name: asyncio.run(_run(dialogues, given.dialogues, name, given.turns)) for name in PROVIDERS
+    }
+    for name, figures in measured.items():
+        sys.stdout.write(f"{name}\n{aligned(figures_table(figures))}\n\n")
+    if given.write_docs:
+        PAGE.write_text(page(measured, describe()))
+    wrong = [told for figures in measured.values() for told in _wrong(figures)]
+    sys.stdout.writelines(f"wrong: {told}\n" for told in wrong[:_SHOWN])
+    sys.exit(1 if wrong else 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.quality.recorded", description=__doc__)
+    parser.add_argument("--dialogues", type=Path, metavar="DIR", default=default_folder(), help="the dialogues' folder")
+    parser.add_argument("--turns", type=int, help="only so many of each dialogue")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/dialogues.md")
+    return parser
+
+
+async def _run(dialogues: Dialogues, folder: Path, provider: Provider, turns: int | None) -> list[DialogueFigures]:
+    """Over a Postgres of the run's own, which goes away with it."""
+    with temporary_folder("mnemolog-dialogues-") as place:
+        async with await EmbeddedStack.start(place / "data", kafka=False, test=True) as stack:
+            await migrate(stack.postgres_url)
+            async with (
+                _settings(provider, folder, stack.postgres_url) as settings,
+                in_process_pipeline(settings, *chosen_models(settings)) as running,
+            ):
+                return await run_dialogues(running, dialogues, annotated=provider == "server", turns=turns)
+
+
+@asynccontextmanager
+async def _settings(provider: Provider, folder: Path, postgres: str) -> AsyncIterator[StreamsSettings]:
+    settings = StreamsSettings(provider="offline", postgres=postgres)
+    if provider == "offline":
+        yield settings
+        return
+    with OpenAiServer(LocomoReplies(folder / "observations.jsonl")) as server:
+        served = {"provider": "openai", "embedding_provider": "offline", "base_url": server.base_url}
+        yield settings.model_copy(update=served)
+
+
+def _wrong(figures: Sequence[DialogueFigures]) -> list[str]:
+    return [told for one in figures for told in (*one.speakers.wrong, *one.speakers.wrong_ties)]
+
+
+if __name__ == "__main__":
+    main()
