@@ -24,7 +24,7 @@ def entities(
     return lambda client: client.entities(type=kind, limit=limit)
 
 
-class EntityGroup(TyperGroup):
+class EntityCommands(TyperGroup):
     """What is not one of its commands is the name of an entity to show."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -34,7 +34,7 @@ class EntityGroup(TyperGroup):
 
 entity = typer.Typer(
     help="Show an entity, or say that it is called otherwise, is the same as others, or is two.",
-    cls=EntityGroup,
+    cls=EntityCommands,
     no_args_is_help=True,
 )
 

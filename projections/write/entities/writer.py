@@ -19,7 +19,7 @@ _SQL: Final = queries("entities")
 _CHANGES: Final = queries("entity_changes")
 
 
-class AskedEntities(NamedTuple):
+class EntityQueries(NamedTuple):
     """What was asked for; None where the commits name none."""
 
     entities: AsyncCursor[TupleRow] | None
@@ -33,16 +33,16 @@ class KnownEntities(TypedDict):
     undone_entities: frozenset[UUID]
 
 
-async def ask_entities(connection: Connection, commits: Iterable[Commit]) -> AskedEntities:
+async def ask_entities(connection: Connection, commits: Iterable[Commit]) -> EntityQueries:
     """Ask for the known entities and changes that events of these commits name."""
     named, undone = _named(commits)
-    return AskedEntities(
+    return EntityQueries(
         await connection.execute(_SQL["known_entities"], {"entity_ids": named}, binary=True) if named else None,
         await connection.execute(_CHANGES["known_changes"], {"event_ids": undone}, binary=True) if undone else None,
     )
 
 
-async def read_entities(asked: AskedEntities) -> KnownEntities:
+async def read_entities(asked: EntityQueries) -> KnownEntities:
     """What was asked for."""
     rows = await asked.entities.fetchall() if asked.entities else []
     changes = await asked.changes.fetchall() if asked.changes else []
