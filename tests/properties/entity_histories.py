@@ -31,6 +31,8 @@ from tests.support.harnesses.named_people import NamedPeople
 
 NAMES = ("Ana", "Bruno", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo")
 """None is a part or a short form of another one."""
+MOVES = 0.8
+"""How often a name that is to move is one that can."""
 SEEN = """
 SELECT e.entity_id, e.name,
     ARRAY(SELECT DISTINCT n.alias FROM current_entity_names n WHERE n.entity_id = e.entity_id AND n.kind = 'name'),
@@ -115,7 +117,10 @@ class History:
                 step: Step = Renamed(entity=entity, name=name)
                 fits = not set(holders) - {entity}
             case "call":
-                loser = self.random.choice([None, other])
+                loser = self.random.choice([None, other, other])
+                if loser is not None and self.random.random() < MOVES:
+                    name = self.random.choice(sorted(seen[loser].names))
+                    holders = [one for one, what in seen.items() if name in what.names]
                 payload = AliasEntity(entity_id=UUID(entity), name=name, moved_from=UUID(loser) if loser else None)
                 step = Called(entity=entity, name=name, loser=loser)
                 fits = not set(holders) - {entity}
