@@ -76,6 +76,9 @@ BEGIN
             ('turns', 'published_at', 'When Kafka had it.'),
             ('turns', 'infer', 'Whether a model extracts facts, or each message is one.'),
             ('turns', 'messages', 'What was said: [{"role", "content", "name"}].'),
+            ('turns', 'emotion', 'How the user sounds, where the mood of turns is asked for.'),
+            ('turns', 'intensity', 'How strong the emotion is, from 0 to 1.'),
+            ('turns', 'energy', 'How much energy is in it: low, medium or high.'),
             ('turns', 'position', 'Its place in Kafka: topic/partition/offset.')
         ) AS known (of_view, name, comment)
         INNER JOIN pg_attribute AS a ON a.attname = known.name
