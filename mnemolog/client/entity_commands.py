@@ -1,6 +1,6 @@
 """The methods of the client that change whom facts name: rename, merge, split, alias and forget."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast, overload
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from mnemolog.client.queries.arguments import wide_filter
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError, NotConnectedError, ServerUnavailableError
 from mnemolog.projections.lists import entities as lists
+from mnemolog.projections.lists.entities import Entity
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.streams.entities.name_keys import name_key
@@ -106,7 +107,7 @@ class EntityCommandMixin(CommandBase):
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt | WriteResult:
         """Say that entities, up to 20, are the same as `into`, which has their names and facts from now on."""
-        named = {"entity_ids": as_ids("entities", entities), "into": into}
+        named = {"entity_ids": _as_list(entities), "into": into}
         return await self._issue_on_entities("merge_entities", arguments, wait, named)
 
     @overload
@@ -170,17 +171,16 @@ class EntityCommandMixin(CommandBase):
         self, kind: str, arguments: CommandArgs, wait: float, named: dict[str, Any], **fields: Any
     ) -> CommandReceipt | WriteResult:
         """One command about the entities in `named`: by field a reference, a list of them, or None."""
-        given = [one for value in named.values() for one in (value if isinstance(value, list) else [value]) if one]
-        found = dict(zip(map(str, given), await self._found(given, arguments), strict=True))
-        scopes = {scope for _, scope in found.values() if scope is not None}
+        lists_of = {name: value if isinstance(value, list) else [value] for name, value in named.items()}
+        found = await self._found([one for given in lists_of.values() for one in given if one is not None], arguments)
+        scopes = list(dict.fromkeys(scope for _, scope in found if scope is not None))
         if len(scopes) > 1:
             raise InvalidCommandError(f"these entities are of {len(scopes)} scopes: send a command for each")
-        ids = dict(zip(SCOPE_FIELDS, next(iter(scopes)), strict=True)) if scopes else {}
-        whole = {
-            name: [found[str(one)][0] for one in value] if isinstance(value, list) else value and found[str(value)][0]
-            for name, value in named.items()
-        }
-        draft = self._draft(kind, cast("CommandArgs", {**arguments, **ids}), {**whole, **fields})
+        ids = dict(zip(SCOPE_FIELDS, scopes[0], strict=True)) if scopes else {}
+        left = iter(entity_id for entity_id, _ in found)
+        whole = {name: [next(left) for one in given if one is not None] for name, given in lists_of.items()}
+        payload = {name: one if isinstance(named[name], list) else next(iter(one), None) for name, one in whole.items()}
+        draft = self._draft(kind, cast("CommandArgs", {**arguments, **ids}), {**payload, **fields})
         located = await self._located(draft) if fields.get("fact_ids") else draft
         return (await self._publish([build_command(located)], wait))[0]
 
@@ -191,14 +191,26 @@ class EntityCommandMixin(CommandBase):
         try:
             return [await self._entity_id(one, arguments) for one in given]
         except (NotConnectedError, ServerUnavailableError):
-            whole = [whole_id(one) for one in given]
+            whole = [whole_id(one) for one in given if not isinstance(one, Entity)]
             if not names_owner(arguments) or None in whole:
                 raise
             return [(one, None) for one in whole if one is not None]
 
     async def _entity_id(self, given: EntityRef, arguments: CommandArgs) -> tuple[UUID, tuple[str | None, ...]]:
-        if not isinstance(given, UUID | str):
+        if isinstance(given, Entity):
+            one = given
+        elif isinstance(given, UUID | str):
+            within = wide_filter(scope_ids(arguments))
+            one = (await self._query(lists.entity, within, str(given), name_key(str(given)))).entity
+        else:
             raise InvalidCommandError(f"an entity is given by a name or an id, not {kind_of(given)}")
-        within = wide_filter(scope_ids(arguments))
-        one = (await self._query(lists.entity, within, str(given), name_key(str(given)))).entity
         return one.entity_id, tuple(getattr(one, name) for name in SCOPE_FIELDS)
+
+
+def _as_list(given: object) -> list[Any]:
+    """One entity or several. Raises `InvalidCommandError`."""
+    if isinstance(given, Entity | UUID | str):
+        return [given]
+    if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
+        raise InvalidCommandError(f"entities must be entities, names or ids, not {kind_of(given)}")
+    return list(given)

@@ -38,8 +38,15 @@ class EntityContext:
     registry: EntityRegistry
     names: NameContext
 
-    def alias(self, name: str) -> Alias:
-        """The alias that a name gives. Raises `CommandRefusedError`."""
+    def alias(self, name: str, of: UUID | None = None) -> Alias:
+        """The alias that a name gives: that which the entity `of` has, as readers show it, or a new one.
+
+        Raises `CommandRefusedError`.
+        """
+        shown = self.known[of].aliases if of is not None else ()
+        for alias in shown:
+            if alias.kind != "user" and alias.text.casefold() == name.casefold():
+                return alias
         try:
             return given_alias(name, self.registry, self.names)
         except NoNameError as error:
@@ -92,7 +99,7 @@ def rename(context: EntityContext, payload: RenameEntity) -> EntityRenamed:
 def add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet | None:
     """The entity has one more name; None where it has it already, and nobody else loses it."""
     context.require(*_named(payload))
-    alias = context.alias(payload.name)
+    alias = context.alias(payload.name, payload.moved_from)
     name, loser = context.known[payload.entity_id].name, payload.moved_from
     if loser == payload.entity_id:
         raise CommandRefusedError("invalid_command", f"{alias.text} cannot move from an entity to itself")
@@ -135,7 +142,9 @@ def split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]
     own = context.alias(payload.name)
     if own.kind != "name":
         raise CommandRefusedError("invalid_command", f"{payload.name!r} is no proper name: give the new entity one")
-    moved = {(alias.kind, alias.key): alias for alias in map(context.alias, payload.names)}
+    moved = {
+        (alias.kind, alias.key): alias for alias in (context.alias(name, payload.entity_id) for name in payload.names)
+    }
     if (own.kind, own.key) not in moved:
         _refuse_taken(context, own)
     _refuse_loss(context, payload.entity_id, list(moved.values()))

@@ -145,7 +145,8 @@ class History:
         names = [one for one in sorted(mine.names) if one != mine.name and self.random.random() < 0.5]
         if not facts and not names:
             return
-        ids = dict(await self.people.rows("SELECT text, fact_id FROM facts WHERE text = ANY(%s)", facts))
+        rows = await self.people.rows("SELECT text, fact_id FROM facts WHERE text = ANY(%s)", facts)
+        ids: dict[str, UUID] = dict(rows)
         commit = await self.people.order(
             SplitEntity(
                 entity_id=UUID(entity), name=name, fact_ids=tuple(ids[fact] for fact in facts), names=tuple(names)

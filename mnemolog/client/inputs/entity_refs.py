@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-EntityRef = UUID | str
-"""One of the names of an entity, or its id, or the beginning of its id (four characters or more)."""
+from mnemolog.projections.lists.entities import Entity
+
+EntityRef = Entity | UUID | str
+"""An entity that was read, one of its names, its id, or the beginning of its id (four characters or more)."""
 EntityNames = str | Iterable[str]
 """One name of an entity, or several."""
