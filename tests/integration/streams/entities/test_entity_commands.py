@@ -323,3 +323,18 @@ async def test_one_event_of_entities_is_undone_by_its_id(talk: Talk) -> None:
     assert await talk.seen() == {"Anna": ([], ["Anna"])}
     again = await talk.client_undo(renamed.entity_events[0].event_id)
     assert (again.outcome, again.reason) == ("rejected", "nothing_to_undo")
+
+
+async def test_sql_users_see_entities_as_they_are_now(talk: Talk) -> None:
+    for name in ("Ana", "Bea", "Cleo"):
+        await talk.met(name)
+    ana, bea, cleo = [await talk.id_of(name) for name in ("Ana", "Bea", "Cleo")]
+    await talk.done(MergeEntities(entity_ids=(bea,), into=ana))
+    await talk.done(ForgetEntity(entity_id=cleo))
+    entities = "SELECT name FROM memory.entities WHERE user_id = 'alice' AND NOT is_user"
+    aliases = "SELECT alias FROM memory.entity_aliases WHERE user_id = 'alice' AND entity_id = %s ORDER BY alias"
+    links = """SELECT f.text, n.role FROM memory.fact_entities n JOIN memory.current_facts f USING (fact_id)
+        WHERE n.user_id = 'alice' AND f.user_id = 'alice' AND n.entity_id = %s ORDER BY f.text"""
+    assert await talk.people.rows(entities) == [("Ana",)]
+    assert await talk.people.rows(aliases, ana) == [("Ana",), ("Bea",)]
+    assert await talk.people.rows(links, ana) == [("I met Ana", "object"), ("I met Bea", "object")]
