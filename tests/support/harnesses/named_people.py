@@ -61,10 +61,17 @@ class NamedPeople:
         self, text: str, *named: tuple[str, str], scope: Scope = ALICE, speaker: str | None = "Alice", **fields: Any
     ) -> Commit:
         """The commit of a turn that says `text`, one fact with these `fields` that names others, with their types."""
+        entities = [{"name": name, "type": kind, "role": "object"} for name, kind in named]
+        fact = fact_json(text, **{"entities": entities} | fields)
+        return await self.say_facts(text, [fact], scope=scope, speaker=speaker)
+
+    async def say_facts(
+        self, text: str, facts: list[dict[str, Any]], *, scope: Scope = ALICE, speaker: str | None = "Alice"
+    ) -> Commit:
+        """The commit of a turn that says `text`, of which the model makes these facts."""
         place, at = self._next_place(scope)
         turn_id = f"turn-{place['offset']}"
-        entities = [{"name": name, "type": kind, "role": "object"} for name, kind in named]
-        self.model.facts[turn_id] = [fact_json(text, **{"entities": entities} | fields)]
+        self.model.facts[turn_id] = facts
         messages = (Message(role="user", content=text),)
         turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=speaker)
         return await self.pipeline.process_turn(turn, **place, now=at + timedelta(seconds=3))
