@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
-    from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityName
+    from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityHistoryEntry, EntityName
     from mnemolog.projections.queries.costs import CostFigures, ModelCost
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
@@ -101,6 +101,7 @@ __all__ = [
     "Entity",
     "EntityDetails",
     "EntityFact",
+    "EntityHistoryEntry",
     "EntityName",
     "EventResult",
     "Explanation",
@@ -213,7 +214,7 @@ _MODULES: Final = {
         "WaitTimeoutError",
     ),
     "projections.lists.counts": ("IdCount",),
-    "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityName"),
+    "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityHistoryEntry", "EntityName"),
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),

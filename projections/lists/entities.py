@@ -1,6 +1,6 @@
 """Whom and what facts name: lists of entities, and all that is known of one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -66,13 +66,30 @@ class EntityFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EntityHistoryEntry:
+    """What a person decided about an entity: an event, who decided it and in which command, and whether it holds."""
+
+    event_id: UUID
+    event: str
+    source_id: str
+    decided_at: datetime
+    decided_by: str
+    reason: str
+    undone: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntityDetails:
-    """An entity with its names, the facts that name it, and the entities that may be the same."""
+    """An entity with its names, the facts that name it, the entities that may be the same, and what became of it.
+
+    `history` is what persons decided about it, or about one that was merged into it or split from it.
+    """
 
     entity: Entity
     names: list[EntityName]
     facts: list[EntityFact]
     twins: list[Entity]
+    history: list[EntityHistoryEntry] = field(default_factory=list)
 
     def __repr__(self) -> str:
         facts = [f"  {one.role}: {one.fact.text} ({one.fact.fact_id})" for one in self.facts]
@@ -119,6 +136,7 @@ async def entity(
         names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], named),
         facts=await _facts_of(conn, one.entity_id, all_versions=all_versions),
         twins=await fetch_rows(conn, Entity, similar, twins),
+        history=await fetch_rows(conn, EntityHistoryEntry, queries("entities")["history_of_entity"], named),
     )
 
 

@@ -24,10 +24,11 @@ _VIEWS_AND_HELPERS: Final = (
         "pending",
     ),
     *("event_rows", "events", "turn_rows", "turns"),
+    *("entity_rows", "entities", "entity_alias_rows", "entity_aliases", "fact_entity_rows", "fact_entities"),
 )
 _SHARED_TEXTS: Final = ("fact_types", "scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})
-_FILES: Final = ("memory", "memory_views", "memory_columns", "memory_functions", "memory_search")
+_FILES: Final = ("memory", "memory_views", "memory_entities", "memory_columns", "memory_functions", "memory_search")
 _SQL: Final = {name: text for file in _FILES for name, text in queries(file).items()}
 
 

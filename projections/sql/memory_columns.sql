@@ -79,6 +79,18 @@ BEGIN
             ('turns', 'emotion', 'How the user sounds, where the mood of turns is asked for.'),
             ('turns', 'intensity', 'How strong the emotion is, from 0 to 1.'),
             ('turns', 'energy', 'How much energy is in it: low, medium or high.'),
+            ('entities', 'entity_id', 'The entity.'),
+            ('entities', 'name', 'Its own name.'),
+            ('entities', 'type', 'person, place, organisation, product, event, animal or other.'),
+            ('entities', 'is_user', 'Whether it is the user.'),
+            ('entities', 'possible_twins', 'Entities that may be the same.'),
+            ('entities', 'recorded_at', 'When it was named first.'),
+            ('entity_aliases', 'entity_id', 'The entity that is called so.'),
+            ('entity_aliases', 'alias', 'How it was said first.'),
+            ('entity_aliases', 'kind', 'name, tie (what it is to somebody), or user.'),
+            ('entity_aliases', 'recorded_at', 'Since when it is called so.'),
+            ('fact_entities', 'entity_id', 'The entity that the fact names.'),
+            ('fact_entities', 'role', 'subject, object or mention.'),
             ('turns', 'position', 'Its place in Kafka: topic/partition/offset.')
         ) AS known (of_view, name, comment)
         INNER JOIN pg_attribute AS a ON a.attname = known.name

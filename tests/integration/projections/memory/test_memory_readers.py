@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.postgres
 PAGE = (ROOT / "docs" / "sql.md").read_text()
-VIEWS = ("current_facts", "facts", "pending", "events", "turns")
+VIEWS = ("current_facts", "facts", "pending", "events", "turns", "entities", "entity_aliases", "fact_entities")
 
 
 async def test_readers_see_no_gap_while_a_rebuild_swaps(db: ProjectedDatabase) -> None:

@@ -21,6 +21,9 @@ MEMORY_VIEWS: Final[Mapping[str, str]] = {
     "pending": "SELECT * FROM memory.pending WHERE user_id = 'user7'",
     "events": "SELECT * FROM memory.events WHERE user_id = 'user7'",
     "turns": "SELECT * FROM memory.turns WHERE user_id = 'user7'",
+    "entities": "SELECT * FROM memory.entities WHERE user_id = 'user7'",
+    "entity_aliases": "SELECT * FROM memory.entity_aliases WHERE user_id = 'user7'",
+    "fact_entities": "SELECT * FROM memory.fact_entities WHERE user_id = 'user7'",
     "one_fact": "SELECT * FROM memory.current_facts WHERE fact_id = md5('user7/3')::uuid",
 }
 

@@ -106,3 +106,10 @@ def test_the_same_source_gives_the_same_events() -> None:
     first, again = (entity_events(TurnEntities.of_facts([fact], (), context), kept.events) for _ in range(2))
     assert first == again
     assert len(first) == 3
+
+
+def test_a_speaker_who_is_called_like_a_tie_is_just_called_so() -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    links = talk.say("my dog", speaker="my wife Eve", kind="animal")
+    assert [link.step for link in links if link.name == "my dog"] == ["new"]
+    assert [one.name for one in talk.known.values() if one.type == "person"][-1] == "my wife Eve"

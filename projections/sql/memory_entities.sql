@@ -1,0 +1,115 @@
+-- name: entity_rows
+-- What the view entities shows.
+CREATE OR REPLACE FUNCTION memory.entity_rows() RETURNS TABLE (
+    entity_id uuid,
+    tenant text,
+    user_id text,
+    agent_id text,
+    app_id text,
+    run_id text,
+    name text,
+    type text,
+    is_user boolean,
+    possible_twins uuid [],
+    source_id text,
+    recorded_at timestamptz
+)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
+SELECT
+    e.entity_id,
+    s.tenant,
+    nullif(s.user_id, ''),
+    nullif(s.agent_id, ''),
+    nullif(s.app_id, ''),
+    nullif(s.run_id, ''),
+    e.name,
+    e.type,
+    EXISTS (
+        SELECT FROM mnemolog.current_entity_names AS n
+        WHERE n.entity_id = e.entity_id AND n.kind = 'user'
+    ),
+    ARRAY(SELECT t.twin_id FROM mnemolog.current_entity_twins AS t WHERE t.entity_id = e.entity_id ORDER BY t.twin_id),
+    e.source_id,
+    e.recorded_at
+FROM mnemolog.scopes AS s
+INNER JOIN mnemolog.entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
+WHERE e.status = 'active'
+$$;
+COMMENT ON FUNCTION memory.entity_rows IS 'The rows of the view memory.entities.';
+
+-- name: entities
+-- Whom and what facts name.
+CREATE OR REPLACE VIEW memory.entities AS SELECT * FROM memory.entity_rows();
+COMMENT ON VIEW memory.entities IS
+'The people, places and things that facts of each scope name, as they are now: without those that were merged into '
+'another one, forgotten or undone.';
+
+-- name: entity_alias_rows
+-- What the view entity_aliases shows.
+CREATE OR REPLACE FUNCTION memory.entity_alias_rows() RETURNS TABLE (
+    entity_id uuid,
+    tenant text,
+    user_id text,
+    agent_id text,
+    app_id text,
+    run_id text,
+    alias text,
+    kind text,
+    recorded_at timestamptz
+)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
+SELECT
+    n.entity_id,
+    s.tenant,
+    nullif(s.user_id, ''),
+    nullif(s.agent_id, ''),
+    nullif(s.app_id, ''),
+    nullif(s.run_id, ''),
+    n.alias,
+    n.kind,
+    n.recorded_at
+FROM mnemolog.scopes AS s
+INNER JOIN mnemolog.current_entity_names AS n USING (tenant, user_id, agent_id, app_id, run_id)
+$$;
+COMMENT ON FUNCTION memory.entity_alias_rows IS 'The rows of the view memory.entity_aliases.';
+
+-- name: entity_aliases
+-- What entities are called.
+CREATE OR REPLACE VIEW memory.entity_aliases AS SELECT * FROM memory.entity_alias_rows();
+COMMENT ON VIEW memory.entity_aliases IS 'All names of each entity, its own among them, and since when it is called so.';
+
+-- name: fact_entity_rows
+-- What the view fact_entities shows.
+CREATE OR REPLACE FUNCTION memory.fact_entity_rows() RETURNS TABLE (
+    fact_id uuid,
+    entity_id uuid,
+    tenant text,
+    user_id text,
+    agent_id text,
+    app_id text,
+    run_id text,
+    role text
+)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
+SELECT
+    link.fact_id,
+    e.entity_id,
+    s.tenant,
+    nullif(s.user_id, ''),
+    nullif(s.agent_id, ''),
+    nullif(s.app_id, ''),
+    nullif(s.run_id, ''),
+    link.role
+FROM mnemolog.scopes AS s
+INNER JOIN mnemolog.entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.current_entity_links AS link ON e.entity_id = link.entity_id
+WHERE e.status = 'active'
+$$;
+COMMENT ON FUNCTION memory.fact_entity_rows IS 'The rows of the view memory.fact_entities.';
+
+-- name: fact_entities
+-- Which entities facts name.
+CREATE OR REPLACE VIEW memory.fact_entities AS SELECT * FROM memory.fact_entity_rows();
+COMMENT ON VIEW memory.fact_entities IS
+'Which entity a fact, in any version, names: whom it is about (subject), what it says of them (object), or named besides '
+'(mention).';
