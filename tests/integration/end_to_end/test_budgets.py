@@ -46,7 +46,8 @@ async def test_turns_over_a_budget_wait_and_come_again_in_their_order(harness: P
         again = await harness.memory.wait(
             end.turn_id, user_id="ilse", tenant="thrifty", attempt=2, timeout=OUTCOME_SECONDS
         )
-        assert (again.status, again.attempt, again.llm_calls > 0) == ("facts", 2, True)
+        assert (again.status, again.attempt) == ("facts", 2)
+        assert any(stage.stage == "extract" and stage.tokens.total > 0 for stage in again.stages)
 
     async def none_waits() -> bool:
         return await harness.rows(waiting) == []
