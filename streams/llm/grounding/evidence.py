@@ -69,7 +69,7 @@ class Evidence:
             return fault
         words = self.words.with_question(message.asked) if message.asked else self.words
         said = f"{message.asked} {excerpt}" if kind else excerpt
-        added = ", ".join(unsaid(text, said, words))
+        added = ", ".join(unsaid(self._without_speaker(text), said, words))
         return f"it says {added}, which no message says" if added else None
 
     def message_of(self, excerpt: str) -> _EvidenceMessage | None:
@@ -109,6 +109,10 @@ class Evidence:
         if kind == "yes" and is_read and is_negative(own) and not is_negative(asked):
             return "it denies what the answer affirms"
         return ""
+
+    def _without_speaker(self, text: str) -> str:
+        """A line of a transcript without its speaker: a name with digits in it states no number."""
+        return next((text.removeprefix(f"{name}: ") for name in self._names() if text.startswith(f"{name}: ")), text)
 
     def _names(self) -> Iterator[str]:
         yield from (name for name in (self.turn.speaker, *(one.name for one in self.turn.messages)) if name)
