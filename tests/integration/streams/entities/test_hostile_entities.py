@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from psycopg.rows import TupleRow
@@ -114,7 +114,7 @@ async def test_five_hundred_entities_in_a_turn_are_bounded(people: NamedPeople) 
 async def test_names_that_go_in_a_circle_end(people: NamedPeople) -> None:
     for name in ("Bea", "Cleo", "Dora"):
         await people.say(f"I met {name}", (name, "person"))
-    ids = dict(await people.rows("SELECT name, entity_id FROM entities WHERE user_id = 'alice'"))
+    ids: dict[str, UUID] = dict(await people.rows("SELECT name, entity_id FROM entities WHERE user_id = 'alice'"))
     ring = ("Bea", "Cleo", "Dora", "Bea")
     await people.order(AliasEntity(entity_id=ids["Bea"], name="Red"))
     for one, other in pairwise(ring):
