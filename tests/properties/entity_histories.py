@@ -6,6 +6,7 @@ from random import Random
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.changes import EntitySplit
 from mnemolog.schemas.entities.commands import (
     AliasEntity,
     EntityCommand,
@@ -155,7 +156,7 @@ class History:
         fits = not holders or name in names
         assert commit.outcome == ("done" if fits else "rejected"), commit.detail
         if fits:
-            new = str(commit.entity_events[0].new_id)  # type: ignore[union-attr]
+            (new,) = [str(event.new_id) for event in commit.entity_events if isinstance(event, EntitySplit)]
             rest = [one for one in names if one != name]
             self._note(Split(entity=entity, new=new, name=name, facts=facts, names=rest), commit)
 

@@ -5,8 +5,10 @@ from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.changes import EntityRenamed
 from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.entities.model import Alias, EntityLink, ResolutionStep, Role
+from mnemolog.schemas.provenance import Decision
 from tests.support.builders.commits import fact_id_at
 
 EntityDraft = Callable[[Commit, int], AnyEntityEvent]
@@ -68,5 +70,15 @@ def linked(fact: int | UUID, *entity_ids: UUID, role: Role = "object") -> Entity
         links = tuple(EntityLink(entity_id=entity_id, role=role, step="exact") for entity_id in entity_ids)
         event_id = ids.event_id(committed.owner, committed.source_id, ordinal)
         return FactLinked(event_id=event_id, ordinal=ordinal, fact_id=fact_id, links=links)
+
+    return draft
+
+
+def renamed(entity_id: UUID, name: str) -> EntityDraft:
+    def draft(committed: Commit, ordinal: int) -> EntityRenamed:
+        event_id = ids.event_id(committed.owner, committed.source_id, ordinal)
+        decision = Decision(by="human", reason=f"a human renamed it to {name}")
+        fields = {"event_id": event_id, "ordinal": ordinal, "decision": decision}
+        return EntityRenamed.model_validate({**fields, "entity_id": entity_id, "name": name, "alias": name_alias(name)})
 
     return draft

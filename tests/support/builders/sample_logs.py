@@ -35,6 +35,7 @@ from tests.support.builders.entity_events import (
     linked,
     name_alias,
     registered,
+    renamed,
     with_entities,
 )
 
@@ -80,6 +81,7 @@ def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
         alias_added(named, name_alias("Facts")),
         linked(0, named),
         linked(facts[1], named),
+        renamed(named, "Facts of all"),
     )
     resolution = commit("d7", resolved(fact_id_at(unresolved), facts[6]), at=day(7))
     replacing = commit(

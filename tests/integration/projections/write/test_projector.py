@@ -68,7 +68,7 @@ FULL = commit(
 )
 TABLES = (
     *("commits", "memory_events", "facts", "former_states", "fact_relations", "pending_confirmations", "undone"),
-    *("entities", "entity_aliases", "fact_entities"),
+    *("entities", "entity_aliases", "entity_changes", "fact_entities"),
     *("policies", "profiles", "scopes", "rejections", "projection_offsets"),
 )
 
@@ -221,7 +221,8 @@ async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector
         "former_states": 17,
         "fact_relations": 2,
         "entities": 2,
-        "entity_aliases": 3,
+        "entity_aliases": 4,
+        "entity_changes": 1,
         "fact_entities": 3,
         "pending_confirmations": 2,
         "undone": 1,

@@ -11,6 +11,7 @@ from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.changes import EntityAliasSet
 from mnemolog.schemas.entities.commands import (
     AliasEntity,
     EntityCommand,
@@ -206,7 +207,8 @@ async def test_a_name_moves_only_where_the_command_says_from_whom(talk: Talk) ->
     assert (reason, str(thomas) in detail) == ("name_taken", True)
     moved = await talk.done(AliasEntity(entity_id=bob, name="Tom", moved_from=thomas))
     (event,) = moved.entity_events
-    assert "called Bob Tom, which Thomas was called" in event.decision.reason  # type: ignore[union-attr]
+    assert isinstance(event, EntityAliasSet)
+    assert "called Bob Tom, which Thomas was called" in event.decision.reason
     await undone_and_redone(talk, moved, before, {"Thomas": ([], ["Thomas", "Tom"]), "Bob": (["Tom"], ["Bob"])})
     await talk.saw("TOM")
     assert (await talk.seen())["Bob"] == (["Tom"], ["Bob", "I saw TOM"])
