@@ -6,8 +6,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Record
+from mnemolog.schemas.base import Count, Record, Timestamp
 from mnemolog.schemas.entities.model import MAX_ENTITIES, Alias, EntityLink, EntityName, EntityType, ResolutionStep
+from mnemolog.schemas.entities.relations import PredicateName, Strength
 
 
 class EntityEvent(Record):
@@ -49,7 +50,33 @@ class FactLinked(EntityEvent):
     links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=2 * MAX_ENTITIES)]
 
 
-AnyEntityEvent = Annotated[EntityRegistered | EntityAliasAdded | FactLinked, Field(discriminator="event")]
+class RelationEvent(EntityEvent):
+    """What the fact `fact_id` says of `predicate`, which the object is to the subject; `inverse` is the way back."""
+
+    fact_id: UUID
+    subject_id: UUID
+    predicate: PredicateName
+    object_id: UUID
+    inverse: PredicateName | None = None
+
+
+class RelationStated(RelationEvent):
+    """The fact is evidence of the relation. Whether that holds follows from the states of all its evidence."""
+
+    event: Literal["relation_stated"] = "relation_stated"
+    strength: Strength
+
+
+class RelationEnded(RelationEvent):
+    """The fact says that the relation is over: what was evidence of it up to `ended_at` is none from then on."""
+
+    event: Literal["relation_ended"] = "relation_ended"
+    ended_at: Timestamp
+
+
+AnyEntityEvent = Annotated[
+    EntityRegistered | EntityAliasAdded | FactLinked | RelationStated | RelationEnded, Field(discriminator="event")
+]
 ENTITY_EVENT_CLASSES: Final[Mapping[str, type[EntityEvent]]] = {
     event.model_fields["event"].default: event for event in get_args(get_args(AnyEntityEvent)[0])
 }

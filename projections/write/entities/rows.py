@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.events import EntityRegistered
+from mnemolog.schemas.entities.events import EntityRegistered, RelationEnded, RelationStated
 from mnemolog.schemas.entities.model import Alias, EntityLink
 
 
@@ -37,4 +37,13 @@ class LinkRow:
     link: EntityLink
 
 
-AnyEntityRow = EntityRow | AliasRow | LinkRow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRow:
+    """What a fact says of a relation, which becomes a row too where it is the first."""
+
+    commit: Commit
+    relation_id: UUID
+    event: RelationStated | RelationEnded
+
+
+AnyEntityRow = EntityRow | AliasRow | LinkRow | EvidenceRow

@@ -44,7 +44,16 @@ pytestmark = pytest.mark.postgres
 TABLES = [
     *("commits", "daily_tokens", "daily_usage", "entities", "entity_aliases", "fact_entities", "fact_relations"),
     *("facts", "former_states", "memory_events", "pending_confirmations", "policies", "profiles"),
-    *("projection_offsets", "rejections", "scopes", "tenant_facts", "undone", "waiting_turns"),
+    *(
+        "projection_offsets",
+        "rejections",
+        "relationship_evidence",
+        "relationships",
+        "scopes",
+        "tenant_facts",
+        "undone",
+        "waiting_turns",
+    ),
 ]
 DORA = Scope(user_id="dora")
 
@@ -106,7 +115,7 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     assert await db.rows("SELECT f::text FROM facts AS f ORDER BY 1") == before
     assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
     assert reported[0] == Progress(step="folding", done=0, total=33)
-    assert reported[-1] == Progress(step="comparing", done=34, total=34)
+    assert reported[-1] == Progress(step="comparing", done=38, total=38)
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 

@@ -68,7 +68,7 @@ FULL = commit(
 )
 TABLES = (
     *("commits", "memory_events", "facts", "former_states", "fact_relations", "pending_confirmations", "undone"),
-    *("entities", "entity_aliases", "fact_entities"),
+    *("entities", "entity_aliases", "fact_entities", "relationships", "relationship_evidence"),
     *("policies", "profiles", "scopes", "rejections", "projection_offsets"),
 )
 
@@ -223,6 +223,8 @@ async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector
         "entities": 2,
         "entity_aliases": 3,
         "fact_entities": 3,
+        "relationships": 2,
+        "relationship_evidence": 3,
         "pending_confirmations": 2,
         "undone": 1,
         "policies": 1,
