@@ -1,6 +1,6 @@
 """Whom and what facts name: lists of entities, and all that is known of one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -9,6 +9,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, dict_row
 
 from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile, profile_of, timeline_of
+from mnemolog.projections.lists.relations import EntityRelation, relations
 from mnemolog.projections.queries.errors import AmbiguousIdError, QueryError, UnknownEntityError, check_id_text
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact, brief_repr, counted
@@ -67,12 +69,19 @@ class EntityFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityDetails:
-    """An entity with its names, the facts that name it, and the entities that may be the same."""
+    """An entity with its names, the facts that name it, and the entities that may be the same.
+
+    Its relations are read from it, also those that were stated of others. The profile is what holds of it now, the
+    timeline what happened to it.
+    """
 
     entity: Entity
     names: list[EntityName]
     facts: list[EntityFact]
     twins: list[Entity]
+    relations: list[EntityRelation] = field(default_factory=list)
+    profile: EntityProfile = field(default_factory=EntityProfile)
+    timeline: list[EntityMoment] = field(default_factory=list)
 
     def __repr__(self) -> str:
         facts = [f"  {one.role}: {one.fact.text} ({one.fact.fact_id})" for one in self.facts]
@@ -94,6 +103,15 @@ async def entities(
     return await fetch_rows(conn, Entity, query, {**scope.parameters, "type": kind, "limit": limit, "after": after})
 
 
+async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str) -> list[Entity]:
+    """The entities with this name, at most 20, or the one whose id begins so; `key` as in `entity`."""
+    check_id_text(name=given)
+    is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
+    asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
+    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=_COLUMNS)
+    return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
+
+
 async def entity(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str, *, all_versions: bool = False
 ) -> EntityDetails:
@@ -101,16 +119,13 @@ async def entity(
 
     Raises `UnknownEntityError`, and `AmbiguousIdError` where several are called so.
     """
-    check_id_text(name=given)
-    is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
-    asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
-    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=_COLUMNS)
-    found = await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
+    found = await called(conn, scope, given, key)
     if not found:
         raise UnknownEntityError(given)
     if len(found) > 1:
         raise AmbiguousIdError("entity", given, [(str(one.entity_id), one.name) for one in found])
     (one,) = found
+    its = [one.entity_id]
     named = {"entity_id": one.entity_id}
     similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=_COLUMNS)
     twins = {**scope.parameters, **named, "twins": one.possible_twins}
@@ -119,6 +134,9 @@ async def entity(
         names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], named),
         facts=await _facts_of(conn, one.entity_id, all_versions=all_versions),
         twins=await fetch_rows(conn, Entity, similar, twins),
+        relations=await relations(conn, scope, subject_ids=its, all_versions=all_versions, mirrors=True),
+        profile=await profile_of(conn, one.entity_id),
+        timeline=await timeline_of(conn, one.entity_id),
     )
 
 

@@ -23,7 +23,7 @@ _VIEWS_AND_HELPERS: Final = (
         "pending_rows",
         "pending",
     ),
-    *("event_rows", "events", "turn_rows", "turns"),
+    *("event_rows", "events", "turn_rows", "turns", "relationship_rows", "relationships"),
 )
 _SHARED_TEXTS: Final = ("fact_types", "scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})

@@ -51,12 +51,14 @@ CREATE FUNCTION relations_of_scope(
     since timestamptz,
     until timestamptz,
     recorded_at timestamptz,
+    ordinal integer,
     evidence uuid [],
     endings uuid []
 ) LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 WITH RECURSIVE directed AS (
-    SELECT known.relation_id, known.subject_id, known.predicate, known.object_id, false AS is_mirror, known.recorded_at
+    SELECT known.relation_id, known.subject_id, known.predicate, known.object_id, false AS is_mirror, known.recorded_at,
+        known.ordinal
     FROM relationships AS known
     WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
         relations_of_scope.tenant,
@@ -66,7 +68,7 @@ WITH RECURSIVE directed AS (
         relations_of_scope.run_id
     )
     UNION ALL
-    SELECT known.relation_id, known.object_id, known.inverse, known.subject_id, true, known.recorded_at
+    SELECT known.relation_id, known.object_id, known.inverse, known.subject_id, true, known.recorded_at, known.ordinal
     FROM relationships AS known
     WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
         relations_of_scope.tenant,
@@ -99,6 +101,7 @@ said AS (
         directed.object_id,
         directed.is_mirror,
         directed.recorded_at,
+        directed.ordinal,
         carried.said_by,
         carried.strength,
         carried.ended_at,
@@ -145,6 +148,7 @@ SELECT
         FILTER (WHERE found.strength IS NOT NULL AND found.is_believed)
     END,
     min(found.recorded_at),
+    min(found.ordinal),
     coalesce(
         array_agg(DISTINCT found.said_by) FILTER (WHERE found.counts),
         array_agg(DISTINCT found.said_by) FILTER (WHERE found.strength IS NOT NULL)

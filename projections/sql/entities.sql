@@ -237,6 +237,20 @@ WHERE {scope}
 ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT 20;
 
+-- name: entities_of_ids
+-- The entities of a scope with these ids, and the user.
+SELECT {entity_columns}
+FROM entities AS e
+WHERE {scope}
+    AND (
+        e.entity_id = ANY(%(entity_ids)s::uuid [])
+        OR (%(with_user)s AND EXISTS (
+            SELECT FROM entity_aliases AS alias
+            WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
+        ))
+    )
+ORDER BY e.recorded_at, e.ordinal, e.entity_id;
+
 -- name: twins_of_entity
 -- The entities of a scope that may be the same as one.
 SELECT {entity_columns}
