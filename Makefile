@@ -33,7 +33,7 @@ up: $(INSTALLED) ## Kafka, Postgres and all stages over ./.mnemolog until Ctrl-C
 	@$(BIN)/mnemolog up
 
 test: $(STAMP) ## every test but the long ones; PROCESSES=2 side by side, ARGS=...
-	@$(BIN)/python -m pytest --numprocesses $(or $(PROCESSES),2) --inline-snapshot disable --durations 10 $(ARGS)
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses $(or $(PROCESSES),2) --inline-snapshot disable --durations 10 $(ARGS)
 
 test: missing_tools
 

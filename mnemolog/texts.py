@@ -137,18 +137,25 @@ def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact
         by = f" by {source.actor}" if source.actor else ""
         order = f"({source.order}{by}) " if source.order else ""
         if source.promoted_from is not None and source.said_at is not None:
-            said = f"{_minute(source.said_at)}, {fact.speaker or 'a turn'} had said in {source.said_in}"
+            said = _said_before(source.said_at, fact, fact.excerpt, f" in {source.said_in}")
             return (
                 f"It was promoted from fact {source.promoted_from} by command {source.source_id} "
-                f"{order}of {_minute(source.occurred_at)}; by {said}: {_quoted(fact.excerpt)}."
+                f"{order}of {_minute(source.occurred_at)}; {said}."
             )
         return f"It comes from command {source.source_id} {order}of {_minute(source.occurred_at)}."
     excerpt = extraction.excerpt if extraction else fact.excerpt
     turn = f"turn {source.source_id} of {_minute(source.occurred_at)}"
     if source.said_at is not None:
-        said = f"by {_minute(source.said_at)}, {fact.speaker or 'a turn'} had said: {_quoted(excerpt)}"
+        said = _said_before(source.said_at, fact, excerpt)
         return f"It comes from a conflict that was open until {turn}; {said}."
     return f"It comes from {turn}, where {fact.speaker or 'it'} says: {_quoted(excerpt)}."
+
+
+def _said_before(at: datetime, fact: Fact, excerpt: str, place: str = "") -> str:
+    """What was said by a time; a fact without an excerpt was imported."""
+    if not excerpt:
+        return f"by {_minute(at)}, it had been imported{place}"
+    return f"by {_minute(at)}, {fact.speaker or 'a turn'} had said{place}: {_quoted(excerpt)}"
 
 
 def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:

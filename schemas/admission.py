@@ -13,8 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from mnemolog.schemas.base import Identifier, SourceKind, Versioned, validation_error
-from mnemolog.schemas.command import Command, Import
+from mnemolog.schemas.command import Command, Import, Promote
 from mnemolog.schemas.errors import UnsupportedVersionError
+from mnemolog.schemas.ids import FOLLOW_UP_PREFIX, is_follow_up_id
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 
@@ -24,6 +25,9 @@ MAX_COMMAND_BYTES: Final = 128 * 1024
 MAX_IMPORT_BYTES: Final = (1024 - 48) * 1024 // 3
 """Of one `import`: its only text is three times in such a record, beside its vector and what Kafka adds."""
 
+RESERVED_ID: Final = (
+    f"ids that begin with {FOLLOW_UP_PREFIX!r} are those of promotions that follow from another source: choose another"
+)
 MAX_AHEAD: Final = timedelta(days=1)
 """How far a turn may be ahead of the broker's time: a clock is minutes wrong, a zone 14 hours at the most."""
 
@@ -98,6 +102,8 @@ def parse_turn(
     A turn that is more than `MAX_AHEAD` ahead of `published_at`, the broker's time of the record, is refused.
     """
     turn = _TURN_PARSER.parse(value, position, max_bytes)
+    if isinstance(turn, Turn) and is_follow_up_id(turn.turn_id):
+        return _taken_id("turn_id", turn.turn_id, position, reason="invalid_record", kind="turn")
     if isinstance(turn, Turn) and published_at is not None and turn.occurred_at > published_at + MAX_AHEAD:
         detail = (
             f"occurred_at is {turn.occurred_at.isoformat()}, more than {MAX_AHEAD // timedelta(hours=1)} hours in the "
@@ -115,8 +121,16 @@ def parse_command(value: bytes | None, *, position: str) -> Command | Refusal:
     data = value or b""
     judged = _COMMAND_PARSER.parse(data, position, MAX_IMPORT_BYTES if b'"import"' in data else MAX_COMMAND_BYTES)
     if isinstance(judged, Command) and not isinstance(judged.order, Import):
-        return _COMMAND_PARSER.refuse_oversize(data, position, MAX_COMMAND_BYTES) or judged
+        judged = _COMMAND_PARSER.refuse_oversize(data, position, MAX_COMMAND_BYTES) or judged
+    if isinstance(judged, Command) and not isinstance(judged.order, Promote) and is_follow_up_id(judged.command_id):
+        return _taken_id("command_id", judged.command_id, position, reason="invalid_command", kind="command")
     return judged
+
+
+def _taken_id(field: str, given: str, position: str, *, reason: RefusalReason, kind: SourceKind) -> Refusal:
+    """A refusal under the position of the record: under its own id it would be the end of the promotion of that id."""
+    detail = f"{field} is {given!r:.300}: {RESERVED_ID}"
+    return Refusal(source_id=position, scope=None, reason=reason, detail=detail, kind=kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +167,8 @@ class _RecordParser(Generic[V]):
             match fault["loc"], fault["type"]:
                 case (), "json_invalid" | "model_type":
                     return "not_a_record", explained.detail
-                case (*_, field), "timezone_aware":
+                case place, "timezone_aware":
+                    field = ".".join(map(str, place))
                     return "missing_zone", f"{field} needs a zone, for example 2026-01-31T09:30:00+01:00"
             if reason := self.specific_fault(fault):
                 return reason[0], reason[1] or explained.detail
@@ -169,9 +184,10 @@ class _RecordParser(Generic[V]):
         """Who a broken record says it is, so that its publisher can find its end by its own id."""
         fields = _read_leniently(data)
         try:
-            return _IDENTIFIER.validate_python(fields[self.id_field]), Scope.model_validate(fields["scope"])
+            source_id, scope = _IDENTIFIER.validate_python(fields[self.id_field]), Scope.model_validate(fields["scope"])
         except (ValueError, KeyError, TypeError, IndexError):
             return None, None
+        return (None, None) if is_follow_up_id(source_id) else (source_id, scope)
 
 
 def _read_leniently(data: bytes) -> Any:

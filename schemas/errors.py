@@ -45,8 +45,9 @@ _WANTED: Final = {
     "tuple": "a list",
     "list": "a list",
     "uuid": "an id such as 0b5f2a44-9a4c-5d27-8c1e-6f1f3a1b7c55",
-    "datetime": "a time such as 2026-01-31T09:30:00+01:00",
+    "datetime": "a date and time with a zone, such as 2026-01-31T09:30:00+01:00",
 }
+_WRITTEN_AS_TEXT: Final = frozenset({"uuid", "datetime"})
 _NAMES_OF_TYPES: Final = {
     "str": "text",
     "NoneType": "nothing",
@@ -141,8 +142,10 @@ def _sentence(fault: ErrorDetails) -> str:
     if words := _OF_A_BOUND.get(f"string_{kind}" if isinstance(given, str) else kind) or _OF_A_BOUND.get(kind):
         said = re.sub(r"\b1 (item|character)s", r"1 \1", words.format(**context))
         return f" {said}{_instead(given) if kind in _VALUES_SHOWN else ''}"
-    if wanted := _WANTED.get(kind.partition("_")[0]):
-        shown = f", not {_NAMES_OF_TYPES.get(type(given).__name__, type(given).__name__)}"
+    what = kind.partition("_")[0]
+    if wanted := _WANTED.get(what):
+        is_other_text = isinstance(given, str) and what in _WRITTEN_AS_TEXT
+        shown = "" if is_other_text else f", not {_NAMES_OF_TYPES.get(type(given).__name__, type(given).__name__)}"
         return f" must be {wanted}{shown}"
     return f": {fault['msg'].removeprefix('Value error, ')}"
 

@@ -3,6 +3,7 @@
 Nothing that a language model wrote enters an id. The owner is part of it, because two owners may choose equal turn ids.
 """
 
+from typing import Final, Literal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import orjson
@@ -10,6 +11,10 @@ import orjson
 from mnemolog.schemas.base import MAX_IDENTIFIER_BYTES
 
 _NAMESPACE = uuid5(NAMESPACE_URL, "mnemolog")
+
+FollowUpKind = Literal["promote"]
+FOLLOW_UP_PREFIX: Final = "promote/"
+"""How the ids of commands begin that follow from another source; no turn and no other command has such an id."""
 
 
 def fact_id(owner: str, source_id: str, ordinal: int) -> UUID:
@@ -37,7 +42,11 @@ def provisional_fact_id(owner: str, source_id: str, place: int) -> UUID:
     return _derive("provisional", owner, source_id, place)
 
 
-def follow_up_id(kind: str, source_id: str, part: int = 1) -> str:
+def is_follow_up_id(source_id: str) -> bool:
+    return source_id.startswith(FOLLOW_UP_PREFIX)
+
+
+def follow_up_id(kind: FollowUpKind, source_id: str, part: int = 1) -> str:
     """The id of the command of a kind that follows from a source: `kind/source_id`, or a digest where that is no id."""
     name = f"{kind}/{source_id}"
     if part == 1 and len(name.encode()) <= MAX_IDENTIFIER_BYTES:

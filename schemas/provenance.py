@@ -45,14 +45,26 @@ class DroppedStatement(Record):
     excerpt: Text = ""
 
 
+Emotion = Literal["joy", "love", "gratitude", "surprise", "sadness", "anger", "fear", "disgust", "shame", "neutral"]
+Energy = Literal["low", "medium", "high"]
+
+
+class Mood(Record):
+    """How the user sounds in a turn: an emotion, how strong it is, from 0 to 1, and how much energy is in it."""
+
+    emotion: Emotion
+    intensity: Fraction
+    energy: Energy
+
+
 class Step(Record):
     """One stage's part in a turn: time in milliseconds, and calls and tokens where a model was asked.
 
     `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
     was changed before it was read, and what could not be read beside it. `conversation` are the earlier turns that an
     extraction was shown, `known` the facts, `instructions` is the version of the instructions of a policy; version 5
-    added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
-    tell.
+    added these. `mood` is that of the turn, where an extraction is asked for it; version 6 added it. `cached_tokens`
+    are those of the input that the model's server had in its cache; None where it does not tell.
     """
 
     stage: Stage
@@ -71,6 +83,7 @@ class Step(Record):
     instructions: Text | None = Field(default=None, exclude_if=lambda version: version is None)
     conversation: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
     known: tuple[UUID, ...] = Field(default=(), exclude_if=lambda fact_ids: not fact_ids)
+    mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
 
 
 class Thresholds(Record):

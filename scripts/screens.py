@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.support.databases import temporary_folder
+from tests.support.databases import server_folder
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "screens.md"
 EXECUTABLE: Final = Path(sys.executable).with_name("mnemolog")
@@ -76,7 +76,7 @@ SCREENS: Final = (
 
 def page() -> str:
     """The whole page, from a run that is made now."""
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         shown = [_section(title, command, output) for title, command, output in _screens(folder)]
     return "\n".join((INTRO, *shown))
 

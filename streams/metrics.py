@@ -127,7 +127,8 @@ PROMOTIONS: Final = CATALOGUE.counter(
     "mnemolog_promotions", "promote commands that followed from turns and ends of sessions, by policy"
 )
 PROMOTIONS_REJECTED: Final = CATALOGUE.counter(
-    "mnemolog_promotions_rejected", "promote commands by policy that were rejected, as for a limit"
+    "mnemolog_promotions_rejected",
+    "promote commands that followed from another source and were rejected, as for a limit",
 )
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved",

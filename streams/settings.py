@@ -122,6 +122,9 @@ class StreamsSettings(PostgresSettings):
     entity_types: tuple[EntityType, ...] = Field(
         default=ENTITY_TYPES, description="types of entities that the extraction is asked for (a JSON list)"
     )
+    detect_mood: bool = Field(
+        default=False, description="ask for the emotion of each turn, its intensity and energy; kept with the turn"
+    )
 
     duplicate_threshold: Fraction | None = Field(
         default=None, description="cosine similarity above which a fact is skipped; by embedding model if unset"

@@ -6,6 +6,7 @@ MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name running servers to use instead. The Po
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest_asyncio
 import structlog
 
 from mnemolog.embedded.stack import EmbeddedStack
-from tests.support.databases import database_name, fresh_database, temporary_folder
+from tests.support.databases import database_name, fresh_database, server_folder
 from tests.support.programs import missing_programs
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def logs_not_set_up() -> Iterator[None]:
 @pytest.fixture
 def data_folder() -> Iterator[Path]:
     """A folder for a stack of a test's own, removed afterwards."""
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         yield folder / "data"
 
 
@@ -49,7 +50,7 @@ async def bootstrap() -> AsyncIterator[str]:
     if given := os.environ.get("MNEMOLOG_KAFKA"):
         yield given
         return
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         async with await EmbeddedStack.start(folder / "data", postgres=False, test=True) as stack:
             yield stack.bootstrap
 
@@ -60,7 +61,7 @@ async def postgres_admin_url() -> AsyncIterator[str]:
     if given := os.environ.get("MNEMOLOG_POSTGRES"):
         yield given
         return
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         async with await EmbeddedStack.start(folder / "data", kafka=False, test=True) as stack:
             yield stack.postgres_url
 
@@ -117,6 +118,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and must run here: {report.longrepr}"
     return report
+
+
+def pytest_sessionstart() -> None:
+    # A script's shell has its jobs in the background ignore Ctrl-C, and what the tests start would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str | None:

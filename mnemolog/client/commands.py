@@ -1,6 +1,7 @@
 """The methods of the client that change a whole scope, and how every command is published."""
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any, Literal, Unpack, cast, overload
 
 from mnemolog.client.base import checked
@@ -23,8 +24,10 @@ from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.stores.policies import fetch_policies
+from mnemolog.schemas.admission import RESERVED_ID
 from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Undo
 from mnemolog.schemas.filters.model import written_filter
+from mnemolog.schemas.ids import is_follow_up_id
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
@@ -61,8 +64,11 @@ class CommandBase(OwnerLookup):
         return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
 
     def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
+        command_id = arguments.get("command_id") or self._new_id()
+        if is_follow_up_id(str(command_id)):
+            raise InvalidCommandError(f"command_id is {command_id!r:.300}: {RESERVED_ID}")
         return CommandDraft(
-            command_id=arguments.get("command_id") or self._new_id(),
+            command_id=command_id,
             scope_ids=scope_ids(arguments),
             issued_at=self._now(),
             payload={"kind": kind, **fields},
@@ -263,16 +269,21 @@ class ScopeCommandMixin(CommandBase):
         self, kind: str, arguments: CommandArgs, wait: float, **fields: Any
     ) -> list[CommandReceipt] | list[WriteResult]:
         draft = self._draft(kind, arguments, fields)
-        commands = await self._commands_per_scope(draft) if draft.has_wildcard else [build_command(draft)]
-        return await self._publish(commands, wait)
-
-    async def _commands_per_scope(self, draft: CommandDraft) -> list[Command]:
+        if not draft.has_wildcard:
+            return await self._publish([build_command(draft)], wait)
+        receipts = list[CommandReceipt]()
         # Validated with any scope before the tables are asked for the real ones.
         payload = build_command(draft.for_scope(PLACEHOLDER_SCOPE)).order
         if not isinstance(payload, DeleteAll | Undo):
             raise InvalidCommandError(f"{payload.kind} takes one exact scope, without '*' or '**'")
-        scopes = await self._query(matching_scopes, payload, ScopeFilter(**scope_ids(draft.scope_ids)))
-        return [build_command(draft.for_scope(scope)) for scope in scopes]
+        async with (
+            self._connections.read_pool().connection() as connection,
+            aclosing(matching_scopes(connection, payload, ScopeFilter(**scope_ids(draft.scope_ids)))) as pages,
+        ):
+            async for scopes in pages:
+                commands = [build_command(draft.for_scope(scope)) for scope in scopes]
+                receipts += cast("list[CommandReceipt]", await self._publish(commands, 0))
+        return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
 
 
 def _policy_agent(scope_args: ScopeArgs) -> str | None:

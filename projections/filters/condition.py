@@ -37,6 +37,11 @@ def filter_condition(wanted: Filter, *, as_active: bool = False) -> tuple[Compos
     return conditions.of_filter(wanted), conditions.parameters
 
 
+def status_at(at: Composable, *, state: str = "f") -> Composable:
+    """The status of a row of `facts AS f` at an instant, as filters see it and readers show it."""
+    return _template("state", at=at, state=Identifier(state))
+
+
 class _Conditions:
     """Makes the conditions of one statement, and numbers their parameters."""
 
@@ -97,7 +102,7 @@ class _Conditions:
     def _field(self, name: str, *, is_compared: bool) -> Composable:
         """The column of a field. An id that is not set is the empty string there, which equals no id: indexes serve."""
         if name == "state":
-            return _template("active" if self._as_active else "state")
+            return _template("active") if self._as_active else status_at(Placeholder("at"))
         column = Identifier("f", _COLUMNS.get(name, name))
         return _template("scope_id", column=column) if name in SCOPE_FIELDS and not is_compared else column
 

@@ -53,8 +53,13 @@ class ClientQuery:
 
 
 def fact_columns(*, ids: str = "f", state: str = "f", at: SQL = NOW) -> Composable:
-    """The columns of a fact: the scope from `ids`, what events can change from `state`."""
-    return queries("facts")["fact_columns"].format(ids=Identifier(ids), state=Identifier(state), at=at)
+    """The columns of a fact: the scope from `ids`, what events can change from `state`.
+
+    The status is the one that the tables have, whose indexes then serve; the column `state` has it with the times.
+    """
+    return queries("facts")["fact_columns"].format(
+        ids=Identifier(ids), state=Identifier(state), status=Identifier(state, "status"), at=at
+    )
 
 
 def scope_condition(function: str, row: str = "f") -> Composable:

@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg.sql import SQL, Composable, Composed, Identifier, Placeholder
 
-from mnemolog.projections.filters.condition import filter_condition
+from mnemolog.projections.filters.condition import filter_condition, status_at
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.filters.model import Filter
 
@@ -59,8 +59,10 @@ def scope_condition(wildcards: Mapping[str, str], row: str = "f") -> Composable:
 
 
 def fact_columns(*, state: str = "f", at: LiteralString) -> Composable:
-    """The columns of `Fact`; `state` and `at` as `read_query` has them."""
-    return queries("facts")["fact_columns"].format(ids=Identifier("f"), state=Identifier(state), at=SQL(at))
+    """The columns of `Fact`; `state` and `at` as `read_query` has them. What has ended by then is shown as expired."""
+    return queries("facts")["fact_columns"].format(
+        ids=Identifier("f"), state=Identifier(state), status=status_at(SQL(at), state=state), at=SQL(at)
+    )
 
 
 @cache

@@ -25,6 +25,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 _IDS: Final = tuple(name for name in SCOPE_FIELDS if name != "tenant")
 _OWNERS: Final = frozenset({"user_id", "agent_id"})
 SHARE_BATCH: Final = 1000
+SCOPE_PAGE: Final = 500
 """How many shares of a deletion are in memory at a time."""
 
 
@@ -140,15 +141,21 @@ _OF_TURNS: Final = {"of_turns": "of_turns"}
 
 async def matching_scopes(
     conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
-) -> list[Scope]:
-    """The scopes of `within` with facts or turns to delete, or in which the model or prompt version to undo decided."""
+) -> AsyncGenerator[list[Scope]]:
+    """The scopes of `within` with facts or turns to delete, or in which the model or prompt version to undo decided.
+
+    They come in pages, all as of one moment, however many they are.
+    """
     parameters: dict[str, Any] = {**payload.model_dump(exclude={"filters"}), **within.parameters}
     query: Query = read_query("scopes", "undo", scope=within.parameters, row="happened")
     if isinstance(payload, DeleteAll):
         deleted = read_query("scopes", "delete_all", scope=within.parameters, parts=_OF_TURNS)
         query, values = with_filter(deleted, payload.filters or EVERYTHING)
         parameters |= values | {"all": payload.filters is None}
-    return [Scope.from_columns(row) for row in await (await conn.execute(query, parameters)).fetchall()]
+    async with conn.transaction(), conn.cursor("matching_scopes") as cursor:
+        await cursor.execute(query, parameters)
+        while rows := await cursor.fetchmany(SCOPE_PAGE):
+            yield [Scope.from_columns(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

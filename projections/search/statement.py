@@ -1,12 +1,12 @@
 """The statement of a search, put together from its parts: which facts it looks at, and the filter."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final, LiteralString
 
 from psycopg.sql import SQL, Composed
 
-from mnemolog.projections.filters.condition import filter_condition
+from mnemolog.projections.filters.condition import filter_condition, status_at
 from mnemolog.projections.queries.fact_rows import fact_columns, scope_condition
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.options import SearchOptions
@@ -39,7 +39,8 @@ def search_query(
     if not is_filtered:
         return query, {}
     condition, parameters = filter_condition(options.filters)
-    return query.format(filter=condition), parameters
+    wanted, _ = filter_condition(options.filters, as_active=True)
+    return query.format(filter=condition, wanted=wanted), parameters
 
 
 def scope_parameters(scopes: Sequence[ScopeFilter]) -> Mapping[str, Any]:
@@ -74,13 +75,11 @@ def _composed(
     scope = parts["of_named_scope"] if is_several else scope_condition(dict(wildcards))
     of_any = parts["of_any_scope"] if is_several else scope
     state_at = parts["state_at"]
-    condition = SQL("{filter}" if is_filtered else "true")
-    found = partial(parts[source].format, filter=condition, state_at=state_at, state=queries("filters")["state"])
-    live = found(scope=scope)
+    condition, wanted = (SQL("{filter}"), SQL("{wanted}")) if is_filtered else (SQL("true"), SQL("true"))
+    live = parts[source].format(filter=condition, scope=scope, state_at=state_at, state=status_at(SQL(_NOW)))
     if is_several:
         of_scopes = parts["of_scopes"].format(live=live)
-        same = found(scope=parts["as_promoted"].format(scope=of_any))
-        live = parts["facts_of_scopes"].format(of_scopes=of_scopes, same=same)
+        live = parts["facts_of_scopes"].format(of_scopes=of_scopes, of_any=of_any, wanted=wanted)
     travels = source == "as_of"
     query = parts["hybrid"].format(
         live=live,

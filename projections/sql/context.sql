@@ -1,10 +1,17 @@
 -- name: promoted
--- Those of some facts that were promoted to others of them.
+-- Those of some facts that were promoted into one of several scopes: what they were promoted to stands for them there,
+-- whatever has become of it since.
 SELECT promoted.promoted_from
 FROM memory_events AS promoted
+INNER JOIN facts AS f ON promoted.fact_id = f.fact_id
+LEFT JOIN undone ON promoted.event_id = undone.event_id
 WHERE promoted.promoted_from = ANY(%(fact_ids)s)
-    AND promoted.fact_id = ANY(%(fact_ids)s)
-    AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id);
+    AND undone.event_id IS NULL
+    AND f.believed_from IS NOT NULL
+    AND f.tenant = %(tenant)s
+    AND (f.user_id, f.agent_id, f.app_id, f.run_id) IN (
+        SELECT * FROM unnest(%(user_ids)s::text [], %(agent_ids)s::text [], %(app_ids)s::text [], %(run_ids)s::text [])
+    );
 
 -- name: lasting_facts
 -- The facts of one scope that a context holds whatever the question is, as far as its profile has them: at most the

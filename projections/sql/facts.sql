@@ -1,6 +1,6 @@
 -- name: fact_columns
 -- The columns of one version of a fact as readers see it: everything but its vector.
--- What events can change comes from {state}: the facts as they are now, or as they were. What begins after {at}, and is
+-- What events can change comes from {state}: the facts as they are now, or as they were; {status} is made of it. What begins after {at}, and is
 -- not ended, begins later. The scope comes from {ids}: the fact, or the row of its scope.
 f.fact_id,
 {ids}.tenant,
@@ -18,7 +18,7 @@ f.certainty,
 f.subject,
 f.speaker,
 f.excerpt,
-{state}.status,
+{status} AS status,
 {state}.unresolved,
 f.stale,
 f.event_time,

@@ -101,10 +101,10 @@ extract(QUARTER FROM f.recorded_at AT TIME ZONE 'UTC')
 extract(WEEK FROM f.recorded_at AT TIME ZONE 'UTC')
 
 -- name: state
--- The state of a fact at %(at)s. One whose end has passed counts as expired, as it will be.
+-- The status of a fact at an instant, which {state} has. One whose end has passed counts as expired, as it will be.
 CASE
-    WHEN f.status IN ('active', 'pending_confirmation') AND least(f.valid_until, f.true_to) <= %(at)s THEN 'expired'
-    ELSE f.status
+    WHEN {state}.status IN ('active', 'pending_confirmation') AND least(f.valid_until, {state}.true_to) <= {at} THEN 'expired'
+    ELSE {state}.status
 END
 
 -- name: active

@@ -186,7 +186,10 @@ CREATE OR REPLACE FUNCTION memory.turn_rows() RETURNS TABLE (
     decided_at timestamptz,
     infer boolean,
     messages jsonb,
-    "position" text
+    "position" text,
+    emotion text,
+    intensity double precision,
+    energy text
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
 SELECT
@@ -204,7 +207,10 @@ SELECT
     j.decided_at,
     j.infer,
     j.body -> 'messages',
-    j.topic || '/' || j.partition || '/' || j.log_offset
+    j.topic || '/' || j.partition || '/' || j.log_offset,
+    j.mood ->> 'emotion',
+    (j.mood ->> 'intensity')::double precision,
+    j.mood ->> 'energy'
 FROM mnemolog.turns AS j
 $$;
 COMMENT ON FUNCTION memory.turn_rows IS 'The rows of the view memory.turns.';

@@ -74,23 +74,22 @@ AS named (user_id, agent_id, app_id, run_id)
 CROSS JOIN LATERAL ({live} OFFSET 0) AS mine
 
 -- name: facts_of_scopes
--- The facts of several scopes, without those that were promoted into another one of them, which is found in their place.
--- OFFSET keeps that a look-up for each fact.
+-- The facts of several scopes, without those that were promoted into another one of them: what these were promoted to
+-- stands for them there, whatever has become of it since. OFFSET keeps that a look-up for each fact.
 SELECT mine.*
 FROM ({of_scopes}) AS mine
 WHERE NOT EXISTS (
     SELECT FROM memory_events AS promoted
-    CROSS JOIN LATERAL ({same}) AS same
+    INNER JOIN facts AS f ON promoted.fact_id = f.fact_id
+    LEFT JOIN undone ON promoted.event_id = undone.event_id
     WHERE promoted.promoted_from = mine.fact_id
+        AND {of_any}
+        AND {wanted}
+        AND f.believed_from <= coalesce(%(believed_at)s, 'infinity'::timestamptz)
         AND promoted.decided_at <= coalesce(%(believed_at)s, 'infinity'::timestamptz)
-        AND same.status = mine.status
-        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = promoted.event_id)
+        AND coalesce(undone.since > coalesce(%(believed_at)s, 'infinity'::timestamptz), true)
     OFFSET 0
 )
-
--- name: as_promoted
--- What a fact was promoted to, where it is in the scopes of a search.
-f.fact_id = promoted.fact_id AND {scope}
 
 -- name: of_named_scope
 -- The facts of one of several scopes.
@@ -231,6 +230,7 @@ live.said_at, live.ordinal, live.app_id, live.run_id,
             FROM asked
             INNER JOIN facts AS f ON f.words @@ asked.query
             WHERE {scope}
+                AND f.recorded_at <= coalesce(%(believed_at)s, 'infinity'::timestamptz)
                 AND NOT EXISTS (SELECT FROM scored WHERE scored.fact_id = f.fact_id)
                 AND {filter}
         ) AS others

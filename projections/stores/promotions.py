@@ -29,6 +29,7 @@ class PromotionStore(Store):
     ) -> PromotableFacts:
         """The first `limit` of the selected facts, those that can be promoted `into` a scope first; and their counts.
 
+        What sets an end to one of them that has yet to come is selected too.
         Named facts are found wherever they live, others in exactly the scope of the payload.
         """
         selected = self.QUERIES["promotable_ids" if payload.fact_ids else "promotable_scope"]
@@ -51,7 +52,7 @@ class PromotionStore(Store):
                 return await (await cursor.execute(query, parameters)).fetchall()
 
         rows = await self._run("promotable", fetch)
-        counts = {name: rows[0][name] if rows else 0 for name in ("free", "known", "total")}
+        counts = {name: rows[0][name] if rows else 0 for name in ("free", "enders", "known", "total")}
         return PromotableFacts(facts=tuple(map(_promotable_fact, rows)), **counts)
 
 

@@ -1,48 +1,35 @@
 """Which facts a promote command has decided in its scope, and how: from what is known of them to statements."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from mnemolog.schemas.command import Promote
+from mnemolog.schemas.command import MAX_ITEMS, Promote
 from mnemolog.schemas.facts import MatchedFact, Original, PromotedFrom
-from mnemolog.schemas.ids import follow_up_id
+from mnemolog.schemas.ids import follow_up_id, is_follow_up_id
 from mnemolog.schemas.stored import PromotableFact, PromotableFacts
 from mnemolog.streams.commands.context import CommandContext
-from mnemolog.streams.commands.refusals import Fault, raise_for_faults
+from mnemolog.streams.commands.refusals import CommandRefusedError, Fault, raise_for_faults
 
 MAX_PROMOTED: Final = 50
 """How many facts one command promotes: one question to the model holds their conflicts, and one commit their events."""
+MAX_FOUND: Final = 2 * MAX_ITEMS
+"""How many facts are looked at for one command: those that it may name, and those that set their ends."""
 MAX_PROMOTED_BYTES: Final = 256 * 1024
 """Of their texts and vectors, which an event holds with what it ends; a fact alone may take more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promotion:
-    """The statements of one promote command, the first said first; `detail` says what was left out.
+def promoted_statements(context: CommandContext, payload: Promote, found: PromotableFacts) -> tuple[MatchedFact, ...]:
+    """The facts that are active and were not promoted yet, as many as one command takes, the first said first.
 
-    `has_more` where another command has to go on.
-    """
-
-    statements: tuple[MatchedFact, ...]
-    detail: str
-    has_more: bool
-
-
-def promotion_of(context: CommandContext, payload: Promote, found: PromotableFacts) -> Promotion:
-    """The facts that are active and were not promoted yet, as many as one command takes.
-
+    In a command for the rest of another one, what has ended since is left out.
     Raises `CommandRefusedError` where a fact is named that is unknown, of another scope, closed, or pending.
     """
-    if payload.fact_ids:
+    if payload.fact_ids and not is_follow_up_id(context.source_id):
+        if found.free > MAX_ITEMS:
+            detail = f"with the facts that set their ends these are {found.free}, and a promotion names {MAX_ITEMS}"
+            raise CommandRefusedError("invalid_command", f"{detail}: name fewer")
         raise_for_faults(_named_faults(context, payload, found.facts))
-    taken = tuple(_fitting(found.facts[: min(found.free, MAX_PROMOTED)]))
-    has_more = len(taken) < found.free
-    return Promotion(
-        statements=tuple(map(_statement, taken)),
-        detail=promotion_detail(context, found, len(taken), payload),
-        has_more=has_more,
-    )
+    return tuple(map(_statement, _fitting(found.facts[: min(found.free, MAX_PROMOTED)])))
 
 
 def _named_faults(context: CommandContext, payload: Promote, facts: Sequence[PromotableFact]) -> Iterator[Fault | None]:
@@ -98,6 +85,7 @@ def promotion_detail(context: CommandContext, found: PromotableFacts, taken: int
     parts = [
         f"{found.known} {'was' if found.known == 1 else 'were'} promoted before" if found.known else "",
         f"{others} left out: not active, or below min_importance" if others else "",
+        f"{found.enders} more set the ends of these: they are promoted too" if found.enders else "",
         f"{found.free - taken} follow in the command {following}" if found.free > taken else "",
     ]
     told = "; ".join(filter(None, parts))

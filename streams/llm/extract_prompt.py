@@ -27,6 +27,7 @@ from mnemolog.streams.llm.grounding.evidence import Evidence, shown_messages
 from mnemolog.streams.llm.grounding.named_entities import EntityReply, said_entities
 from mnemolog.streams.llm.grounding.named_relations import RelationReply, named_relations
 from mnemolog.streams.llm.grounding.turn_speakers import other_speaker
+from mnemolog.streams.llm.mood import MOOD_SCHEMA, MOOD_TEXT
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (
     MAX_LINE,
@@ -141,6 +142,8 @@ class _FactsReply(_Facts):
     """A reply that also lists what it left out, and why. A language model is not asked for that."""
 
     omitted: tuple[_OmittedSentence, ...] = ()
+    mood: object = None
+    """Where it is asked for; `read_mood` reads it."""
 
 
 def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
@@ -152,7 +155,7 @@ def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
             ChatMessage(role="system", content=_system_text(subject)),
             ChatMessage(role="user", content=_turn_text(subject.turn, subject.background)),
         ),
-        schema=_schema(subject.categories),
+        schema=_schema(subject.categories, has_mood=subject.detect_mood),
         task=subject,
     )
 
@@ -163,12 +166,15 @@ def _system_text(subject: ExtractionTask) -> str:
         entity_types=", ".join(subject.entity_types),
         predicates=", ".join(PREDICATES),
     )
-    return text + prompt_part(subject.instructions)
+    return text + (MOOD_TEXT if subject.detect_mood else "") + prompt_part(subject.instructions)
 
 
 @cache
-def _schema(categories: tuple[str, ...]) -> Mapping[str, Any]:
+def _schema(categories: tuple[str, ...], *, has_mood: bool) -> Mapping[str, Any]:
     schema = reply_schema(_Facts)
+    if has_mood:
+        schema["properties"]["mood"] = MOOD_SCHEMA
+        schema["required"].append("mood")
     fact = schema["$defs"]["_Fact"]
     fact["properties"]["category"]["enum"] = list(categories)
     for name in ("entities", "relations"):

@@ -53,7 +53,8 @@ class ChatMessage:
 class ExtractionTask:
     """What an extraction prompt is about: the turn, the categories and types of entities that are allowed.
 
-    `instructions` are what a policy adds, `background` is what is shown beside the turn.
+    `instructions` are what a policy adds, `background` is what is shown beside the turn. With `detect_mood` the mood of
+    the turn is asked for too.
     """
 
     turn: Turn
@@ -61,6 +62,7 @@ class ExtractionTask:
     entity_types: tuple[str, ...] = ENTITY_TYPES
     instructions: Instructions | None = None
     background: Background = NO_BACKGROUND
+    detect_mood: bool = False
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]

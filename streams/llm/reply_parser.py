@@ -54,7 +54,7 @@ def read_reply(model: type[M], text: str, context: object = None) -> M | tuple[s
     `context` is what the validators of the model get.
     """
     try:
-        return model.model_validate_json(_object_text(text), context=context)
+        return model.model_validate_json(object_text(text), context=context)
     except ValidationError as error:
         return first_complaints(_complaint(fault["loc"], fault["type"], fault["msg"]) for fault in error.errors())
 
@@ -62,14 +62,15 @@ def read_reply(model: type[M], text: str, context: object = None) -> M | tuple[s
 def read_items(text: str, name: str) -> list[object]:
     """What can be read of the list `name` in a reply that is invalid as a whole, or was cut off."""
     try:
-        reply = from_json(_object_text(text), allow_partial=True)
+        reply = from_json(object_text(text), allow_partial=True)
     except ValueError:
         return []
     items = reply.get(name) if isinstance(reply, dict) else None
     return items if isinstance(items, list) else []
 
 
-def _object_text(text: str) -> str:
+def object_text(text: str) -> str:
+    """What stands from the first to the last brace: code fences and words around it are overlooked."""
     start, end = text.find("{"), text.rfind("}")
     return text[start : end + 1] if 0 <= start < end else text
 

@@ -8,6 +8,7 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, TaskPrompt
 from mnemolog.streams.offline.extract import read_turn
+from mnemolog.streams.offline.moods import read_mood_of
 from mnemolog.streams.offline.resolve import judge
 
 
@@ -34,7 +35,8 @@ class RuleModel:
 def _extraction(task: ExtractionTask) -> dict[str, Any]:
     facts, left_out = read_turn(task.turn, task.background.messages)
     omitted = [{"text": sentence.text, "reason": sentence.omitted} for sentence in left_out]
-    return {"facts": [_stated(fact, task.categories) for fact in facts], "omitted": omitted}
+    mood = {"mood": read_mood_of(task.turn)} if task.detect_mood else {}
+    return {"facts": [_stated(fact, task.categories) for fact in facts], "omitted": omitted, **mood}
 
 
 def _stated(fact: ExtractedFact, categories: tuple[str, ...]) -> dict[str, Any]:

@@ -102,6 +102,7 @@ class DecisionStages:
             self._models.chat,
             categories=self._settings.categories,
             entity_types=self._settings.entity_types,
+            detect_mood=self._settings.detect_mood,
             rules_for=self._effective.rules_for,
             precheck=self._limits.precheck,
             backgrounds=self._backgrounds,

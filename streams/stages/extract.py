@@ -34,6 +34,7 @@ from mnemolog.streams.llm.ask import Answer, ask, step_of
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
+from mnemolog.streams.llm.mood import read_mood
 from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceChatModel
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
 from mnemolog.streams.stages.envelope import new_envelope, next_envelope
@@ -84,6 +85,7 @@ class ExtractStage:
     """Works on one parsed turn or command.
 
     `categories` are those that a fact may have, `entity_types` the types of what it names that are asked for.
+    With `detect_mood` the mood of a turn is asked for too.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class ExtractStage:
         rules_for: RulesFor,
         precheck: Precheck,
         backgrounds: Backgrounds,
+        detect_mood: bool = False,
     ) -> None:
         self._model = model
         self._categories = categories
@@ -102,6 +105,7 @@ class ExtractStage:
         self._rules_for = rules_for
         self._precheck = precheck
         self._backgrounds = backgrounds
+        self._detect_mood = detect_mood
 
     async def __call__(self, source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:  # noqa: ARG002 -- a stage's signature
         envelope, parsed = source.envelope, source.parsed
@@ -149,6 +153,8 @@ class ExtractStage:
             )
         facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
         step = _shown(step_of("extract", PROMPT_VERSION, answer), background)
+        if self._detect_mood:
+            step = step.model_copy(update={"mood": read_mood(answer.replies[-1].text)})
         return facts, with_instructions(step.model_copy(update={"dropped": left_out}), told)
 
     async def _ask(
@@ -161,6 +167,7 @@ class ExtractStage:
             entity_types=self._entity_types,
             instructions=told,
             background=background,
+            detect_mood=self._detect_mood,
         )
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")

@@ -14,15 +14,16 @@ from mnemolog.schemas.command import Command, EndSession, Promote
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import MatchedFact
-from mnemolog.schemas.ids import follow_up_id
+from mnemolog.schemas.ids import follow_up_id, is_follow_up_id
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.provenance import Step, Thresholds
+from mnemolog.schemas.stored import PromotableFacts
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.commands.ports import PromotionReader
-from mnemolog.streams.commands.promotions import MAX_PROMOTED, promotion_detail, promotion_of
+from mnemolog.streams.commands.promotions import MAX_FOUND, MAX_PROMOTED, promoted_statements, promotion_detail
 from mnemolog.streams.commands.refusals import CommandRefusedError
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
@@ -84,28 +85,27 @@ class Promoter:
             now=rules.now,
             actor=envelope.actor,
         )
-        limit = max(MAX_PROMOTED, len(payload.fact_ids))
+        limit = MAX_FOUND if payload.fact_ids else MAX_PROMOTED
         found = await self._facts.promotable_facts(
             scope, payload, at=rules.now, min_importance=rules.policy.min_importance, limit=limit
         )
         try:
-            promotion = promotion_of(context, payload, found)
+            statements = promoted_statements(context, payload, found)
+            if not statements:
+                return PromotionResult(
+                    result=CommandResult(outcome="done", detail=promotion_detail(context, found, 0, payload))
+                )
+            decision, taken = await self._decide(envelope, statements, rules)
         except CommandRefusedError as refusal:
-            return _refused(refusal)
-        if not promotion.statements:
-            return PromotionResult(result=CommandResult(outcome="done", detail=promotion.detail))
-        try:
-            decision, taken = await self._decide(envelope, promotion.statements, rules)
-        except CommandRefusedError as refusal:
-            return _refused(refusal)
-        has_more = promotion.has_more or taken < len(promotion.statements)
-        detail = (
-            promotion.detail if taken == len(promotion.statements) else promotion_detail(context, found, taken, payload)
-        )
+            return PromotionResult(
+                result=CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
+            )
         return PromotionResult(
-            result=CommandResult(outcome="done", events=decision.events, detail=detail),
+            result=CommandResult(
+                outcome="done", events=decision.events, detail=promotion_detail(context, found, taken, payload)
+            ),
             step=decision.step,
-            follow_up=_next_command(envelope, payload) if has_more else None,
+            follow_up=_next_command(envelope, payload, found, taken) if taken < found.free else None,
         )
 
     async def _decide(
@@ -190,14 +190,10 @@ class FollowUps:
             metrics.PROMOTIONS.inc()
 
 
-def _refused(refusal: CommandRefusedError) -> PromotionResult:
-    return PromotionResult(result=CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail))
-
-
 def _report_rejected(commit: Commit) -> None:
-    """Say that what a policy has promoted was rejected, as for a limit: nobody waits for its end."""
-    order = commit.order
-    if isinstance(order, Promote) and order.by_policy and commit.outcome == "rejected":
+    """Say that a promotion that followed from another source was rejected, as for a limit: nobody waits for its end."""
+    follows = isinstance(commit.order, Promote) and is_follow_up_id(commit.source_id)
+    if follows and commit.outcome == "rejected":
         metrics.PROMOTIONS_REJECTED.inc()
         log.warning("promotion_rejected", source_id=commit.source_id, reason=commit.reason)
 
@@ -208,9 +204,13 @@ def _may_promote(commit: Commit) -> bool:
     return any(event.new_fact is not None for event in commit.events)
 
 
-def _next_command(envelope: MatchedFacts, payload: Promote) -> Command:
+def _next_command(envelope: MatchedFacts, payload: Promote, found: PromotableFacts, taken: int) -> Command:
+    """The command for what the first `taken` facts leave: where facts are named, it names the others of them."""
     if envelope.scope is None:
         raise AssertionError("a command has a scope")
+    if payload.fact_ids:
+        rest = tuple(one.stored.fact_id for one in found.facts[taken : found.free])
+        payload = payload.model_copy(update={"fact_ids": rest})
     return Command(
         command_id=follow_up_id("promote", envelope.source_id),
         scope=envelope.scope,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.databases import temporary_folder
+from tests.support.databases import server_folder
 from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
 from tests.support.paths import ROOT
 from tests.support.polling import eventually
@@ -29,7 +29,7 @@ CHANGING = (
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """A folder like a clone of the project, with `.venv`, where `up` runs."""
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         (folder / ".venv").symlink_to(sys.prefix)
         with CommandLine(folder=folder).start("up") as up:
             up.ready_message()

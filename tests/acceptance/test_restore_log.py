@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.databases import temporary_folder
+from tests.support.databases import server_folder
 from tests.support.harnesses.command_line import CommandLine, turn_json
 from tests.support.polling import eventually
 from tests.support.servers.power_cut import cut_log
@@ -21,7 +21,7 @@ CITIES = ("Bern", "Rome", "Oslo")
 
 @pytest.fixture
 def shell() -> Iterator[CommandLine]:
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         (folder / ".venv").symlink_to(sys.prefix)
         yield CommandLine(folder=folder, settings=QUICK)
 

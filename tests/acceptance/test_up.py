@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from mnemolog.texts import OFFLINE_NOTICE
-from tests.support.databases import temporary_folder
+from tests.support.databases import server_folder
 from tests.support.harnesses.command_line import (
     TIMEOUT_SECONDS,
     CommandLine,
@@ -32,7 +32,7 @@ QUICK = {"SESSION_TIMEOUT": "3", "HEARTBEAT_INTERVAL": "0.5", "METRICS_PORT": "0
 @pytest.fixture(scope="module")
 def home_shell() -> Iterator[CommandLine]:
     """A folder like a clone of the project, with `.venv`."""
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         (folder / ".venv").symlink_to(sys.prefix)
         yield CommandLine(folder=folder, settings=QUICK)
 

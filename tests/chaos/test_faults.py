@@ -16,7 +16,7 @@ from tests.chaos.cluster import LOG, PARTITIONS
 from tests.chaos.machines import mnemolog
 from tests.chaos.reliability_page import write_page
 from tests.chaos.run import ChaosRun
-from tests.support.databases import temporary_folder
+from tests.support.databases import server_folder
 
 ROUNDS = int(os.environ.get("MNEMOLOG_CHAOS_ROUNDS", "1"))
 SEED = int(os.environ.get("MNEMOLOG_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
@@ -33,7 +33,7 @@ def say(text: str) -> None:
 @pytest.mark.timeout(7200)
 async def test_no_fault_loses_doubles_or_reorders_anything() -> None:
     say(f"{ROUNDS} rounds, seed {SEED}, chain in {os.environ.get('MNEMOLOG_CHAOS_CHAIN', 'all')}")
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         run = ChaosRun(SEED, folder, say)
         cluster = run.cluster
         async with cluster.running():

@@ -78,6 +78,7 @@ class SpokenTurn:
     speaker: str | None = None
     recalled: tuple[str, ...] = ()
     infer: bool = True
+    immutable: bool = False
 
     def as_turn(self, scope: Scope) -> Turn:
         return Turn(
@@ -88,10 +89,11 @@ class SpokenTurn:
             speaker=self.speaker,
             recalled=self.recalled,
             infer=self.infer,
+            immutable=self.immutable,
         )
 
     def __str__(self) -> str:
-        who = f" {self.speaker}" if self.speaker else ""
+        who = (f" {self.speaker}" if self.speaker else "") + (" immutable" if self.immutable else "")
         return f"{self.turn_id} {self.at:%m-%d}{who}: " + " ".join(
             f"{one.text}[{one.subject};{one.nearness}{';' + one.certainty if one.certainty != 'explicit' else ''}]"
             for one in self.said

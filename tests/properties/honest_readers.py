@@ -22,6 +22,7 @@ from tests.properties.conversations import START
 from tests.properties.harness import Harness, text_vector
 from tests.properties.held_overwrites import waiting_for_nothing
 from tests.properties.log_reader import Json, LoggedFact
+from tests.properties.shown_states import ended_human_words, state_faults
 from tests.properties.statement_places import event_text
 from tests.properties.stories import Story
 from tests.properties.telling import Told, tell
@@ -179,6 +180,8 @@ async def _reading_faults(conn: Conn, told: Told) -> Any:
         *await _open_case_faults(conn, told, scope),
         *await _profile_faults(conn, told, scope, answered, later),
         *await _other_faults(conn, told, scope, answered),
+        *await state_faults(conn, told, scope),
+        *ended_human_words(told),
     ):
         if fault:
             yield fault

@@ -19,7 +19,7 @@ from tests.properties.nothing_vanishes import check_nothing_vanishes
 from tests.properties.order_independence import check_order_independence, permuted
 from tests.properties.promotions import check_promotions, told_in_runs
 from tests.properties.stories import stories
-from tests.support.databases import fresh_database, temporary_folder
+from tests.support.databases import fresh_database, server_folder
 
 Check = Callable[[Harness, Any], Coroutine[Any, Any, None]]
 _HEALTH_CHECKS: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
@@ -65,7 +65,7 @@ class Found:
 @contextmanager
 def fresh_postgres() -> Iterator[str]:
     """The URL of a migrated database on a Postgres of its own."""
-    with asyncio.Runner() as runner, temporary_folder() as folder:
+    with asyncio.Runner() as runner, server_folder() as folder:
         stack = runner.run(EmbeddedStack.start(folder / "data", kafka=False, test=True))
         try:
             with fresh_database(stack.postgres_url) as url:

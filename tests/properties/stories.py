@@ -16,7 +16,7 @@ CommandKind = Literal["delete", "correct", "update", "confirm", "reject", "resol
 Feature = Literal[
     "detail", "end", "denial", "plan", "term",
     "doubt", "repeat", "corrected", "several", "names", "people", "crowd", "distance",
-    "late", "ahead", "recalled", "raw", "invalid",
+    "late", "ahead", "recalled", "raw", "invalid", "immutable",
     "settle", "resolve", "delete", "edit", "undo", "timer",
 ]  # fmt: skip
 """What a story may have beside plain statements: forms of these, circumstances of their turns, commands, the timer."""
@@ -37,6 +37,7 @@ _WEIGHTS: Final[dict[tuple[Feature, ...], int]] = {
     ("plan", "term", "timer"): 1,
     ("ahead", "end"): 1,
     ("recalled", "end"): 1,
+    ("immutable", "detail", "end", "settle"): 2,
 }
 THEMES: Final = tuple(theme for theme, weight in _WEIGHTS.items() for _ in range(weight))
 """Features that act on each other; a story has those of one theme, and a few more."""
@@ -75,6 +76,7 @@ class Speech:
     repeats: int | None = None
     about: tuple[int, int] | None = None
     infer: bool = True
+    immutable: bool = False
     fails: bool = False
     corrected: bool = False
     silent_term: bool = False
@@ -181,6 +183,7 @@ def _speech(draw: st.DrawFn, mix: _Mix) -> Speech:
         about=draw(st.none() | st.sampled_from(_ABOUT)),
         repeats=draw(st.none() | st.integers(0, 5)) if "repeat" in mix.features else None,
         infer=chosen("raw", True, True, False),
+        immutable=chosen("immutable", False, False, True),
         fails=chosen("invalid", False, True),
         corrected=chosen("corrected", False, False, True),
         silent_term=chosen("term", False, True),

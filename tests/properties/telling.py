@@ -128,7 +128,7 @@ class _Teller:
         said = list({one.text: one for one in said}.values())
         earlier = [one.text for turn in self.told.turns.values() for one in turn.said]
         recalled = (earlier[first.recalls % len(earlier)],) if first.recalls is not None and earlier else ()
-        turn = SpokenTurn(f"t{self._count}", at, tuple(said), speaker, recalled, first.infer)
+        turn = SpokenTurn(f"t{self._count}", at, tuple(said), speaker, recalled, first.infer, first.immutable)
         self.told.turns[turn.turn_id] = turn
         self.told.reader.extractions[turn.turn_id] = [one.extraction() for one in turn.said]
         if first.fails:

@@ -102,6 +102,10 @@ def _profile_entry(entry: dict[str, Any], ids: ShortIds) -> Entry:
     return Entry(name, entry.get("text") or "", [words])
 
 
+def _said(fact: "Fact") -> str:
+    return f'said: "{fact.excerpt}"' if fact.excerpt else "imported: no turn says it"
+
+
 def show_pending(found: "Sequence[PendingFact]", ids: ShortIds = WHOLE_IDS) -> None:
     if not found:
         print_text("nothing is pending: no overwrite waits for a confirmation")
@@ -114,7 +118,7 @@ def show_pending(found: "Sequence[PendingFact]", ids: ShortIds = WHOLE_IDS) -> N
 
 
 def _pending_details(one: "PendingFact", ids: ShortIds) -> Iterator[str]:
-    yield f'said: "{one.fact.excerpt}"'
+    yield _said(one.fact)
     yield from (f"would {one.action} {_known(old, ids)}" for old in one.challenged)
     yield from (f"would stand unresolved beside {_known(old, ids)}" for old in one.beside)
     yield f"held by the guard {one.guard}: {one.reason}"
@@ -134,7 +138,7 @@ def show_unresolved(found: "Sequence[UnresolvedFact]", ids: ShortIds = WHOLE_IDS
 
 
 def _unresolved_details(one: "UnresolvedFact", ids: ShortIds) -> Iterator[str]:
-    yield f'said: "{one.fact.excerpt}"'
+    yield _said(one.fact)
     yield from (f"beside {_known(old, ids)}" for old in one.beside)
     yield one.reason
     yield f"unresolved for {age(one.age)}"

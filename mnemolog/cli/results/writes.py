@@ -92,6 +92,8 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
     if trace.background.facts:
         known = [Entry(ids(fact.fact_id), fact.text or "") for fact in trace.background.facts]
         print_entries("the extraction was shown facts", known)
+    if mood := trace.mood:
+        print_line(f"mood: {mood['emotion']}, intensity {mood['intensity']:g}, {mood['energy']} energy")
     for note in trace.background.notes:
         print_text(f"note: {note}")
     if trace.reprompts:

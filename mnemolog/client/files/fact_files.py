@@ -1,9 +1,11 @@
 """Lines of an export, or of another program, as commands that import them."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import IO, Any, Final, get_args
 
 import orjson
@@ -22,6 +24,15 @@ MAX_NAMED: Final = 1000
 _MAX_REASON: Final = 300
 _DIGEST_CHARACTERS: Final = 32
 _MAX_QUOTED: Final = 40
+_FIELD: Final = re.compile(r"\bimport\.(?:fact\.)?(\w+)")
+"""A field of an `import`, as an error names its place."""
+_OTHER_NAMES: Final = {
+    "text": ("memory",),
+    "true_from": ("created_at",),
+    "category": ("categories",),
+    "valid_until": ("true_to",),
+}
+"""Under what names a line may have given a field."""
 _OWN_NAMES: Final = frozenset(ImportedFact.model_fields)
 
 
@@ -96,7 +107,15 @@ class LineReader:
             payload={"kind": "import", "fact": stated, "metadata": {} if metadata is None else metadata},
             actor=self.actor,
         )
-        return build_command(draft)
+        try:
+            return build_command(draft)
+        except InvalidCommandError as error:
+            raise InvalidCommandError(_FIELD.sub(partial(_as_named, fact), str(error))) from error
+
+
+def _as_named(fact: Mapping[str, Any], place: re.Match[str]) -> str:
+    """The field at fault, as the line names it."""
+    return next((name for name in (place[1], *_OTHER_NAMES.get(place[1], ())) if name in fact), place[1])
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

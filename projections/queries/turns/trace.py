@@ -94,7 +94,8 @@ class ExtractionBackground:
 class Trace:
     """What was retrieved and decided, re-prompted and dropped, and what the extraction was shown.
 
-    `thresholds` are the similarities that applied; None where the turn ended before they mattered.
+    `thresholds` are the similarities that applied; None where the turn ended before they mattered. `mood` is the
+    emotion of the turn, with its intensity and energy; None where an extraction is not asked for it.
     """
 
     decisions: tuple[TracedDecision, ...]
@@ -102,6 +103,7 @@ class Trace:
     omitted: tuple[OmittedStatement, ...]
     thresholds: dict[str, Any] | None
     background: ExtractionBackground = ExtractionBackground()
+    mood: dict[str, Any] | None = None
 
 
 def build_trace(commit: Commit, texts: FactTexts) -> Trace:
@@ -117,6 +119,7 @@ def build_trace(commit: Commit, texts: FactTexts) -> Trace:
             facts=tuple(BackgroundFact(fact_id=one, text=texts.get(one)) for step in steps for one in step.known),
             notes=tuple(note for step in steps for note in step.notes),
         ),
+        mood=next((step.mood.model_dump() for step in steps if step.mood), None),
     )
 
 

@@ -19,7 +19,7 @@ from tests.recall.report import main_table
 from tests.recall.stored import stored
 from tests.recall.variations import BASELINE, DEFAULT, RERANKED, VARIATIONS, WITH_WORDINGS, Variation
 from tests.support.builders.values import vector
-from tests.support.databases import temporary_folder
+from tests.support.databases import server_folder
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
 
@@ -94,7 +94,7 @@ def dialogues() -> Dialogues:
 
 async def measured(dialogues: Dialogues, settings: Settings, *variations: Variation) -> list[Figures]:
     models = SearchModels(settings)
-    with temporary_folder() as folder:
+    with server_folder() as folder:
         async with stored(dialogues, TopicEmbedder(), Path(folder) / "data") as tables:
             asker = Asker(tables.pool, TopicEmbedder(), models)
             figures = await measure_all(dialogues, tables, asker, variations)

@@ -98,12 +98,22 @@ class Shown:
 
 
 async def extracted(
-    model: ScriptedModel, value: bytes, key: str = "mira", backgrounds: Shown | None = None
+    model: ScriptedModel,
+    value: bytes,
+    key: str = "mira",
+    backgrounds: Shown | None = None,
+    *,
+    detect_mood: bool = False,
 ) -> ExtractedFacts:
     record = record_of(value, key)
     recorder: Any = model
     extractor = ExtractStage(
-        recorder, categories=CATEGORIES, rules_for=rules_for, precheck=small, backgrounds=backgrounds or Shown()
+        recorder,
+        categories=CATEGORIES,
+        rules_for=rules_for,
+        precheck=small,
+        backgrounds=backgrounds or Shown(),
+        detect_mood=detect_mood,
     )
     return await extractor(parse_source(record, max_bytes=10_000), record)
 

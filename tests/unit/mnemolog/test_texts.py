@@ -30,6 +30,26 @@ def test_the_speaker_of_an_excerpt_is_named(speaker: str | None, who: str) -> No
     assert _source_sentence(source, None, fact) == expected
 
 
+@pytest.mark.parametrize(("excerpt", "words"), [("I moved to Bern.", ': "I moved to Bern.".'), ("", ".")])
+def test_a_fact_without_an_excerpt_was_imported(excerpt: str, words: str) -> None:
+    at = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    source: Any = SimpleNamespace(
+        kind="command",
+        source_id="p1",
+        occurred_at=at,
+        said_at=at,
+        promoted_from="F",
+        said_in="i1",
+        order="",
+        actor=None,
+    )
+    fact: Any = SimpleNamespace(speaker=None, excerpt=excerpt)
+    before = "a turn had said" if excerpt else "it had been imported"
+    assert _source_sentence(source, None, fact).endswith(f"; by 2026-03-01 09:00 UTC, {before} in i1{words}")
+    waited: Any = SimpleNamespace(kind="turn", source_id="t1", occurred_at=at, said_at=at)
+    assert _source_sentence(waited, None, fact).endswith(f"; by 2026-03-01 09:00 UTC, {before}{words}")
+
+
 @pytest.mark.parametrize(
     ("missed", "sentence"),
     [

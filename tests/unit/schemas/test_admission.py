@@ -86,7 +86,11 @@ def test_what_is_understood_and_not_wanted_is_rejected(value: bytes, reason: Ref
         (_bytes(schema_version=7, new_field=1), "unsupported_version", "upgrade it"),
         (_bytes(schema_version="2"), "invalid_record", "schema_version"),
         (_bytes(colour="blue"), "invalid_record", "colour is not a known field"),
-        (_bytes(occurred_at="tomorrow"), "invalid_record", "occurred_at must be a time such as"),
+        (
+            _bytes(occurred_at="tomorrow"),
+            "invalid_record",
+            "^occurred_at must be a date and time with a zone, such as 2026-01-31T09:30:00[+]01:00$",
+        ),
         (_bytes(occurred_at="0001-01-01T00:00:00+14:00"), "invalid_record", "years 2 to 9998"),
         (_bytes(occurred_at=1_776_000_000), "invalid_record", "occurred_at"),
         (_bytes(messages=None), "invalid_record", "messages"),
@@ -219,3 +223,19 @@ def test_any_change_of_a_turn_leaves_a_turn_or_a_refusal_that_can_be_carried_on(
         _can_reach_its_end(result)
     else:
         assert Turn.from_bytes(result.to_bytes()) == result
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [(_bytes(turn_id="promote/t7"), "invalid_record"), (_bytes(turn_id="promote/t7", messages=[]), "empty")],
+)
+def test_a_turn_cannot_take_the_id_of_a_promotion(value: bytes, reason: RefusalReason) -> None:
+    """Nor does the end of what is refused: the promotion would then count as committed."""
+    refusal = _refused(value)
+    assert (refusal.reason, refusal.source_id, refusal.scope) == (reason, POSITION, None)
+    assert isinstance(parse_turn(_bytes(turn_id="promoted/t7"), position=POSITION), Turn)
+
+
+def test_a_reserved_id_is_refused_with_what_to_do() -> None:
+    for words in ("turn_id is 'promote/t7'", "choose another"):
+        assert words in _refused(_bytes(turn_id="promote/t7")).detail

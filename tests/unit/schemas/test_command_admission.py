@@ -237,3 +237,11 @@ def test_the_limit_of_turns_does_not_hold_for_commands() -> None:
 @given(st.binary() | st.builds(_bytes) | ANY_JSON.map(lambda value: json.dumps({"kind": value}).encode()))
 def test_the_kind_is_the_same_for_whoever_asks(value: bytes) -> None:
     assert parse_record(value, position=POSITION).kind == source_kind(value)
+
+
+def test_only_a_promotion_has_the_id_of_one() -> None:
+    refusal = _refused(_bytes(command_id="promote/t7"))
+    assert (refusal.reason, refusal.source_id, refusal.scope) == ("invalid_command", POSITION, None)
+    assert refusal.detail.startswith("command_id is 'promote/t7': ids that begin with 'promote/'")
+    order = {"kind": "promote", "source": {"user_id": "nadia", "app_id": "diary", "run_id": "r1"}}
+    assert isinstance(parse_command(_bytes(command_id="promote/t7", order=order), position=POSITION), Command)

@@ -14,6 +14,7 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.errors import DowngradeRefusedError
+from mnemolog.projections.memory import upgrade as memory_upgrade
 from mnemolog.projections.migrations import revision
 from mnemolog.projections.migrations.upgrade import create_projection_schema, migrate, migration_text
 from mnemolog.projections.rebuild.log_source import TableLogSource
@@ -222,6 +223,7 @@ async def test_an_upgrade_keeps_rights_on_views_and_what_is_made_over_them(
 ) -> None:
     newest = command.upgrade
     monkeypatch.setattr(command, "upgrade", lambda config, _: newest(config, "0021"))
+    monkeypatch.setattr(memory_upgrade, "ensure_memory_schema", lambda _: None)  # it is of the newest tables
     await migrate(empty_database)
     monkeypatch.undo()
     async with await psycopg.AsyncConnection.connect(empty_database, autocommit=True) as connection:

@@ -11,6 +11,7 @@ from mnemolog.projections.queries import diff, explain, facts, history, pending
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.provenance import Mood, Step
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     BOB,
@@ -34,6 +35,7 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 pytestmark = pytest.mark.postgres
 MINE = ScopeFilter(user_id="alice")
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
+JOY = Mood(emotion="joy", intensity=0.75, energy="high")
 FAR = datetime(2999, 1, 1, tzinfo=UTC)
 OTHERS = (BOB, Scope(user_id="alice", run_id="r1"), Scope(user_id="alice", agent_id="helper"), Scope(agent_id="alice"))
 
@@ -65,6 +67,7 @@ def eventful_log() -> list[Commit]:
             merged("current, merged", ids[6], category="identity"),
             skipped(ids[7]),
             at=day(2),
+            steps=(Step(stage="extract", milliseconds=1, mood=JOY), Step(stage="embed", milliseconds=1)),
         ),
         commit(
             "3",
@@ -246,6 +249,13 @@ async def test_every_event_and_turn_is_shown(known: ProjectedDatabase) -> None:
     assert events == shown > 20
     turns = await records(known, "SELECT turn_id, status, messages FROM memory.turns WHERE user_id = 'alice'")
     assert {row["turn_id"]: row["status"] for row in turns} == {"1": "facts", "2": "facts", "9": "pending"}
+    moods = await records(known, "SELECT turn_id, emotion, intensity, energy FROM memory.turns WHERE user_id = 'alice'")
+    unknown = (None, None, None)
+    assert {row["turn_id"]: (row["emotion"], row["intensity"], row["energy"]) for row in moods} == {
+        "1": unknown,
+        "2": ("joy", 0.75, "high"),
+        "9": unknown,
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.search import search
+from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.filters.model import parse_filter
 from tests.support.builders.commits import added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -89,6 +92,22 @@ async def test_each_part_of_a_time_is_found_by_each_of_its_values(db: ProjectedD
             found = await facts(db.conn, ANYBODY, parse_filter(wanted), all_versions=True, at=NOW)
             passing = [one.fact_id for one in everything if naive(wanted, one, NOW)]
             assert [one.fact_id for one in found] == passing, wanted
+
+
+@pytest.mark.parametrize("state", get_args(FactStatus))
+async def test_the_state_that_a_filter_asks_about_is_the_one_that_is_shown(db: ProjectedDatabase, state: str) -> None:
+    """Also of facts whose end has passed while no event says so yet: these are expired."""
+    await db.apply(*sample_commits())
+    wanted = parse_filter({"state": state})
+    asked = [SearchOptions.read({"filters": {"state": state}}), SearchOptions.read({"state": state})]
+    shown = [one.status for one in await facts(db.conn, ANYBODY, wanted, at=NOW)]
+    hits = [await search(db.conn, ANYBODY, "Bern", None, options, at=NOW) for options in asked]
+    shown += [hit.fact.status for found in hits for hit in found]
+    assert set(shown) <= {state}
+    assert bool(shown) == (state in {"active", "superseded", "expired"})
+    everything = await facts(db.conn, ANYBODY, all_versions=True, at=NOW)
+    of_state = [one.fact_id for one in everything if one.status == state]
+    assert of_state == [one.fact_id for one in await facts(db.conn, ANYBODY, wanted, at=NOW)]
 
 
 SCOPES = st.sampled_from(

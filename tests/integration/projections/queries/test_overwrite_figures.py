@@ -14,12 +14,13 @@ from mnemolog.projections.queries.quality import DecisionQuality, decision_quali
 from mnemolog.streams.runtime import background
 from scripts.figures import OVERWRITE_RATE_SHOWN, WRONG_OVERWRITE_RATE
 from tests.support.builders.commits import day
+from tests.support.databases import fresh_database
 from tests.support.harnesses.overwrite_stories import STORIES, live_all
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.overwrite_reader import WRONG, carried_out_counts, overwrites, taken_back_counts
 from tests.support.promtool import check_value
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
 Key = tuple[str, ...]
 COUNTED = ("mnemolog_overwrites_total", "mnemolog_overwrites_taken_back_total", "mnemolog_events_projected_total")
 
@@ -37,15 +38,21 @@ class Lived:
         return await decision_quality(self.db.conn, None, day(-30), day(30 * len(STORIES)))
 
 
-@pytest_asyncio.fixture
-async def lived(database: str) -> AsyncIterator[Lived]:
-    async with ProjectedDatabase.open(database) as db:
-        before = {name: _counter(name) for name in COUNTED}
-        await live_all(db)
-        counters = {name: _counter(name) - before[name] for name in COUNTED}
-        rows = await db.rows("SELECT log_offset, payload FROM memory_events ORDER BY partition, log_offset, ordinal")
-        commits = [[event for _, event in rows] for _, rows in itertools.groupby(rows, key=lambda row: row[0])]
-        yield Lived(db, counters, commits)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def lived(postgres_admin_url: str, template_database: str) -> AsyncIterator[Lived]:
+    """For all tests of this module, which only read."""
+    with fresh_database(postgres_admin_url, template=template_database) as database:
+        async with ProjectedDatabase.open(database) as db:
+            yield await _lived(db)
+
+
+async def _lived(db: ProjectedDatabase) -> Lived:
+    before = {name: _counter(name) for name in COUNTED}
+    await live_all(db)
+    counters = {name: _counter(name) - before[name] for name in COUNTED}
+    rows = await db.rows("SELECT log_offset, payload FROM memory_events ORDER BY partition, log_offset, ordinal")
+    commits = [[event for _, event in rows] for _, rows in itertools.groupby(rows, key=lambda row: row[0])]
+    return Lived(db, counters, commits)
 
 
 def _counter(name: str) -> Counter[Key]:

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
+from mnemolog.projections.queries import scope_filter
 from mnemolog.projections.queries.diff import Axis, diff
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.facts import facts, facts_as_of
@@ -142,18 +143,30 @@ async def test_quality_takes_wildcards_and_loses_no_scope_of_a_tenant(db: Projec
     assert everybody.unresolved == len(SCOPES)
 
 
+async def matching_names(db: ProjectedDatabase, payload: DeleteAll | Undo, within: ScopeFilter) -> set[str]:
+    return {name_of(one) async for page in matching_scopes(db.conn, payload, within) for one in page}
+
+
+async def test_scopes_are_read_in_pages(db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope_filter, "SCOPE_PAGE", 2)
+    everywhere = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
+    sizes = [len(page) async for page in matching_scopes(db.conn, DeleteAll(), everywhere)]
+    assert sum(sizes) == sum(one.tenant == "default" for one in SCOPES)
+    assert set(sizes[:-1]) == {2}
+
+
 @pytest.mark.parametrize("payload", [DeleteAll(), Undo(model="m1", since=day(0), until=day(3))])
 async def test_a_command_for_many_scopes_takes_wildcards(db: ProjectedDatabase, payload: DeleteAll | Undo) -> None:
     for wanted in FEW_FILTERS:
-        found = await matching_scopes(db.conn, payload, ScopeFilter(**wanted))
-        assert {name_of(one) for one in found} == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
+        found = await matching_names(db, payload, ScopeFilter(**wanted))
+        assert found == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
 
 
 async def test_deleting_by_a_filter_concerns_the_scopes_that_hold_what_it_lets_through(db: ProjectedDatabase) -> None:
     everywhere = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
     for filters, wanted in [({"run_id": "r1"}, {"run_id": "r1"}), ({"memory": "nothing like it"}, None)]:
         payload = DeleteAll(filters=parse_filter(filters))
-        found = {name_of(one) for one in await matching_scopes(db.conn, payload, everywhere)}
+        found = await matching_names(db, payload, everywhere)
         expected = {name_of(one) for one in SCOPES if wanted and one.run_id == wanted["run_id"]}
         assert found == expected
         assert bool(found) == bool(wanted)

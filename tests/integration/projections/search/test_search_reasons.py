@@ -111,6 +111,15 @@ async def test_what_was_left_out_is_told_with_its_reason(db: ProjectedDatabase) 
     assert all_but_one[0].fact.excerpt
 
 
+async def test_what_was_learned_later_is_not_left_out_of_what_was_known_before(db: ProjectedDatabase) -> None:
+    early, ended = commit("1", added("tea"), at=day(1)), commit("2", added("old tea", valid_until=day(3)), at=day(2))
+    await db.apply(early, ended, commit("3", added("new tea"), at=day(10)))
+    then = await found(db, believed_at=day(5), explain=True)
+    assert texts(then) == ["tea"]
+    assert then.left_out == {"other_state": LeftOutHits(facts=1, first=(fact_id_at(ended),))}
+    assert "other_state" not in (await found(db, believed_at=day(1), explain=True)).left_out
+
+
 async def test_what_was_said_before_and_after_is_given_with_a_hit(db: ProjectedDatabase) -> None:
     """As many facts as are asked for, of the same scope and hour; they are no hits and take no places of hits."""
     said = [("Zero.", -70), ("One.", -5), ("Two.", -2), ("The green tea.", 0), ("Three.", 2), ("More tea.", 30)]

@@ -15,9 +15,10 @@ from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.search import search
-from mnemolog.schemas.command import Delete, Undo
+from mnemolog.schemas.command import Confirm, Delete, Undo
 from mnemolog.texts import explanation_sentences
 from tests.integration.streams.resolution.test_promotions import (
+    LIMA,
     MIRA,
     MOVES,
     OSLO,
@@ -27,10 +28,11 @@ from tests.integration.streams.resolution.test_promotions import (
     home,
     promote,
     states,
+    statuses_of,
     tell_move,
 )
 from tests.support.builders.commits import day
-from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact
+from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
 
 pytestmark = pytest.mark.postgres
 
@@ -93,12 +95,49 @@ async def test_several_scopes_show_one_of_both_facts(resolver: ResolverHarness) 
     assert await found(resolver) == [ROME, f"{OSLO} r2"]
 
 
-async def test_the_original_is_found_where_its_copy_was_deleted(resolver: ResolverHarness) -> None:
+async def test_what_the_original_was_promoted_to_stands_for_it_also_when_it_was_deleted(
+    resolver: ResolverHarness,
+) -> None:
     await tell_move(resolver)
     await promote(resolver)
     copy = (await states(resolver))[OSLO]["fact_id"]
     await resolver.send_command(command("d1", Delete(fact_ids=(copy,)), at=10))
-    assert await found(resolver) == [ROME, f"{OSLO} r2"]
+    assert await found(resolver) == [ROME]
+    assert await found(resolver, state=["active"]) == [ROME]
+    assert await found(resolver, filters={"state": "active"}) == [ROME]
+    assert await found(resolver, BOTH[1:]) == [f"{OSLO} r2"]
+    assert await found(resolver, filters={"run_id": "r2"}) == [f"{OSLO} r2"]
+    assert await found(resolver, believed_at=day(9.5)) == [OSLO]
+
+
+async def test_what_replaced_the_promoted_fact_replaces_its_original_too(resolver: ResolverHarness) -> None:
+    await tell_move(resolver)
+    await promote(resolver)
+    resolver.chat_model.set_replies(verdicts_by_text({LIMA: TextVerdict("REPLACE", (OSLO,))}))
+    await resolver.resolve_turn(home(LIMA, action_hint="update"), at=day(12), source_id="t3", scope=MIRA)
+    assert await found(resolver) == [LIMA]
+    assert await found(resolver, true_at=day(6)) == [OSLO]
+    assert await found(resolver, true_at=day(14)) == [LIMA]
+
+
+async def test_what_waits_for_a_confirmation_does_not_stand_for_the_original(resolver: ResolverHarness) -> None:
+    resolver.chat_model.set_replies(MOVES)
+    await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=MIRA, immutable=True)
+    await resolver.resolve_turn(home(OSLO), at=day(5), source_id="t2", scope=RUN, speaker="Mira")
+    await promote(resolver)
+    assert (await statuses_of(resolver))[OSLO] == "pending_confirmation"
+    assert await found(resolver) == [ROME, OSLO, f"{OSLO} r2"]
+    copy = (await states(resolver))[OSLO]["fact_id"]
+    await resolver.send_command(command("c1", Confirm(fact_ids=(copy,)), at=10))
+    assert await found(resolver) == [OSLO]
+
+
+async def test_an_undo_since_leaves_what_was_known_before_it(resolver: ResolverHarness) -> None:
+    await tell_move(resolver)
+    await promote(resolver)
+    await resolver.send_command(command("u1", Undo(source_id="p1"), at=12))
+    assert await found(resolver, believed_at=day(11)) == [OSLO]
+    assert await found(resolver, believed_at=day(13)) == [ROME, f"{OSLO} r2"]
 
 
 async def test_a_context_of_several_scopes_has_one_of_both_facts(resolver: ResolverHarness) -> None:
@@ -112,6 +151,10 @@ async def test_a_context_of_several_scopes_has_one_of_both_facts(resolver: Resol
     assert await shown(BOTH) == ["r2"]
     await promote(resolver)
     assert await shown(BOTH) == [None]
+    assert await shown(BOTH[1:]) == ["r2"]
+    (copy,) = [row["fact_id"] for row in (await states(resolver)).values()]
+    await resolver.send_command(command("d1", Delete(fact_ids=(copy,)), at=10))
+    assert await shown(BOTH) == []
     assert await shown(BOTH[1:]) == ["r2"]
 
 

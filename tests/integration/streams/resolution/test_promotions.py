@@ -12,7 +12,6 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.filters.model import parse_filter
 from mnemolog.schemas.policy import Limits, Policy, PromotionTime
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.commands import promotions
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
@@ -300,39 +299,6 @@ async def test_a_turn_outside_a_run_and_one_that_adds_nothing_promote_nothing(re
     assert resolver.follow_ups == []
 
 
-async def test_many_facts_go_in_several_commands(resolver: ResolverHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnemolog.streams.stages.promote.MAX_PROMOTED", 2)
-    monkeypatch.setattr(promotions, "MAX_PROMOTED", 2)
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    texts = [f"Mira owns the boat number {number}." for number in range(5)]
-    await resolver.resolve_turn(*texts, at=day(1), source_id="t1", scope=RUN)
-    first = await promote(resolver)
-    assert (len(first.events), first.detail) == (2, "3 follow in the command promote/p1")
-    more = await resolver.send_follow_ups()
-    assert [len(one.events) for one in more] == [2, 1]
-    assert sorted(await statuses_of(resolver)) == sorted(texts)
-    assert [one.source_id for one in more] == ["promote/p1", "promote/promote/p1"]
-    for place, part in enumerate((first, *more)):
-        await resolver.send_command(command(f"u{place}", Undo(source_id=part.source_id), at=11 + place))
-    assert set((await statuses_of(resolver)).values()) == {"undone"}
-
-
-async def test_what_is_over_a_limit_is_rejected_and_nothing_follows(
-    resolver: ResolverHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A command for the rest would find the same facts again, and so on without end."""
-    monkeypatch.setattr("mnemolog.streams.stages.promote.MAX_PROMOTED", 2)
-    monkeypatch.setattr(promotions, "MAX_PROMOTED", 2)
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    policy = Policy(limits=Limits(active_facts=1))
-    await resolver.send_command(command("limit", SetPolicy(level="scope", policy=policy), at=0))
-    texts = [f"Mira owns the boat number {number}." for number in range(3)]
-    await resolver.resolve_turn(*texts, at=day(1), source_id="t1", scope=RUN)
-    done = await promote(resolver)
-    assert (done.outcome, done.reason, done.events) == ("rejected", "limit", ())
-    assert resolver.follow_ups == []
-
-
 async def test_a_promotion_by_policy_that_is_rejected_is_told_and_done_at_the_next_end(
     resolver: ResolverHarness,
 ) -> None:
@@ -348,22 +314,3 @@ async def test_a_promotion_by_policy_that_is_rejected_is_told_and_done_at_the_ne
     await resolver.send_command(command("e1", EndSession(), at=2, scope=RUN))
     await resolver.send_follow_ups()
     assert await statuses_of(resolver) == {"Mira has a cat.": "active"}
-
-
-async def test_what_does_not_fit_into_a_commit_follows(
-    resolver: ResolverHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    texts = [f"Mira owns the boat number {number}." for number in range(4)]
-    await resolver.resolve_turn(*texts, at=day(1), source_id="t1", scope=RUN)
-    promoter = resolver.resolver._promote
-    monkeypatch.setattr(promoter, "_max_commit_bytes", 9000)
-    first = await promote(resolver)
-    assert 1 <= len(first.events) < 4
-    assert first.detail == f"{4 - len(first.events)} follow in the command promote/p1"
-    await resolver.send_follow_ups()
-    assert sorted(await statuses_of(resolver)) == sorted(texts)
-    monkeypatch.setattr(promoter, "_max_commit_bytes", 10)
-    await resolver.resolve_turn("Mira has a cat.", at=day(2), source_id="t2", scope=RUN)
-    refused = await promote(resolver, "p2")
-    assert (refused.outcome, refused.reason, resolver.follow_ups) == ("rejected", "invalid_command", [])

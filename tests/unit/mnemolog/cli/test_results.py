@@ -1,5 +1,6 @@
 """What people are shown: rates without a figure are unknown, and a command that reached nobody says so."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -7,15 +8,16 @@ from uuid import uuid4
 import pytest
 
 from mnemolog.cli.output import program_name
-from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results, show_search
+from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results, show_search, show_unresolved
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.projections.queries.costs import CostFigures, ModelCost
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
+from mnemolog.projections.queries.pending import UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.costs.prices import Cost
-from tests.support.builders.hits import a_hit, a_turn_hit
+from tests.support.builders.hits import a_fact, a_hit, a_turn_hit
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -118,3 +120,16 @@ def test_turns_that_were_found_come_after_the_facts(capsys: pytest.CaptureFixtur
     assert "1 fact" in turns
     show_search(SearchResult(hits=(), mode="lexical", turns=(a_turn_hit(),)))
     assert "fact, found" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("excerpt", "said"), [("I live in Bern.", 'said: "I live in Bern."'), ("", "imported: no turn says it")]
+)
+def test_what_nobody_has_said_is_shown_as_imported(capsys: pytest.CaptureFixture[str], excerpt: str, said: str) -> None:
+    fact = replace(a_fact(), excerpt=excerpt, unresolved=True)
+    show_unresolved(
+        [UnresolvedFact(fact=fact, beside=(), reason="r", model=None, since=AT, age=timedelta(1), event_id=uuid4())]
+    )
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert 'said: ""' not in shown

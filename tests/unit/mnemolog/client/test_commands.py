@@ -123,6 +123,13 @@ async def test_scope_and_actor_are_in_the_command() -> None:
     assert (command.actor, command.command_id) == ("support", "own")
 
 
+async def test_a_command_cannot_take_the_id_of_a_promotion_that_follows() -> None:
+    client = OfflineClient()
+    with pytest.raises(InvalidCommandError, match=r"command_id is 'promote/t1': .* choose another"):
+        await client.promote([F1], user_id="mira", run_id="r1", command_id="promote/t1")
+    assert client.commands == []
+
+
 @pytest.mark.parametrize(
     ("into", "ids"),
     [

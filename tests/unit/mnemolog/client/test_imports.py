@@ -61,15 +61,23 @@ async def test_the_same_line_has_the_same_id_and_another_one_another() -> None:
     assert first != second
 
 
+DATE_AND_TIME = r"must be a date and time with a zone, such as 2026-01-31T09:30:00\+01:00"
 DAMAGED: dict[str, tuple[object, str]] = {
     "no JSON": (b"{", "not valid JSON"),
     "no object": ([], "not a JSON object"),
-    "no text": ({"user_id": "ann"}, "fact.text"),
+    "no text": ({"user_id": "ann"}, ": text is missing"),
     "nobody": ({"text": "A."}, "give a user_id or an agent_id"),
     "unknown field": ({"text": "A.", "user_id": "ann", "txt": 1}, "txt is not a known field"),
     "no state": ({"text": "A.", "user_id": "ann", "status": "gone"}, "status is not one of active, .*: gone"),
-    "wrong number": ({"text": "A.", "user_id": "ann", "confidence": 7}, "fact.confidence"),
-    "no zone": ({"text": "A.", "user_id": "ann", "true_from": "2026-01-02T00:00:00"}, "zone"),
+    "wrong number": ({"text": "A.", "user_id": "ann", "confidence": 7}, ": confidence must be"),
+    "no zone": ({"text": "A.", "user_id": "ann", "true_from": "2026-01-02T00:00:00"}, ": true_from needs a zone"),
+    "a date alone": ({"text": "A.", "user_id": "ann", "true_from": "2026-01-02"}, f": true_from {DATE_AND_TIME}"),
+    "of another name": (
+        {"memory": "A.", "user_id": "ann", "created_at": "2026-01-02"},
+        f": created_at {DATE_AND_TIME}",
+    ),
+    "an end": ({"memory": "A.", "user_id": "ann", "true_to": "2026-01-02"}, f": true_to {DATE_AND_TIME}"),
+    "no names": ({"text": "A.", "user_id": "ann", "metadata": [1]}, ": metadata must be an object"),
     "too long": (b'{"text": "' + b"a" * 3_000_000 + b'"}', "more than 2097152 bytes"),
     "not UTF-8": (b'{"text": "\xff", "user_id": "ann"}', "not valid JSON"),
 }

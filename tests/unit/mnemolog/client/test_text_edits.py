@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mnemolog import InvalidCommandError
-from mnemolog.client import text_edits
+from mnemolog.client import commands, text_edits
 from mnemolog.client.text_edits import EDIT_BYTES, EDITS
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import DeletionShare
@@ -75,13 +75,32 @@ async def test_a_fact_that_cannot_be_changed_is_named_before_anything_is_sent(te
     assert client.producer.records == []
 
 
+@asynccontextmanager
+async def connection() -> AsyncIterator[None]:
+    yield None
+
+
+async def test_a_command_for_many_scopes_reads_no_further_than_it_has_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, read = OfflineClient(), 0
+
+    async def pages(*_: object) -> AsyncIterator[list[Scope]]:
+        nonlocal read
+        for number in range(100):
+            assert len(client.producer.records) == read
+            read += 10
+            yield [Scope(user_id=f"user{number}", run_id=str(place)) for place in range(10)]
+
+    monkeypatch.setattr(client._connections, "read_pool", type("Pool", (), {"connection": staticmethod(connection)}))
+    monkeypatch.setattr(commands, "matching_scopes", pages)
+    receipts = await client.delete_all(user_id="*", run_id="*")
+    assert len({receipt.command_id for receipt in receipts}) == len(client.producer.records) == read == 1000
+
+
 async def test_a_reset_reads_no_further_than_it_has_published(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many scopes there are; each has commands up to a time, and a last one for all that is left."""
     client, taken = OfflineClient(), []
-
-    @asynccontextmanager
-    async def connection() -> AsyncIterator[None]:
-        yield None
 
     async def shares(*_: object, most: int) -> AsyncIterator[DeletionShare]:
         for number in range(1000):
