@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
-    from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityName
+    from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityHistoryEntry, EntityName
     from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
     from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile
     from mnemolog.projections.lists.relations import EntityRelation
@@ -105,6 +105,7 @@ __all__ = [
     "EntityDetails",
     "EntityFact",
     "EntityGraph",
+    "EntityHistoryEntry",
     "EntityMoment",
     "EntityName",
     "EntityProfile",
@@ -221,7 +222,7 @@ _MODULES: Final = {
         "WaitTimeoutError",
     ),
     "projections.lists.counts": ("IdCount",),
-    "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityName"),
+    "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityHistoryEntry", "EntityName"),
     "projections.lists.entity_timeline": ("EntityMoment", "EntityProfile"),
     "projections.lists.entity_graph": ("EntityGraph", "Neighbour"),
     "projections.lists.relations": ("EntityRelation",),

@@ -7,6 +7,14 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.entities.commands import (
+    AliasEntity,
+    EntityCommand,
+    ForgetEntity,
+    MergeEntities,
+    RenameEntity,
+    SplitEntity,
+)
 from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import (
     DEFAULT_IMPORTANCE,
@@ -249,7 +257,8 @@ CommandPayload = Annotated[
     | EndSession
     | Promote
     | Expire
-    | Import,
+    | Import
+    | EntityCommand,
     Field(discriminator="kind"),
 ]
 TENANT_POLICY_AGENT = "mnemolog-policy"
@@ -295,9 +304,11 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
             return (edit.fact_id,)
         case Resolve(fact_id=fact_id, targets=targets):
             return (fact_id, *targets)
-        case Delete() | Confirm() | Reject() | Expire() | Promote():
+        case Delete() | Confirm() | Reject() | Expire() | Promote() | SplitEntity():
             return payload.fact_ids
         case DeleteAll() | Undo() | SetPolicy() | Feedback() | EndSession() | Import():
+            return ()
+        case RenameEntity() | AliasEntity() | MergeEntities() | ForgetEntity():
             return ()
 
 

@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Callable
 from typing import Final
 
-from mnemolog.cli.app import PANELS
-from mnemolog.cli.policies import policy
+import typer
+
+from mnemolog.cli.app import GROUPS, PANELS
 
 INTRO: Final = """\
 # Command line
@@ -34,13 +35,19 @@ commands print at 80 columns.
 def cli_page() -> str:
     """The whole page."""
     sections = [
-        f"## {panel}\n\n" + "".join(_line(one.example, one.run) for one in commands)
+        f"## {panel}\n\n"
+        + "".join(_line(one.example, one.run) for one in commands)
+        + (_group_lines(GROUPS[panel][1]) if panel in GROUPS else "")
         for panel, commands in PANELS.items()
     ]
-    policies = "".join(
-        _line((one.epilog or "").removeprefix("Example: "), one.callback) for one in policy.registered_commands
+    return "\n".join((INTRO, *sections))
+
+
+def _group_lines(group: typer.Typer) -> str:
+    """The commands of a group."""
+    return "".join(
+        _line((one.epilog or "").removeprefix("Example: "), one.callback) for one in group.registered_commands
     )
-    return "\n".join((INTRO, *sections)) + policies
 
 
 def _line(example: str, command: Callable[..., None] | None) -> str:

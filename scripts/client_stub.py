@@ -21,6 +21,7 @@ SOURCES: Final = (
     "queries/decisions",
     "queries/entities",
     "fact_commands",
+    "entity_commands",
     "commands",
     "files/imports",
     "text_edits",
@@ -37,7 +38,7 @@ CLASSES: Final = (
         "EntityQueryMixin",
         "FactCommandMixin",
     ),
-    *("ScopeCommandMixin", "ImportMixin", "TextEditMixin", "ResetMixin"),
+    *("EntityCommandMixin", "ScopeCommandMixin", "ImportMixin", "TextEditMixin", "ResetMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

@@ -55,7 +55,6 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(lists.agents, "mnemolog agents --user alice"),
         CommandEntry(lists.runs, "mnemolog runs --user alice"),
         CommandEntry(entities.entities, "mnemolog entities --user alice"),
-        CommandEntry(entities.entity, 'mnemolog entity "my wife" --user alice'),
         CommandEntry(entities.relations, "mnemolog relations --user alice"),
         CommandEntry(entities.neighbours, "mnemolog neighbours Ana --hops 2 --user alice"),
         CommandEntry(entities.who, 'mnemolog who "my wife" --user alice'),
@@ -108,7 +107,13 @@ app = typer.Typer(
 for panel, listed in PANELS.items():
     for run_command, example, name in listed:
         app.command(name, cls=CliCommand, rich_help_panel=panel, epilog=f"Example: {example}")(run_command)
-app.add_typer(policies.policy, name="policy", rich_help_panel="Operate")
+GROUPS: Final[dict[str, tuple[str, typer.Typer]]] = {
+    "Read": ("entity", entities.entity),
+    "Operate": ("policy", policies.policy),
+}
+"""Commands with commands of their own, by the panel that they are in."""
+for panel, (group_name, group) in GROUPS.items():
+    app.add_typer(group, name=group_name, rich_help_panel=panel)
 
 
 def _print_version(wanted: bool) -> None:

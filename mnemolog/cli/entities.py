@@ -1,11 +1,15 @@
-"""Commands that show whom and what facts name."""
+"""Commands that show whom and what facts name, and change what they are called."""
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from mnemolog.cli import results
-from mnemolog.cli.options import Query, query_command
+from mnemolog.cli.options import Change, CliCommand, Query, change_command, id_option, query_command
+
+_NAMED: Final = "one of its names, or the first characters of its id"
+Named = Annotated[str, typer.Argument(metavar="ENTITY", help=_NAMED)]
 
 
 @query_command(results.show_entities)
@@ -20,14 +24,89 @@ def entities(
     return lambda client: client.entities(type=kind, limit=limit)
 
 
+class EntityCommands(TyperGroup):
+    """What is not one of its commands is the name of an entity to show."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        shows = bool(args) and args[0] not in {*self.commands, *ctx.help_option_names}
+        return super().parse_args(ctx, ["show", *args] if shows else args)
+
+
+entity = typer.Typer(
+    help="Show an entity, or say that it is called otherwise, is the same as others, or is two.",
+    cls=EntityCommands,
+    no_args_is_help=True,
+)
+
+
+@entity.command("show", cls=CliCommand, epilog='Example: mnemolog entity "my wife" --user alice')
 @query_command(results.show_entity)
-def entity(
+def show_entity(
     *,
-    name: Annotated[str, typer.Argument(help="one of its names, or the first characters of its id")],
+    name: Annotated[str, typer.Argument(help=_NAMED)],
     all_versions: Annotated[bool, typer.Option("--all", help="include all versions of facts")] = False,
 ) -> Query:
-    """Show the names of one of them, the facts that name it, its relations, and who may be the same."""
+    """Show the names of one of them, the facts that name it, who may be the same, and what persons decided about it."""
     return lambda client: client.entity(name, all_versions=all_versions)
+
+
+@entity.command("rename", cls=CliCommand, epilog='Example: mnemolog entity rename Anna "Ana Keller" --user alice')
+@change_command()
+def rename_entity(*, name: Named, new_name: Annotated[str, typer.Argument(help="its own name from now on")]) -> Change:
+    """Give an entity another own name. The former one stays one of its names."""
+    return lambda client: client.rename_entity(name, new_name)
+
+
+@entity.command("alias", cls=CliCommand, epilog='Example: mnemolog entity alias Ana "my wife" --user alice')
+@change_command()
+def alias_entity(
+    *,
+    name: Named,
+    alias: Annotated[str, typer.Argument(help="one more name of it")],
+    moved_from: Annotated[
+        str | None, typer.Option("--from", metavar="ENTITY", help="which entity is not called so any more")
+    ] = None,
+) -> Change:
+    """Give an entity one more name. One that another entity has moves only with --from."""
+    return lambda client: client.alias_entity(name, alias, moved_from=moved_from)
+
+
+@entity.command("merge", cls=CliCommand, epilog="Example: mnemolog entity merge Annie Anna --into Ana --user alice")
+@change_command()
+def merge_entities(
+    *,
+    names: Annotated[list[str], typer.Argument(metavar="ENTITY", help=f"{_NAMED}; several")],
+    into: Annotated[str, typer.Option("--into", metavar="ENTITY", help="which one all of them are")],
+) -> Change:
+    """Say that entities are one."""
+    return lambda client: client.merge_entities(names, into=into)
+
+
+@entity.command(
+    "split", cls=CliCommand, epilog='Example: mnemolog entity split Tom "Tom from work" --fact 3f2a1b4c --user alice'
+)
+@change_command()
+def split_entity(
+    *,
+    name: Named,
+    new_name: Annotated[str, typer.Argument(help="the name of the new entity")],
+    fact_ids: Annotated[list[str] | None, id_option("a fact that names the new one; several times", "--fact")] = None,
+    names: Annotated[list[str] | None, typer.Option("--name", help="a name of the new one; several times")] = None,
+    kind: Annotated[str | None, typer.Option("--type", help="its type; that of the entity unless given")] = None,
+) -> Change:
+    """Say that an entity is two: a new one gets some of its facts and names."""
+    return lambda client: client.split_entity(name, new_name, fact_ids=fact_ids or [], names=names or [], type=kind)
+
+
+@entity.command("forget", cls=CliCommand, epilog="Example: mnemolog entity forget Ana --facts --user alice")
+@change_command()
+def forget_entity(
+    *,
+    name: Named,
+    facts: Annotated[bool, typer.Option("--facts", help="delete the facts that name it, too")] = False,
+) -> Change:
+    """Forget an entity: it has no names, and no fact names it any more."""
+    return lambda client: client.forget_entity(name, facts=facts)
 
 
 @query_command(results.show_relations)

@@ -129,9 +129,9 @@ FactsArgument = Annotated[
 ]
 
 
-def id_option(meaning: str) -> Any:
+def id_option(meaning: str, *flags: str) -> Any:
     """An option that takes the id of a fact or event, or its first characters."""
-    return typer.Option(parser=parse_id, metavar="ID", help=meaning)
+    return typer.Option(*flags, parser=parse_id, metavar="ID", help=meaning)
 
 
 def time_option(meaning: str, *flags: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Literal, Unpack, overload
 
 from mnemolog.client.base import checked
 from mnemolog.client.commands import ScopeCommandMixin
+from mnemolog.client.entity_commands import EntityCommandMixin
 from mnemolog.client.fact_commands import FactCommandMixin
 from mnemolog.client.files.imports import ImportMixin
 from mnemolog.client.inputs.arguments import TurnArgs
@@ -37,6 +38,7 @@ class AsyncMemoryClient(
     DecisionQueryMixin,
     EntityQueryMixin,
     FactCommandMixin,
+    EntityCommandMixin,
     ScopeCommandMixin,
     ImportMixin,
     TextEditMixin,

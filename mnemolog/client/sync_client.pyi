@@ -12,6 +12,7 @@ from mnemolog.client.base import ClientOptions
 from mnemolog.client.files.fact_files import ImportReport
 from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
 from mnemolog.client.inputs.checks import Wait, When
+from mnemolog.client.inputs.entity_refs import EntityNames, EntityRef
 from mnemolog.client.inputs.fact_ids import FactId, FactIds
 from mnemolog.client.inputs.feedback import Shown
 from mnemolog.client.inputs.messages import Messages
@@ -517,6 +518,100 @@ class MemoryClient:
         into: Mapping[str, str | None] | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
+    def rename_entity(
+        self, entity: EntityRef, name: str, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Give an entity another own name, which no other one may have. The former one stays one of its names."""
+
+    @overload
+    def rename_entity(
+        self, entity: EntityRef, name: str, *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def alias_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        moved_from: EntityRef | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Give an entity one more name: a name, or what it is to somebody ("my wife", "Ben's dog").
+
+        One that another entity has stays with that, and the command is rejected, unless `moved_from` names that entity.
+        """
+
+    @overload
+    def alias_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        moved_from: EntityRef | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
+    def merge_entities(
+        self,
+        entities: EntityRef | Iterable[EntityRef],
+        *,
+        into: EntityRef,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Say that entities, up to 20, are the same as `into`, which has their names and facts from now on."""
+
+    @overload
+    def merge_entities(
+        self,
+        entities: EntityRef | Iterable[EntityRef],
+        *,
+        into: EntityRef,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
+    def split_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        fact_ids: FactIds = ...,
+        names: EntityNames = ...,
+        type: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Say that an entity is two: a new one called `name` gets these facts and names of it, up to 100 each.
+
+        Its type is that of the entity unless given. Later turns that use one of its names mean the new one.
+        """
+
+    @overload
+    def split_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        fact_ids: FactIds = ...,
+        names: EntityNames = ...,
+        type: str | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    @overload
+    def forget_entity(
+        self, entity: EntityRef, *, facts: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Forget an entity: it has no names, and no fact names it. Its facts stay, or with `facts` are deleted."""
+
+    @overload
+    def forget_entity(
+        self, entity: EntityRef, *, facts: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
     ) -> WriteResult: ...
     @overload
     def delete_all(

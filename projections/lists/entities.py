@@ -68,11 +68,25 @@ class EntityFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EntityHistoryEntry:
+    """What a person decided about an entity: an event, who decided it and in which command, and whether it holds."""
+
+    event_id: UUID
+    event: str
+    source_id: str
+    decided_at: datetime
+    decided_by: str
+    reason: str
+    undone: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntityDetails:
-    """An entity with its names, the facts that name it, and the entities that may be the same.
+    """An entity with its names, the facts that name it, the entities that may be the same, and what became of it.
 
     Its relations are read from it, also those that were stated of others. The profile is what holds of it now, the
-    timeline what happened to it.
+    timeline what happened to it; `history` is what persons decided about it, or about one that was merged into it or
+    split from it.
     """
 
     entity: Entity
@@ -82,6 +96,7 @@ class EntityDetails:
     relations: list[EntityRelation] = field(default_factory=list)
     profile: EntityProfile = field(default_factory=EntityProfile)
     timeline: list[EntityMoment] = field(default_factory=list)
+    history: list[EntityHistoryEntry] = field(default_factory=list)
 
     def __repr__(self) -> str:
         facts = [f"  {one.role}: {one.fact.text} ({one.fact.fact_id})" for one in self.facts]
@@ -137,6 +152,7 @@ async def entity(
         relations=await relations(conn, scope, subject_ids=its, all_versions=all_versions, mirrors=True),
         profile=await profile_of(conn, one.entity_id),
         timeline=await timeline_of(conn, one.entity_id),
+        history=await fetch_rows(conn, EntityHistoryEntry, queries("entities")["history_of_entity"], named),
     )
 
 

@@ -35,6 +35,7 @@ from mnemolog.projections.rebuild.swap import (
     swap_schemas,
 )
 from mnemolog.projections.sql import queries
+from mnemolog.projections.write.entities.refresh import all_derived_entities, derive_entities
 from mnemolog.projections.write.row_writer import profile_batches, refresh_profiles
 from mnemolog.projections.write.table_writer import Connection
 
@@ -180,11 +181,13 @@ async def _fill(context: _Context, replayer: Replayer) -> None:
 
 
 async def _finish_tables(url: str, connection: Connection, report: ProgressCallback) -> None:
-    """Make what readers need of filled tables: indexes, statistics and profiles."""
+    """Make what readers need of filled tables: indexes, statistics, the state of entities and profiles."""
     statements = [SQL(index.definition) for index in await missing_indexes(connection)]
     await run_jobs(url, map(_statement_job, statements), _reporter(report, "indexing"))
     tables = [Identifier(NEXT_SCHEMA, table.name) for table in await tables_of(connection, NEXT_SCHEMA)]
     await run_jobs(url, (_statement_job(_SQL["analyze"].format(table=table)) for table in tables), lambda *_: None)
+    for entity_ids in await all_derived_entities(connection):
+        await derive_entities(connection, entity_ids)
     batches = await profile_batches(connection)
     await run_jobs(url, (partial(refresh_profiles, scopes=batch) for batch in batches), _reporter(report, "profiles"))
 

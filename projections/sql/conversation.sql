@@ -58,7 +58,7 @@ CROSS JOIN LATERAL (
                 FROM commits AS removals
                 WHERE
                     removals.owner = asked.owner
-                    AND removals.order_kind IN ('delete', 'delete_all', 'reject', 'undo')
+                    AND removals.order_kind IN ('delete', 'delete_all', 'reject', 'undo', 'forget_entity')
             )), '-infinity')
         ORDER BY turns.occurred_at DESC, turns.log_offset DESC
         LIMIT asked.messages

@@ -1,23 +1,24 @@
 -- name: known_entities
--- The scopes of these entities.
+-- The scopes of these entities, and whether all facts that named them were undone.
 SELECT
     entity_id,
     tenant,
     user_id,
     agent_id,
     app_id,
-    run_id
+    run_id,
+    status = 'undone' AS is_undone
 FROM entities
 WHERE entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: add_entities
 -- Add new entities.
 INSERT INTO entities (
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, type, possible_twins, event_id, source_id,
-    recorded_at, ordinal
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, registered_name, type, possible_twins, event_id,
+    source_id, recorded_at, ordinal
 )
 SELECT
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, type, possible_twins::uuid [], event_id, source_id,
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, name, type, possible_twins::uuid [], event_id, source_id,
     recorded_at, ordinal
 FROM unnest(
     %(entity_id)s::uuid [],
@@ -40,11 +41,13 @@ FROM unnest(
 );
 
 -- name: add_aliases
--- Add names of entities, in their order: one that an entity has already stays as it was said first.
+-- Add names of entities, in their order: one that an event gives twice stays as it gave it first.
 INSERT INTO entity_aliases (
-    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id
+    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
+    source_id, log_offset, is_own
 )
-SELECT entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id
+SELECT entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
+    source_id, log_offset, is_own
 FROM unnest(
     %(entity_id)s::uuid [],
     %(kind)s::text [],
@@ -58,12 +61,17 @@ FROM unnest(
     %(user_id)s::text [],
     %(agent_id)s::text [],
     %(app_id)s::text [],
-    %(run_id)s::text []
+    %(run_id)s::text [],
+    %(owner)s::text [],
+    %(source_id)s::text [],
+    %(log_offset)s::bigint [],
+    %(is_own)s::boolean []
 ) WITH ORDINALITY AS fresh (
-    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, number
+    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
+    source_id, log_offset, is_own, number
 )
 ORDER BY number
-ON CONFLICT (entity_id, kind, key) DO NOTHING;
+ON CONFLICT (entity_id, kind, key, event_id) DO NOTHING;
 
 -- name: add_links
 -- Add the entities that facts name: one that a fact has in a role already stays.
@@ -129,7 +137,7 @@ WITH subjects AS (
     SELECT
         link.fact_id,
         link.entity_id
-    FROM fact_entities AS link
+    FROM current_entity_links AS link
     WHERE link.fact_id = ANY(%(fact_ids)s::uuid []) AND link.role = 'subject'
 ),
 
@@ -138,7 +146,7 @@ found AS (
         alias.entity_id,
         bool_or(alias.key = ANY(%(keys)s::text [])) AS is_called,
         max(alias.recorded_at) AS recorded_at
-    FROM entity_aliases AS alias
+    FROM current_entity_names AS alias
     WHERE
         (alias.tenant, alias.user_id, alias.agent_id, alias.app_id, alias.run_id)
         = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
@@ -148,24 +156,29 @@ found AS (
     LIMIT %(limit)s
 )
 SELECT
-    entities.entity_id,
-    entities.name,
-    entities.type,
-    entities.possible_twins,
+    e.entity_id,
+    e.name,
+    e.type,
+    ARRAY(
+        SELECT twins.twin_id
+        FROM current_entity_twins AS twins
+        WHERE twins.entity_id = e.entity_id
+        ORDER BY twins.since, twins.twin_id
+    ) AS possible_twins,
     ARRAY(
         SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.key)
-        FROM entity_aliases AS alias
-        WHERE alias.entity_id = entities.entity_id
+        FROM current_entity_names AS alias
+        WHERE alias.entity_id = e.entity_id
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
         LIMIT %(aliases)s
     ) AS aliases,
-    ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = entities.entity_id) AS fact_ids
-FROM entities
+    ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = e.entity_id) AS fact_ids
+FROM entities AS e
 WHERE
-    entities.entity_id IN (SELECT found.entity_id FROM found UNION SELECT subjects.entity_id FROM subjects)
-    AND (entities.tenant, entities.user_id, entities.agent_id, entities.app_id, entities.run_id)
+    e.entity_id IN (SELECT found.entity_id FROM found UNION SELECT subjects.entity_id FROM subjects)
+    AND (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
     = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-ORDER BY entities.recorded_at, entities.ordinal, entities.entity_id;
+ORDER BY e.recorded_at, e.ordinal, e.entity_id;
 
 -- name: entity_columns
 -- The columns of an entity as readers see it: its names, and how many current facts name it.
@@ -178,23 +191,28 @@ nullif(e.run_id, '') AS run_id,
 e.name,
 e.type,
 EXISTS (
-    SELECT FROM entity_aliases AS alias
+    SELECT FROM current_entity_names AS alias
     WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
 ) AS is_user,
 ARRAY(
     SELECT alias.alias
-    FROM entity_aliases AS alias
+    FROM current_entity_names AS alias
     WHERE alias.entity_id = e.entity_id AND alias.alias <> e.name
     GROUP BY alias.alias
     ORDER BY min(alias.recorded_at), min(alias.place), alias.alias
 ) AS aliases,
 (
     SELECT count(DISTINCT f.fact_id)
-    FROM fact_entities AS link
+    FROM current_entity_links AS link
     INNER JOIN facts AS f ON link.fact_id = f.fact_id
     WHERE link.entity_id = e.entity_id AND f.status IN ('active', 'pending_confirmation')
 ) AS facts,
-e.possible_twins,
+ARRAY(
+    SELECT twins.twin_id
+    FROM current_entity_twins AS twins
+    WHERE twins.entity_id = e.entity_id
+    ORDER BY twins.since, twins.twin_id
+) AS possible_twins,
 e.source_id,
 e.recorded_at
 
@@ -203,6 +221,7 @@ e.recorded_at
 SELECT {entity_columns}
 FROM entities AS e
 WHERE {scope}
+    AND e.status = 'active'
     AND (%(type)s::text IS NULL OR e.type = %(type)s)
     AND (
         %(after)s::uuid IS NULL
@@ -223,10 +242,11 @@ LIMIT %(limit)s;
 SELECT {entity_columns}
 FROM entities AS e
 WHERE {scope}
+    AND e.status = 'active'
     AND (
         e.entity_id::text LIKE %(prefix)s
         OR EXISTS (
-            SELECT FROM entity_aliases AS alias
+            SELECT FROM current_entity_names AS alias
             WHERE alias.entity_id = e.entity_id
                 AND (
                     lower(alias.alias) = lower(%(name)s)
@@ -242,10 +262,11 @@ LIMIT 20;
 SELECT {entity_columns}
 FROM entities AS e
 WHERE {scope}
+    AND e.status = 'active'
     AND (
         e.entity_id = ANY(%(entity_ids)s::uuid [])
         OR (%(with_user)s AND EXISTS (
-            SELECT FROM entity_aliases AS alias
+            SELECT FROM current_entity_names AS alias
             WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
         ))
     )
@@ -256,7 +277,11 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id;
 SELECT {entity_columns}
 FROM entities AS e
 WHERE {scope}
-    AND (e.entity_id = ANY(%(twins)s::uuid []) OR e.possible_twins @> ARRAY[%(entity_id)s::uuid])
+    AND e.status = 'active'
+    AND (e.entity_id = ANY(%(twins)s::uuid []) OR EXISTS (
+        SELECT FROM current_entity_twins AS twins
+        WHERE twins.entity_id = e.entity_id AND twins.twin_id = %(entity_id)s
+    ))
 ORDER BY e.recorded_at, e.ordinal, e.entity_id;
 
 -- name: facts_of_entity
@@ -264,22 +289,55 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id;
 SELECT
     link.role,
     {fact}
-FROM fact_entities AS link
+FROM (
+    SELECT DISTINCT
+        fact_id,
+        role
+    FROM current_entity_links
+    WHERE entity_id = %(entity_id)s
+) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE link.entity_id = %(entity_id)s
-    AND (%(all_versions)s OR f.status IN ('active', 'pending_confirmation'))
+WHERE %(all_versions)s OR f.status IN ('active', 'pending_confirmation')
 ORDER BY f.recorded_at, f.ordinal, f.fact_id, link.role;
 
 -- name: names_of_entity
 -- The names of an entity, the first first: when it was called so, and in which turn or command.
 SELECT
-    alias.alias AS name,
+    alias.name,
     alias.kind,
     alias.recorded_at,
     alias.event_id
-FROM entity_aliases AS alias
-WHERE alias.entity_id = %(entity_id)s
+FROM (
+    SELECT DISTINCT ON (named.kind, named.key)
+        named.alias AS name,
+        named.kind,
+        named.key,
+        named.place,
+        named.recorded_at,
+        named.event_id
+    FROM current_entity_names AS named
+    WHERE named.entity_id = %(entity_id)s
+    ORDER BY named.kind, named.key, named.recorded_at, named.place, named.event_id
+) AS alias
 ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key;
+
+-- name: history_of_entity
+-- What persons decided about an entity, or about one that was merged into it or split from it, in the order of the log.
+SELECT
+    change.event_id,
+    change.event,
+    change.source_id,
+    change.decided_at,
+    change.payload -> 'decision' ->> 'by' AS decided_by,
+    change.payload -> 'decision' ->> 'reason' AS reason,
+    change.undone_by IS NOT NULL AS undone
+FROM entity_changes AS change
+WHERE change.entity_ids && ARRAY(
+    SELECT member.entity_id
+    FROM entities AS member
+    WHERE coalesce(member.merged_into, member.entity_id) = %(entity_id)s
+)
+ORDER BY change.partition, change.log_offset, change.ordinal;
 
 -- name: names
 -- The names of these entities.

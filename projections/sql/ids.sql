@@ -12,15 +12,25 @@ CROSS JOIN LATERAL (
 ORDER BY asked.number, found.id;
 
 -- name: events
--- The same for events.
+-- The same for events, about facts and about entities.
 SELECT asked.number, found.*
 FROM unnest(%(low)s::uuid [], %(high)s::uuid []) WITH ORDINALITY AS asked (low, high, number)
 CROSS JOIN LATERAL (
-    SELECT e.event_id::text AS id, e.event AS text, e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id
-    FROM memory_events AS e
-    WHERE e.event_id BETWEEN asked.low AND asked.high AND {scope}
-    ORDER BY e.event_id
-    LIMIT %(bound)s
+    (
+        SELECT e.event_id::text AS id, e.event AS text, e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id
+        FROM memory_events AS e
+        WHERE e.event_id BETWEEN asked.low AND asked.high AND {scope}
+        ORDER BY e.event_id
+        LIMIT %(bound)s
+    )
+    UNION ALL
+    (
+        SELECT e.event_id::text AS id, e.event AS text, e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id
+        FROM entity_changes AS e
+        WHERE e.event_id BETWEEN asked.low AND asked.high AND {scope}
+        ORDER BY e.event_id
+        LIMIT %(bound)s
+    )
 ) AS found
 ORDER BY asked.number, found.id;
 

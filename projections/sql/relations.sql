@@ -50,7 +50,7 @@ SELECT
     alias.entity_id,
     alias.kind,
     alias.key
-FROM entity_aliases AS alias
+FROM current_entity_names AS alias
 WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: profile_of_entity
@@ -60,7 +60,7 @@ SELECT
     f.key,
     f.value,
     f.text
-FROM fact_entities AS link
+FROM current_entity_links AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s
     AND link.role IN ('subject', 'object')
@@ -78,7 +78,7 @@ SELECT
     'named' AS change,
     alias.alias AS text,
     NULL::uuid AS fact_id
-FROM entity_aliases AS alias
+FROM current_entity_names AS alias
 WHERE alias.entity_id = %(entity_id)s
 UNION ALL
 SELECT
@@ -86,7 +86,7 @@ SELECT
     'learned',
     f.text,
     f.fact_id
-FROM fact_entities AS link
+FROM current_entity_links AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s
 UNION ALL
@@ -95,7 +95,7 @@ SELECT
     CASE WHEN f.believed_to IS NULL THEN 'ended' ELSE 'withdrawn' END,
     f.text,
     f.fact_id
-FROM fact_entities AS link
+FROM current_entity_links AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s AND coalesce(f.believed_to, f.closed_at) IS NOT NULL
 UNION ALL
@@ -108,5 +108,5 @@ FROM relationships AS r
 INNER JOIN relationship_evidence AS said ON r.relation_id = said.relation_id
 INNER JOIN entities AS subject ON r.subject_id = subject.entity_id
 INNER JOIN entities AS object ON r.object_id = object.entity_id
-WHERE %(entity_id)s IN (r.subject_id, r.object_id)
+WHERE %(entity_id)s IN (coalesce(subject.merged_into, r.subject_id), coalesce(object.merged_into, r.object_id))
 ORDER BY at, change, text, fact_id;

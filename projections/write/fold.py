@@ -121,7 +121,8 @@ class _CommitFold:
 
     def add_entity_events(self) -> None:
         """After the events about facts: a link is about a fact that is known then."""
-        entities = EntityFold(self._commit, self._position, self._state.entities, self._scope_of_fact)
+        state = self._state
+        entities = EntityFold(self._commit, self._position, state.entities, state.undone_entities, self._scope_of_fact)
         for event in self._commit.entity_events:
             entities.add_event(event)
         self._made.entities += entities.rows

@@ -20,6 +20,7 @@ from mnemolog.projections.errors import CommitTimeoutError, LogChangedError, Log
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.change_counts import BatchOverwrites, count_changes, read_overwrites
+from mnemolog.projections.write.entities.refresh import refresh_entities
 from mnemolog.projections.write.fold import fold, reject_record
 from mnemolog.projections.write.row_writer import copy_rows, load_state, refresh_profiles, update_rows
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
@@ -207,6 +208,7 @@ async def _write(
         await update_rows(connection, changes)
         changed = dict.fromkeys(scope_columns(row.commit.scope) for row in changes.events)
         await refresh_profiles(connection, list(changed))
+    await refresh_entities(connection, changes)
     overwrites = await read_overwrites(connection, changes)
     return BatchResult(next_offsets={**next_offsets, **moved}, changes=changes, skipped=repeated, overwrites=overwrites)
 

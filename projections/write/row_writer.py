@@ -63,7 +63,7 @@ async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldS
     asked = {"owners": owners, "source_ids": source_ids}
     applied = await connection.execute(_SQL["applied"], asked, binary=True)
     facts = await connection.execute(_SQL["known_facts"], {"fact_ids": fact_ids_of_commits(commits)}, binary=True)
-    entities = await ask_entities(connection, commits)
+    asked_entities = await ask_entities(connection, commits)
     known = [_known_fact(row) for row in await facts.fetchall()]
     return FoldState(
         applied={
@@ -71,7 +71,7 @@ async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldS
             for owner, source_id, number, retryable in await applied.fetchall()
         },
         facts={fact.fact_id: fact for fact in known},
-        entities=await read_entities(entities),
+        **await read_entities(asked_entities),
     )
 
 

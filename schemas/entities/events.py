@@ -1,4 +1,7 @@
-"""What a commit can say happened to entities, beside its events about facts; named in the past tense."""
+"""What a commit can say happened to entities, beside its events about facts; named in the past tense.
+
+What turns say of entities is here; what persons decide about them is in `changes`.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, get_args
@@ -6,16 +9,18 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Record, Timestamp
+from mnemolog.schemas.base import Timestamp
+from mnemolog.schemas.entities.base import EntityEvent
+from mnemolog.schemas.entities.changes import (
+    EntitiesMerged,
+    EntityAliasSet,
+    EntityDecisionUndone,
+    EntityForgotten,
+    EntityRenamed,
+    EntitySplit,
+)
 from mnemolog.schemas.entities.model import MAX_ENTITIES, Alias, EntityLink, EntityName, EntityType, ResolutionStep
 from mnemolog.schemas.entities.relations import PredicateName, Strength
-
-
-class EntityEvent(Record):
-    """What all of them have in common. Their ordinals go on where those of the events about facts end."""
-
-    event_id: UUID
-    ordinal: Count
 
 
 class EntityRegistered(EntityEvent):
@@ -75,7 +80,18 @@ class RelationEnded(RelationEvent):
 
 
 AnyEntityEvent = Annotated[
-    EntityRegistered | EntityAliasAdded | FactLinked | RelationStated | RelationEnded, Field(discriminator="event")
+    EntityRegistered
+    | EntityAliasAdded
+    | FactLinked
+    | RelationStated
+    | RelationEnded
+    | EntityRenamed
+    | EntityAliasSet
+    | EntitiesMerged
+    | EntitySplit
+    | EntityForgotten
+    | EntityDecisionUndone,
+    Field(discriminator="event"),
 ]
 ENTITY_EVENT_CLASSES: Final[Mapping[str, type[EntityEvent]]] = {
     event.model_fields["event"].default: event for event in get_args(get_args(AnyEntityEvent)[0])

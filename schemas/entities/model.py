@@ -11,6 +11,10 @@ MAX_NAME: Final = 200
 """Characters of a name; what is longer is no name."""
 MAX_ENTITIES: Final = 20
 """How many entities one fact may name."""
+MAX_MERGED: Final = 20
+"""How many entities one command may merge into another one."""
+MAX_MOVED: Final = 100
+"""How many facts, and how many names, a split may give to a new entity."""
 HEAD_LETTERS: Final = 3
 """So many letters of its first word are the head of a name: its parts and its short forms are found by theirs."""
 USER_HEAD: Final = "@user"

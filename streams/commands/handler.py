@@ -25,13 +25,23 @@ from mnemolog.schemas.command import (
     Update,
     named_facts,
 )
+from mnemolog.schemas.entities.changes import EntityChange
+from mnemolog.schemas.entities.commands import (
+    AliasEntity,
+    ForgetEntity,
+    MergeEntities,
+    RenameEntity,
+    SplitEntity,
+)
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import EmbeddedFact
 from mnemolog.schemas.filters.model import EVERYTHING
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import LoggedEvent
 from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
+from mnemolog.streams.commands.entity_handler import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.commands.imports import facts_to_compare, import_fact
 from mnemolog.streams.commands.ports import EventReader, FactReader
 from mnemolog.streams.commands.refusals import CommandRefusedError
@@ -53,6 +63,7 @@ class CommandResult:
 
     outcome: Literal["done", "rejected"]
     events: Events = ()
+    entity_changes: EntityChanges = ()
     reason: str | None = None
     detail: str = ""
 
@@ -64,10 +75,17 @@ class CommandHandler:
     """
 
     def __init__(
-        self, *, facts: FactReader, events: EventReader, clock: Callable[[], datetime], max_commit_bytes: int
+        self,
+        *,
+        facts: FactReader,
+        events: EventReader,
+        entities: EntityCommandHandler,
+        clock: Callable[[], datetime],
+        max_commit_bytes: int,
     ) -> None:
         self._facts = facts
         self._events = events
+        self._entities = entities
         self._clock = clock
         self._max_commit_bytes = max_commit_bytes
 
@@ -92,21 +110,43 @@ class CommandHandler:
                 policy=rules or EffectivePolicy(),
                 user_names=tuple(await self._facts.user_names(context.scope, USER_WORDS)),
             )
-            made = await self._command_events(context, envelope.order, envelope, end_rules)
+            changes = await self._entity_changes(context, envelope.order, end_rules.user_names)
+            made = await self._command_events(context, envelope.order, envelope, end_rules, undoes=bool(changes))
             end_rules = replace(end_rules, stays_ended=await self._selected_facts(envelope.order, made))
             events = await mark_unresolved(await move_ends(made, self._facts, end_rules), self._facts, end_rules)
-            self._check_size(envelope, events)
+            self._check_size(envelope, (*events, *changes))
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
-        return CommandResult(outcome="done", events=events)
+        return CommandResult(outcome="done", events=events, entity_changes=changes)
+
+    async def _entity_changes(
+        self, context: CommandContext, payload: CommandPayload, user_names: Sequence[str]
+    ) -> EntityChanges:
+        """What the command changes of entities."""
+        if isinstance(payload, Undo):
+            return await self._entities.undone(context, payload)
+        if isinstance(payload, ENTITY_COMMANDS):
+            return await self._entities.changes(context, payload, user_names)
+        return ()
 
     async def _command_events(
-        self, context: CommandContext, payload: CommandPayload, envelope: MatchedFacts, rules: EndRules
+        self,
+        context: CommandContext,
+        payload: CommandPayload,
+        envelope: MatchedFacts,
+        rules: EndRules,
+        *,
+        undoes: bool = False,
     ) -> Events:
+        """What the command does to facts; one that `undoes` changes of entities need not undo any fact's event."""
         named = named_facts(payload)
         match payload:
             case Undo():
-                events = await self._undo(context, payload)
+                events = await self._undo(context, payload, may_be_none=undoes)
+            case RenameEntity() | AliasEntity() | MergeEntities() | SplitEntity() | ForgetEntity():
+                fact_ids = await self._entities.facts_to_delete(payload, limit=MAX_FACTS)
+                facts = await self._facts.facts(fact_ids) if len(fact_ids) <= MAX_ITEMS else {}
+                events = status_changes.delete_all(context, fact_ids, facts)
             case DeleteAll():
                 events = await self._delete_all(context, payload)
             case Import():
@@ -155,11 +195,16 @@ class CommandHandler:
             known |= dict.fromkeys(found.fact_ids)
         return import_fact(context, payload, embedded, await self._facts.facts(tuple(known)), rules)
 
-    async def _undo(self, context: CommandContext, payload: Undo) -> Events:
-        selected = await self._events.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
-        decisions = undo.undoable_events(selected)
-        latest = await self._events.events([event.latest_id for event in decisions])
-        events = undo.events_to_undo(decisions, latest)
+    async def _undo(self, context: CommandContext, payload: Undo, *, may_be_none: bool) -> Events:
+        try:
+            selected = await self._events.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
+            decisions = undo.undoable_events(selected)
+            latest = await self._events.events([event.latest_id for event in decisions])
+            events = undo.events_to_undo(decisions, latest)
+        except CommandRefusedError:
+            if may_be_none:
+                return ()
+            raise
         while True:
             _check_count(events)
             fact_ids = dict.fromkeys(fact_id for event in events for fact_id in sorted(undo.affected_facts(event)))
@@ -184,7 +229,7 @@ class CommandHandler:
             and (wanted is None or value.fact_id in passed)
         )
 
-    def _check_size(self, envelope: MatchedFacts, events: Events) -> None:
+    def _check_size(self, envelope: MatchedFacts, events: Sequence[MemoryEvent | EntityChange]) -> None:
         """Raise `CommandRefusedError` for a command whose commit the log would not take."""
         size = len(envelope.model_dump_json(exclude={"facts"}).encode())
         size += sum(len(event.model_dump_json().encode()) + 1 for event in events)

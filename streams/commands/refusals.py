@@ -11,6 +11,10 @@ from mnemolog.streams.errors import StreamsError
 RefusalReason = Literal[
     "foreign_fact",
     "unknown_fact",
+    "foreign_entity",
+    "unknown_entity",
+    "merged_entity",
+    "name_taken",
     "closed_fact",
     "human_word",
     "not_pending",

@@ -53,17 +53,22 @@ class LookupKeys:
 
 def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupKeys:
     """What finds every entity that the names in these facts may mean, and the user."""
-    names = [*_spoken(facts, context), *(SpokenName(text=name, name=name) for name in context.user_names)]
+    said = {entity.name for fact in facts for entity in named_entities(fact, context)}
+    if context.other_speaker is not None:
+        said.add(context.other_speaker)
+    return keys_of_names(said, context)
+
+
+def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
+    """What finds every entity that these names may mean, those whose ties they have, and the user."""
+    names = [*_spoken(set(said), context), *(SpokenName(text=name, name=name) for name in context.user_names)]
     keys = {name.key for name in names if name.key}
     forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
     ties = {tie_head(name.tie) for name in names if name.tie}
     return LookupKeys(heads=frozenset({USER_HEAD, *ties, *map(name_head, keys | forms)}), keys=frozenset(keys))
 
 
-def _spoken(facts: Iterable[ExtractedFact], context: NameContext) -> Iterator[SpokenName]:
-    said = {entity.name for fact in facts for entity in named_entities(fact, context)}
-    if context.other_speaker is not None:
-        said.add(context.other_speaker)
+def _spoken(said: set[str], context: NameContext) -> Iterator[SpokenName]:
     while said:
         if (name := read_name(said.pop())) is not None:
             yield name

@@ -9,6 +9,7 @@ from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.conversation import ConversationStore
 from mnemolog.projections.stores.entities import EntityStore
+from mnemolog.projections.stores.entity_changes import EntityChangeStore
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.limits import LimitReservations
@@ -20,6 +21,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.commands.entity_handler import EntityCommandHandler
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import RecentTurns
@@ -133,6 +135,7 @@ class DecisionStages:
             handle_command=CommandHandler(
                 facts=facts,
                 events=EventHistoryStore(self._pool, facts),
+                entities=EntityCommandHandler(EntityChangeStore(self._pool), EntityStore(self._pool)),
                 clock=self._clock,
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),

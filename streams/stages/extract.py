@@ -42,7 +42,7 @@ from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.over_limit import as_raw, end_over_limit, raw_note
 from mnemolog.streams.stages.ports import Backgrounds, Precheck, RulesFor
 
-_DELETIONS: Final = ("delete", "delete_all", "reject", "undo")
+_DELETIONS: Final = ("delete", "delete_all", "reject", "undo", "forget_entity")
 """Commands by which somebody takes back what was said: nothing before them explains a later turn."""
 
 

@@ -18,6 +18,7 @@ from mnemolog.schemas.events import FactAdded
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams import metrics
+from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.linker import EntityLinker
@@ -170,6 +171,7 @@ class ResolveStage:
         if follow_up is not None:
             await self._follow_up.publish(follow_up)
         named = await self._linker.events_of_command(envelope, events)
+        changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(
             envelope,
             attempt=attempt,
@@ -180,7 +182,7 @@ class ResolveStage:
             reason=result.reason,
             detail=result.detail,
             events=events,
-            entity_events=named,
+            entity_events=(*named, *changes),
         )
 
 

@@ -103,6 +103,7 @@ _ROW_WRITERS: Final = {
     "copy_rows": _write_rows,
     "update_rows": _write_nothing,
     "refresh_profiles": _write_nothing,
+    "refresh_entities": _write_nothing,
     "read_overwrites": _no_overwrites,
 }
 

@@ -31,6 +31,12 @@ def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
         show_relations(found.relations, ids)
     if found.twins:
         print_entries("may be the same as", [_entry(twin) for twin in found.twins])
+    if found.history:
+        said = [
+            Entry(moment(one.decided_at), one.reason, [one.source_id, "undone" if one.undone else ""])
+            for one in found.history
+        ]
+        print_entries(counted(len(said), "decision"), said)
 
 
 _KINDS = {"name": "", "tie": "what it is to somebody", "user": "the user"}

@@ -4,15 +4,23 @@ Entities, names, links and relations are of exactly the scope of their commit: a
 of another scope, or one that is not known, is not applied.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
 from uuid import UUID
 
-from mnemolog.projections.write.entities.rows import AliasRow, AnyEntityRow, EntityRow, EvidenceRow, LinkRow
+from mnemolog.projections.write.entities.rows import (
+    AliasRow,
+    AnyEntityRow,
+    EntityChangeRow,
+    EntityRow,
+    EvidenceRow,
+    LinkRow,
+    NamedAgainRow,
+)
 from mnemolog.projections.write.rows import LogPosition, RejectionRow
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.changes import AnyEntityChange, EntityDecisionUndone, EntitySplit
 from mnemolog.schemas.entities.events import (
     AnyEntityEvent,
     EntityAliasAdded,
@@ -21,19 +29,24 @@ from mnemolog.schemas.entities.events import (
     RelationEnded,
     RelationStated,
 )
+from mnemolog.schemas.entities.model import Alias
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
 EntityScopes = Mapping[UUID, ScopeColumns]
-"""The scope of each known entity."""
+"""The scope of each known entity, and of each known change of entities."""
 
 
 @dataclass(slots=True)
 class EntityFold:
-    """Collects the rows of one commit's events; `scope_of_fact` gives the scope of a fact, None for an unknown one."""
+    """Collects the rows of one commit's events; `scope_of_fact` gives the scope of a fact, None for an unknown one.
+
+    `undone` are the known entities that no fact names any more.
+    """
 
     commit: Commit
     position: LogPosition
     known: EntityScopes
+    undone: Collection[UUID]
     scope_of_fact: Callable[[UUID], ScopeColumns | None]
     rows: list[AnyEntityRow] = field(default_factory=list)
     rejections: list[RejectionRow] = field(default_factory=list)
@@ -46,25 +59,56 @@ class EntityFold:
             self.rows += self._rows(event)
 
     def _rows(self, event: AnyEntityEvent) -> Iterator[AnyEntityRow]:
-        commit, event_id = self.commit, event.event_id
         match event:
             case EntityRegistered():
-                twins = tuple(twin for twin in event.possible_twins if self._is_here(self._scope_of(twin)))
-                self._own[event.entity_id] = scope_columns(commit.scope)
-                yield EntityRow(commit=commit, event=event, possible_twins=twins)
-                for place, alias in enumerate(event.aliases):
-                    entity_id = event.entity_id
-                    yield AliasRow(commit=commit, entity_id=entity_id, event_id=event_id, place=place, alias=alias)
+                yield from self._registered(event)
             case EntityAliasAdded(entity_id=entity_id, alias=alias):
-                yield AliasRow(commit=commit, entity_id=entity_id, event_id=event_id, place=0, alias=alias)
+                yield from self._named_again([entity_id])
+                yield self._alias(event, entity_id, 0, alias)
             case FactLinked():
+                yield from self._named_again([link.entity_id for link in event.links])
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
-                    yield LinkRow(fact_id=event.fact_id, event_id=event_id, link=link)
+                    yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link)
             case RelationStated() | RelationEnded():
+                yield from self._named_again([event.subject_id, event.object_id])
                 relation_id = ids.relation_id(event.subject_id, event.predicate, event.object_id)
-                yield EvidenceRow(commit=commit, relation_id=relation_id, event=event)
+                yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event)
             case _:
-                assert_never(event)
+                yield from self._changed(event)
+
+    def _registered(self, event: EntityRegistered) -> Iterator[AnyEntityRow]:
+        twins = tuple(twin for twin in event.possible_twins if self._is_here(self._scope_of(twin)))
+        self._own[event.entity_id] = scope_columns(self.commit.scope)
+        yield EntityRow(commit=self.commit, event=event, possible_twins=twins)
+        for place, alias in enumerate(event.aliases):
+            yield self._alias(event, event.entity_id, place, alias, is_own=place == 0)
+
+    def _changed(self, event: AnyEntityChange) -> Iterator[AnyEntityRow]:
+        entity_id, aliases = event.entity_ids[0], event.aliases
+        self._own[event.event_id] = scope_columns(self.commit.scope)
+        if isinstance(event, EntitySplit):
+            yield from self._registered(_new_entity(event))
+            entity_id, aliases = event.new_id, aliases[1:]
+        for place, alias in enumerate(aliases, start=1):
+            yield self._alias(event, entity_id, place, alias)
+        where = {"partition": self.position.partition, "log_offset": self.position.offset}
+        yield EntityChangeRow(commit=self.commit, event=event, **where)
+
+    def _alias(
+        self, event: AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False
+    ) -> AliasRow:
+        return AliasRow(
+            commit=self.commit,
+            log_offset=self.position.offset,
+            entity_id=entity_id,
+            event_id=event.event_id,
+            place=place,
+            alias=alias,
+            is_own=is_own,
+        )
+
+    def _named_again(self, entity_ids: list[UUID]) -> Iterator[NamedAgainRow]:
+        return (NamedAgainRow(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
 
     def _faults(self, event: AnyEntityEvent) -> Iterator[str]:
         match event:
@@ -84,7 +128,23 @@ class EntityFold:
                 if event.subject_id == event.object_id:
                     yield f"a relation of the entity {event.subject_id} to itself"
             case _:
-                assert_never(event)
+                yield from self._change_faults(event)
+
+    def _change_faults(self, event: AnyEntityChange) -> Iterator[str]:
+        known = event.entity_ids
+        match event:
+            case EntitySplit(entity_id=entity_id, new_id=new_id):
+                known = (entity_id,)
+                if self._scope_of(new_id) is not None:
+                    yield f"the entity {new_id} is known already"
+            case EntityDecisionUndone(original_id=original_id):
+                if not self._is_here(self._scope_of(original_id)):
+                    yield f"the change {original_id} is not known in this scope"
+        for entity_id in known:
+            yield from self._entity_fault(entity_id)
+        for fact_id in event.fact_ids:
+            if not self._is_here(self.scope_of_fact(fact_id)):
+                yield f"the fact {fact_id} is not known in this scope"
 
     def _fact_fault(self, fact_id: UUID) -> Iterator[str]:
         if not self._is_here(self.scope_of_fact(fact_id)):
@@ -109,3 +169,14 @@ class EntityFold:
             reason="foreign_target",
             detail="; ".join(dict.fromkeys(faults)),
         )
+
+
+def _new_entity(split: EntitySplit) -> EntityRegistered:
+    return EntityRegistered(
+        event_id=split.event_id,
+        ordinal=split.ordinal,
+        entity_id=split.new_id,
+        name=split.name,
+        type=split.type,
+        aliases=split.names,
+    )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.changes import AnyEntityChange
 from mnemolog.schemas.entities.events import EntityRegistered, RelationEnded, RelationStated
 from mnemolog.schemas.entities.model import Alias, EntityLink
 
@@ -19,13 +20,15 @@ class EntityRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliasRow:
-    """A name of an entity; `place` is that among the names that the event gives it."""
+    """A name of an entity; `place` is that among the names that the event gives it, `is_own` the first of its own."""
 
     commit: Commit
+    log_offset: int
     entity_id: UUID
     event_id: UUID
     place: int
     alias: Alias
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,4 +49,21 @@ class EvidenceRow:
     event: RelationStated | RelationEnded
 
 
-AnyEntityRow = EntityRow | AliasRow | LinkRow | EvidenceRow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityChangeRow:
+    """What a person decided about entities."""
+
+    commit: Commit
+    partition: int
+    log_offset: int
+    event: AnyEntityChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedAgainRow:
+    """An entity that had been undone is named again: its state has to be derived anew. No table has it."""
+
+    entity_id: UUID
+
+
+AnyEntityRow = EntityRow | AliasRow | LinkRow | EvidenceRow | EntityChangeRow | NamedAgainRow

@@ -1,16 +1,24 @@
 """Reads the entities that a fold needs, and writes their rows. No statement is sent where there is nothing of them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, TypedDict, cast
 from uuid import UUID
 
 from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.entities.rows import AliasRow, AnyEntityRow, EntityRow, EvidenceRow, LinkRow
+from mnemolog.projections.write.entities.rows import (
+    AliasRow,
+    AnyEntityRow,
+    EntityChangeRow,
+    EntityRow,
+    EvidenceRow,
+    LinkRow,
+)
 from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.changes import EntityChange, EntityDecisionUndone
 from mnemolog.schemas.entities.events import (
     EntityAliasAdded,
     EntityRegistered,
@@ -21,17 +29,40 @@ from mnemolog.schemas.entities.events import (
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
 _SQL: Final = queries("entities")
+_CHANGES: Final = queries("entity_changes")
 
 
-async def ask_entities(connection: Connection, commits: Iterable[Commit]) -> AsyncCursor[TupleRow] | None:
-    """Ask for the known entities that events of these commits name; None where they name none."""
-    named = _named_entities(commits)
-    return await connection.execute(_SQL["known_entities"], {"entity_ids": named}, binary=True) if named else None
+class EntityQueries(NamedTuple):
+    """What was asked for; None where the commits name none."""
+
+    entities: AsyncCursor[TupleRow] | None
+    changes: AsyncCursor[TupleRow] | None
 
 
-async def read_entities(asked: AsyncCursor[TupleRow] | None) -> dict[UUID, ScopeColumns]:
-    """The scopes of the entities that were asked for."""
-    return {row[0]: cast("ScopeColumns", row[1:]) for row in await asked.fetchall()} if asked else {}
+class KnownEntities(TypedDict):
+    """The scopes of known entities and changes, and which entities no fact names any more."""
+
+    entities: dict[UUID, ScopeColumns]
+    undone_entities: frozenset[UUID]
+
+
+async def ask_entities(connection: Connection, commits: Iterable[Commit]) -> EntityQueries:
+    """Ask for the known entities and changes that events of these commits name."""
+    named, undone = _named(commits)
+    return EntityQueries(
+        await connection.execute(_SQL["known_entities"], {"entity_ids": named}, binary=True) if named else None,
+        await connection.execute(_CHANGES["known_changes"], {"event_ids": undone}, binary=True) if undone else None,
+    )
+
+
+async def read_entities(asked: EntityQueries) -> KnownEntities:
+    """What was asked for."""
+    rows = await asked.entities.fetchall() if asked.entities else []
+    changes = await asked.changes.fetchall() if asked.changes else []
+    return KnownEntities(
+        entities={row[0]: cast("ScopeColumns", row[1:6]) for row in (*rows, *changes)},
+        undone_entities=frozenset(row[0] for row in rows if row[6]),
+    )
 
 
 async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -> None:
@@ -40,6 +71,11 @@ async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -
         await connection.execute(_SQL["add_entities"], _entity_columns(entities))
     if aliases := [row for row in rows if isinstance(row, AliasRow)]:
         await connection.execute(_SQL["add_aliases"], _alias_columns(aliases))
+    if changes := [row for row in rows if isinstance(row, EntityChangeRow)]:
+        await connection.execute(_CHANGES["add_changes"], _change_columns(changes))
+        turned = {row.event.original_id: row.event for row in changes if isinstance(row.event, EntityDecisionUndone)}
+        undone_by = [None if event.reinstated else event.event_id for event in turned.values()]
+        await connection.execute(_CHANGES["undo_changes"], {"event_id": list(turned), "undone_by": undone_by})
     if links := [row for row in rows if isinstance(row, LinkRow)]:
         columns = {
             "fact_id": [row.fact_id for row in links],
@@ -54,9 +90,10 @@ async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -
         await connection.execute(_SQL["add_evidence"], stated)
 
 
-def _named_entities(commits: Iterable[Commit]) -> list[UUID]:
-    """The entities that events name, and those that they register: an id may be known already."""
+def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
+    """The entities that events name, and those that they register: an id may be known already. And the changes."""
     named: dict[UUID, None] = {}
+    changes: dict[UUID, None] = {}
     for event in (event for commit in commits for event in commit.entity_events):
         match event:
             case EntityRegistered():
@@ -67,7 +104,11 @@ def _named_entities(commits: Iterable[Commit]) -> list[UUID]:
                 named |= dict.fromkeys(link.entity_id for link in event.links)
             case RelationStated() | RelationEnded():
                 named |= dict.fromkeys((event.subject_id, event.object_id))
-    return list(named)
+            case EntityChange():
+                named |= dict.fromkeys(event.entity_ids)
+        if isinstance(event, EntityDecisionUndone):
+            changes[event.original_id] = None
+    return list(named), list(changes)
 
 
 def _entity_columns(rows: Sequence[EntityRow]) -> dict[str, list[Any]]:
@@ -77,8 +118,7 @@ def _entity_columns(rows: Sequence[EntityRow]) -> dict[str, list[Any]]:
         "owner": [row.commit.owner for row in rows],
         "name": [row.event.name for row in rows],
         "type": [row.event.type for row in rows],
-        # An array of arrays would have to be a rectangle.
-        "possible_twins": [f"{{{','.join(map(str, row.possible_twins))}}}" for row in rows],
+        "possible_twins": [_array(row.possible_twins) for row in rows],
         "event_id": [row.event.event_id for row in rows],
         "source_id": [row.commit.source_id for row in rows],
         "recorded_at": [row.commit.decided_at for row in rows],
@@ -97,6 +137,10 @@ def _alias_columns(rows: Sequence[AliasRow]) -> dict[str, list[Any]]:
         "place": [row.place for row in rows],
         "event_id": [row.event_id for row in rows],
         "recorded_at": [row.commit.decided_at for row in rows],
+        "owner": [row.commit.owner for row in rows],
+        "source_id": [row.commit.source_id for row in rows],
+        "log_offset": [row.log_offset for row in rows],
+        "is_own": [row.is_own for row in rows],
     }
 
 
@@ -117,6 +161,28 @@ def _evidence_columns(rows: Sequence[EvidenceRow]) -> dict[str, list[Any]]:
         "recorded_at": [row.commit.decided_at for row in rows],
         "ordinal": [row.event.ordinal for row in rows],
     }
+
+
+def _change_columns(rows: Sequence[EntityChangeRow]) -> dict[str, list[Any]]:
+    return {
+        **_scopes([row.commit for row in rows]),
+        "event_id": [row.event.event_id for row in rows],
+        "partition": [row.partition for row in rows],
+        "log_offset": [row.log_offset for row in rows],
+        "ordinal": [row.event.ordinal for row in rows],
+        "owner": [row.commit.owner for row in rows],
+        "source_id": [row.commit.source_id for row in rows],
+        "event": [row.event.event for row in rows],
+        "entity_ids": [_array(row.event.entity_ids) for row in rows],
+        "payload": [row.event.model_dump_json() for row in rows],
+        "decided_at": [row.commit.decided_at for row in rows],
+        "original_id": [getattr(row.event, "original_id", row.event.event_id) for row in rows],
+    }
+
+
+def _array(entity_ids: Iterable[UUID]) -> str:
+    """An array of arrays would have to be a rectangle, so each is a text."""
+    return f"{{{','.join(map(str, entity_ids))}}}"
 
 
 def _scopes(commits: Sequence[Commit]) -> dict[str, list[str]]:

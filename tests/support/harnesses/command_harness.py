@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from mnemolog.projections.stores.entities import EntityStore
+from mnemolog.projections.stores.entity_changes import EntityChangeStore
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Command, CommandPayload, Import
@@ -13,6 +15,7 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
+from mnemolog.streams.commands.entity_handler import EntityCommandHandler, numbered
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.resolution.commits import commit_of
 from mnemolog.streams.resolution.lapses import LapseWriter
@@ -74,7 +77,11 @@ class CommandHarness:
     async def decide(self, command: Command, decided_at: datetime) -> Commit:
         envelope = command_envelope(command)
         handle = CommandHandler(
-            facts=self.known, events=self.past, clock=lambda: decided_at, max_commit_bytes=MAX_COMMIT_BYTES
+            facts=self.known,
+            events=self.past,
+            entities=EntityCommandHandler(EntityChangeStore(self.stored.pool), EntityStore(self.stored.pool)),
+            clock=lambda: decided_at,
+            max_commit_bytes=MAX_COMMIT_BYTES,
         )
         result = await handle(envelope)
         events = await LapseWriter(self.known)(envelope, result.events, decided_at)
@@ -86,6 +93,7 @@ class CommandHarness:
             reason=result.reason,
             detail=result.detail,
             events=events,
+            entity_events=numbered(result.entity_changes, envelope, first=len(events)),
         )
 
     async def states(self, *fact_ids: UUID) -> list[Any]:

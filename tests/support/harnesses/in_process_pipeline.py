@@ -10,6 +10,7 @@ from typing import Final
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import LogRecord, Projector
+from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -34,8 +35,8 @@ class InProcessPipeline:
     async def close(self) -> None:
         await self._stages.close()
 
-    async def process_turn(self, turn: Turn, *, partition: int, offset: int, now: datetime) -> Commit:
-        """Carry a turn to its commit, decided at `now`, and into the tables.
+    async def process_turn(self, turn: Turn | Command, *, partition: int, offset: int, now: datetime) -> Commit:
+        """Carry a turn, or a command, to its commit, decided at `now`, and into the tables.
 
         An owner's turns have a partition of their own, and their offsets there are consecutive.
         """

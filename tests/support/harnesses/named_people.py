@@ -8,6 +8,7 @@ from typing import Any
 
 from psycopg.rows import TupleRow
 
+from mnemolog.schemas.command import Command, CommandPayload, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
@@ -60,16 +61,31 @@ class NamedPeople:
         self, text: str, *named: tuple[str, str], scope: Scope = ALICE, speaker: str | None = "Alice", **fields: Any
     ) -> Commit:
         """The commit of a turn that says `text`, one fact with these `fields` that names others, with their types."""
-        owners = list(dict.fromkeys((*self.offsets, scope.owner)))
-        offset = self.offsets.get(scope.owner, 0)
-        self.offsets[scope.owner] = offset + 1
-        turn_id, at = f"turn-{offset}", START + timedelta(days=offset)
+        place, at = self._next_place(scope)
+        turn_id = f"turn-{place['offset']}"
         entities = [{"name": name, "type": kind, "role": "object"} for name, kind in named]
         self.model.facts[turn_id] = [fact_json(text, **{"entities": entities} | fields)]
         messages = (Message(role="user", content=text),)
         turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=speaker)
-        place = {"partition": owners.index(scope.owner), "offset": offset}
         return await self.pipeline.process_turn(turn, **place, now=at + timedelta(seconds=3))
+
+    async def order(self, payload: CommandPayload, scope: Scope = ALICE) -> Commit:
+        """The commit of a command."""
+        place, at = self._next_place(scope)
+        command = Command(command_id=f"command-{place['offset']}", scope=scope, issued_at=at, order=payload)
+        return await self.pipeline.process_turn(command, **place, now=at + timedelta(seconds=3))
+
+    async def undo(self, commit: Commit) -> Commit:
+        """The commit of an undo of all that a source did."""
+        assert commit.scope is not None
+        return await self.order(Undo(source_id=commit.source_id), commit.scope)
+
+    def _next_place(self, scope: Scope) -> tuple[dict[str, int], datetime]:
+        """The next place of an owner, and when what is there is said: a day after what was before it."""
+        owners = list(dict.fromkeys((*self.offsets, scope.owner)))
+        offset = self.offsets.get(scope.owner, 0)
+        self.offsets[scope.owner] = offset + 1
+        return {"partition": owners.index(scope.owner), "offset": offset}, START + timedelta(days=offset)
 
     async def rows(self, query: str, *values: object) -> list[TupleRow]:
         async with self.pipeline.pool.connection() as connection:

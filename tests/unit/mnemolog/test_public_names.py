@@ -33,6 +33,7 @@ INNER = {
     "OwnerLookup",
     "CommandBase",
     "FactCommandMixin",
+    "EntityCommandMixin",
     "ScopeCommandMixin",
     "ImportMixin",
     "TextEditMixin",

@@ -12,6 +12,7 @@ from mnemolog.projections.write.rows import Changes, LogPosition
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.changes import EntityChange
 from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES, AnyEntityEvent
 from mnemolog.schemas.entities.model import Alias
 from tests.support.builders.commits import ALICE, BOB, added, commit, day, fact_id_at
@@ -119,17 +120,20 @@ def test_entities_of_a_batch_are_known_to_its_later_commits() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> None:
     event = EVENT.validate_json(path.read_bytes())
-    known: dict[UUID, tuple[str, str, str, str, str]] = {}
+    here = ("default", "alice", "", "", "")
     named = {link.entity_id for link in getattr(event, "links", ())}
     named |= {getattr(event, name, None) for name in ("entity_id", "subject_id", "object_id")}
-    if event.event != "entity_registered":
-        known = {one: ("default", "alice", "", "", "") for one in named if one}
+    if isinstance(event, EntityChange):
+        named |= {*event.entity_ids, getattr(event, "original_id", None)} - {getattr(event, "new_id", None)}
+    known = {one: here for one in named if one} if event.event != "entity_registered" else {}
     harness_fact = commit("t1", added("Ana sails."))
     state = FoldState(entities=known)
     state = state.apply(fold(state, harness_fact, HERE, b""))
     fact_id = fact_id_at(harness_fact)
     if hasattr(event, "fact_id"):
         event = event.model_copy(update={"fact_id": fact_id})
+    if event.event == "entity_split":
+        event = event.model_copy(update={"facts": (fact_id,)})
     committed = commit("t2", added("Again."), scope=ALICE, entity_events=(event,))
     changes = fold(state, committed, HERE, b"")
     assert changes.rejections == ()
@@ -164,5 +168,21 @@ def test_a_relation_with_what_is_not_known_is_not_applied(draft: EntityDraft) ->
 @pytest.mark.parametrize("fact", [0, FACT], ids=["its own fact", "their fact"])
 def test_a_relation_of_another_scope_is_not_applied(fact: int | UUID) -> None:
     changes = folded(FIRST, with_entities(BOBS, relation_stated(fact, ANA, "lives_in", BERN)))
+    assert changes.entities == ()
+    assert [row.reason for row in changes.rejections] == ["foreign_target"]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "/".join(path.parts[-3:]))
+def test_no_example_is_applied_where_what_it_names_is_of_another_scope(path: Path) -> None:
+    event = EVENT.validate_json(path.read_bytes())
+    if event.event == "entity_registered":
+        event = event.model_copy(update={"entity_id": ANA})
+    named = {link.entity_id for link in getattr(event, "links", ())}
+    named |= {getattr(event, name, None) for name in ("entity_id", "subject_id", "object_id")}
+    if isinstance(event, EntityChange):
+        named |= {*event.entity_ids, getattr(event, "original_id", None)}
+    theirs = {one: ("default", "bob", "", "", "") for one in named if one}
+    committed = commit("t2", added("Again."), scope=ALICE, entity_events=(event,))
+    changes = fold(FoldState(entities=theirs), committed, HERE, b"")
     assert changes.entities == ()
     assert [row.reason for row in changes.rejections] == ["foreign_target"]

@@ -1,0 +1,216 @@
+"""The methods of the client that change whom facts name: rename, merge, split, alias and forget."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Unpack, cast, overload
+from uuid import UUID
+
+from mnemolog.client.base import checked
+from mnemolog.client.commands import CommandBase
+from mnemolog.client.inputs.arguments import CommandArgs, scope_ids
+from mnemolog.client.inputs.checks import Wait, kind_of
+from mnemolog.client.inputs.entity_refs import EntityNames, EntityRef
+from mnemolog.client.inputs.fact_ids import FactIds, as_ids, whole_id
+from mnemolog.client.inputs.record_builder import build_command, names_owner
+from mnemolog.client.queries.arguments import wide_filter
+from mnemolog.client.receipts import CommandReceipt
+from mnemolog.errors import InvalidCommandError, NotConnectedError, ServerUnavailableError
+from mnemolog.projections.lists import entities as lists
+from mnemolog.projections.lists.entities import Entity
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.streams.entities.name_keys import name_key
+
+
+@checked(InvalidCommandError)
+class EntityCommandMixin(CommandBase):
+    """Commands about people, places and things that facts name. Entities are given by a name or an id.
+
+    They return, wait and raise as the commands about facts do, and `UnknownEntityError`, or `AmbiguousIdError` where
+    several entities have a name. All entities of a command are of one scope, which need not be named where they are
+    found. Each is undone by `undo(turn_id=command_id)`.
+    """
+
+    @overload
+    async def rename_entity(
+        self, entity: EntityRef, name: str, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def rename_entity(
+        self, entity: EntityRef, name: str, *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    async def rename_entity(
+        self, entity: EntityRef, name: str, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Give an entity another own name, which no other one may have. The former one stays one of its names."""
+        return await self._issue_on_entities("rename_entity", arguments, wait, {"entity_id": entity}, name=name)
+
+    @overload
+    async def alias_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        moved_from: EntityRef | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def alias_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        moved_from: EntityRef | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    async def alias_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        moved_from: EntityRef | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Give an entity one more name: a name, or what it is to somebody ("my wife", "Ben's dog").
+
+        One that another entity has stays with that, and the command is rejected, unless `moved_from` names that entity.
+        """
+        named = {"entity_id": entity, "moved_from": moved_from}
+        return await self._issue_on_entities("alias_entity", arguments, wait, named, name=name)
+
+    @overload
+    async def merge_entities(
+        self,
+        entities: EntityRef | Iterable[EntityRef],
+        *,
+        into: EntityRef,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def merge_entities(
+        self,
+        entities: EntityRef | Iterable[EntityRef],
+        *,
+        into: EntityRef,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    async def merge_entities(
+        self,
+        entities: EntityRef | Iterable[EntityRef],
+        *,
+        into: EntityRef,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Say that entities, up to 20, are the same as `into`, which has their names and facts from now on."""
+        named = {"entity_ids": _as_list(entities), "into": into}
+        return await self._issue_on_entities("merge_entities", arguments, wait, named)
+
+    @overload
+    async def split_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        fact_ids: FactIds = ...,
+        names: EntityNames = ...,
+        type: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def split_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        fact_ids: FactIds = ...,
+        names: EntityNames = ...,
+        type: str | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    async def split_entity(
+        self,
+        entity: EntityRef,
+        name: str,
+        *,
+        fact_ids: FactIds = (),
+        names: EntityNames = (),
+        type: str | None = None,  # noqa: A002 -- as an entity has it
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Say that an entity is two: a new one called `name` gets these facts and names of it, up to 100 each.
+
+        Its type is that of the entity unless given. Later turns that use one of its names mean the new one.
+        """
+        moved = {"fact_ids": as_ids("fact_ids", fact_ids), "names": [names] if isinstance(names, str) else [*names]}
+        named = {"entity_id": entity}
+        return await self._issue_on_entities("split_entity", arguments, wait, named, name=name, type=type, **moved)
+
+    @overload
+    async def forget_entity(
+        self, entity: EntityRef, *, facts: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def forget_entity(
+        self, entity: EntityRef, *, facts: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    async def forget_entity(
+        self, entity: EntityRef, *, facts: bool = False, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Forget an entity: it has no names, and no fact names it. Its facts stay, or with `facts` are deleted."""
+        return await self._issue_on_entities("forget_entity", arguments, wait, {"entity_id": entity}, facts=facts)
+
+    async def _issue_on_entities(
+        self, kind: str, arguments: CommandArgs, wait: float, named: dict[str, Any], **fields: Any
+    ) -> CommandReceipt | WriteResult:
+        """One command about the entities in `named`: by field a reference, a list of them, or None."""
+        lists_of = {name: value if isinstance(value, list) else [value] for name, value in named.items()}
+        found = await self._found([one for given in lists_of.values() for one in given if one is not None], arguments)
+        scopes = list(dict.fromkeys(scope for _, scope in found if scope is not None))
+        if len(scopes) > 1:
+            raise InvalidCommandError(f"these entities are of {len(scopes)} scopes: send a command for each")
+        ids = dict(zip(SCOPE_FIELDS, scopes[0], strict=True)) if scopes else {}
+        left = iter(entity_id for entity_id, _ in found)
+        whole = {name: [next(left) for one in given if one is not None] for name, given in lists_of.items()}
+        payload = {name: one if isinstance(named[name], list) else next(iter(one), None) for name, one in whole.items()}
+        draft = self._draft(kind, cast("CommandArgs", {**arguments, **ids}), {**payload, **fields})
+        located = await self._located(draft) if fields.get("fact_ids") else draft
+        return (await self._publish([build_command(located)], wait))[0]
+
+    async def _found(
+        self, given: Sequence[EntityRef], arguments: CommandArgs
+    ) -> list[tuple[UUID, tuple[str | None, ...] | None]]:
+        """The id of each entity and its scope; that of a whole id is not known where Postgres cannot be asked."""
+        try:
+            return [await self._entity_id(one, arguments) for one in given]
+        except (NotConnectedError, ServerUnavailableError):
+            whole = [whole_id(one) for one in given if not isinstance(one, Entity)]
+            if not names_owner(arguments) or None in whole:
+                raise
+            return [(one, None) for one in whole if one is not None]
+
+    async def _entity_id(self, given: EntityRef, arguments: CommandArgs) -> tuple[UUID, tuple[str | None, ...]]:
+        if isinstance(given, Entity):
+            one = given
+        elif isinstance(given, UUID | str):
+            within = wide_filter(scope_ids(arguments))
+            one = (await self._query(lists.entity, within, str(given), name_key(str(given)))).entity
+        else:
+            raise InvalidCommandError(f"an entity is given by a name or an id, not {kind_of(given)}")
+        return one.entity_id, tuple(getattr(one, name) for name in SCOPE_FIELDS)
+
+
+def _as_list(given: object) -> list[Any]:
+    """One entity or several. Raises `InvalidCommandError`."""
+    if isinstance(given, Entity | UUID | str):
+        return [given]
+    if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
+        raise InvalidCommandError(f"entities must be entities, names or ids, not {kind_of(given)}")
+    return list(given)

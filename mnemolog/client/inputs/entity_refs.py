@@ -1,0 +1,11 @@
+"""How a caller names an entity."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from mnemolog.projections.lists.entities import Entity
+
+EntityRef = Entity | UUID | str
+"""An entity that was read, one of its names, its id, or the beginning of its id (four characters or more)."""
+EntityNames = str | Iterable[str]
+"""One name of an entity, or several."""

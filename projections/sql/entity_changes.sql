@@ -1,0 +1,245 @@
+-- name: known_changes
+-- The scopes of these changes of entities.
+SELECT
+    event_id,
+    tenant,
+    user_id,
+    agent_id,
+    app_id,
+    run_id
+FROM entity_changes
+WHERE event_id = ANY(%(event_ids)s::uuid []);
+
+-- name: add_changes
+-- Add what persons decided about entities.
+INSERT INTO entity_changes (
+    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
+    entity_ids, payload, decided_at, original_id
+)
+SELECT
+    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
+    entity_ids::uuid [], payload, decided_at, original_id
+FROM unnest(
+    %(event_id)s::uuid [],
+    %(partition)s::integer [],
+    %(log_offset)s::bigint [],
+    %(ordinal)s::integer [],
+    %(owner)s::text [],
+    %(source_id)s::text [],
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text [],
+    %(event)s::text [],
+    %(entity_ids)s::text [],
+    %(payload)s::jsonb [],
+    %(decided_at)s::timestamptz [],
+    %(original_id)s::uuid []
+) AS fresh (
+    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
+    entity_ids, payload, decided_at, original_id
+);
+
+-- name: undo_changes
+-- Mark changes as undone by an undo, or as in effect again.
+UPDATE entity_changes SET undone_by = turned.undone_by
+FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid []) AS turned (event_id, undone_by)
+WHERE entity_changes.event_id = turned.event_id;
+
+-- name: named_by_facts
+-- The entities that these facts name, or named before a split.
+SELECT entity_id FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+UNION
+SELECT moved_to FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid []) AND moved_to IS NOT NULL;
+
+-- name: derived_entities
+-- The entities whose state is not, or may not be, what a new one has.
+SELECT unnest(entity_ids) AS entity_id FROM entity_changes
+UNION
+SELECT entity_id FROM entities WHERE status <> 'active'
+UNION
+SELECT link.entity_id
+FROM facts
+INNER JOIN fact_entities AS link ON facts.fact_id = link.fact_id
+WHERE facts.status = 'undone'
+ORDER BY entity_id;
+
+-- name: connected
+-- These entities, and all that changes connect them to.
+WITH RECURSIVE found AS (
+    SELECT unnest(%(entity_ids)s::uuid []) AS entity_id
+    UNION
+    SELECT unnest(changes.entity_ids)
+    FROM found
+    INNER JOIN entity_changes AS changes ON changes.entity_ids @> ARRAY[found.entity_id]
+)
+SELECT entity_id FROM found;
+
+-- name: changes_of_entities
+-- The changes that name one of these entities, in the order of the log; undos left out.
+SELECT
+    payload,
+    log_offset,
+    undone_by IS NULL AS in_effect
+FROM entity_changes
+WHERE entity_ids && %(entity_ids)s::uuid [] AND event_id = original_id
+ORDER BY partition, log_offset, ordinal;
+
+-- name: registered_entities
+-- These entities as they were registered, and whether a fact that was not undone names them or is of their source.
+SELECT
+    e.entity_id,
+    e.event_id,
+    coalesce(e.registered_name, e.name) AS name,
+    EXISTS (SELECT FROM entity_aliases AS a WHERE a.entity_id = e.entity_id AND a.kind = 'user') AS is_user,
+    CASE
+        WHEN EXISTS (SELECT FROM fact_entities AS link WHERE link.entity_id = e.entity_id)
+            THEN EXISTS (
+                SELECT
+                FROM fact_entities AS link
+                INNER JOIN facts ON link.fact_id = facts.fact_id
+                WHERE link.entity_id = e.entity_id AND facts.status <> 'undone'
+            )
+        ELSE EXISTS (
+            SELECT
+            FROM facts
+            WHERE facts.owner = e.owner AND facts.source_id = e.source_id AND facts.status <> 'undone'
+        )
+    END AS is_told
+FROM entities AS e
+WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
+
+-- name: told_aliases
+-- All names of these entities, and whether what told of them was not undone: a fact of their source that names the
+-- entity, or, where none of it does, any fact of it.
+SELECT
+    a.entity_id,
+    a.kind,
+    a.key,
+    a.event_id,
+    a.log_offset,
+    a.is_own,
+    CASE
+        WHEN said.linked THEN said.told_of_it
+        ELSE said.told IS NOT false
+    END AS is_told
+FROM entity_aliases AS a
+CROSS JOIN LATERAL (
+    SELECT
+        bool_or(facts.status <> 'undone') AS told,
+        bool_or(link.fact_id IS NOT NULL) AS linked,
+        bool_or(link.fact_id IS NOT NULL AND facts.status <> 'undone') AS told_of_it
+    FROM facts
+    LEFT JOIN fact_entities AS link ON facts.fact_id = link.fact_id AND a.entity_id = link.entity_id
+    WHERE facts.owner = a.owner AND facts.source_id = a.source_id
+) AS said
+WHERE a.entity_id = ANY(%(entity_ids)s::uuid []);
+
+-- name: links_of_facts
+-- What these facts were linked to at first.
+SELECT DISTINCT
+    fact_id,
+    entity_id
+FROM fact_entities
+WHERE fact_id = ANY(%(fact_ids)s::uuid []);
+
+-- name: update_entities
+-- Give entities their current names and states.
+UPDATE entities SET name = derived.name, status = derived.status, merged_into = derived.merged_into
+FROM unnest(
+    %(entity_id)s::uuid [], %(name)s::text [], %(status)s::text [], %(merged_into)s::uuid []
+) AS derived (entity_id, name, status, merged_into)
+WHERE
+    entities.entity_id = derived.entity_id
+    AND (entities.name, entities.status, entities.merged_into)
+    IS DISTINCT FROM (derived.name, derived.status, derived.merged_into);
+
+-- name: update_aliases
+-- Say which names of entities are current.
+UPDATE entity_aliases SET is_current = derived.is_current
+FROM unnest(
+    %(entity_id)s::uuid [], %(kind)s::text [], %(key)s::text [], %(event_id)s::uuid [], %(is_current)s::boolean []
+) AS derived (entity_id, kind, key, event_id, is_current)
+WHERE
+    (entity_aliases.entity_id, entity_aliases.kind, entity_aliases.key, entity_aliases.event_id)
+    = (derived.entity_id, derived.kind, derived.key, derived.event_id)
+    AND entity_aliases.is_current <> derived.is_current;
+
+-- name: update_links
+-- Say which entities splits have moved facts to.
+UPDATE fact_entities SET moved_to = derived.moved_to
+FROM unnest(
+    %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(moved_to)s::uuid []
+) AS derived (fact_id, entity_id, moved_to)
+WHERE
+    (fact_entities.fact_id, fact_entities.entity_id) = (derived.fact_id, derived.entity_id)
+    AND fact_entities.moved_to IS DISTINCT FROM derived.moved_to;
+
+-- name: entities_by_id
+-- These entities, of any scope, each with the names that it has now.
+SELECT
+    e.entity_id,
+    e.tenant,
+    e.user_id,
+    e.agent_id,
+    e.app_id,
+    e.run_id,
+    e.name,
+    e.type,
+    e.status,
+    e.merged_into,
+    ARRAY(
+        SELECT jsonb_build_object('text', named.alias, 'kind', named.kind, 'key', named.key)
+        FROM current_entity_names AS named
+        WHERE named.entity_id = e.entity_id
+        ORDER BY named.recorded_at, named.place, named.kind, named.key
+    ) AS aliases
+FROM entities AS e
+WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
+
+-- name: facts_of_entity
+-- The open facts that name an entity now, and how many there are.
+SELECT DISTINCT
+    f.fact_id,
+    count(*) OVER () AS total
+FROM current_entity_links AS link
+INNER JOIN facts AS f ON link.fact_id = f.fact_id
+WHERE link.entity_id = %(entity_id)s AND f.status IN ('active', 'pending_confirmation')
+ORDER BY f.fact_id
+LIMIT %(limit)s;
+
+-- name: naming_facts
+-- Those of these facts that name an entity now.
+SELECT DISTINCT fact_id
+FROM current_entity_links
+WHERE entity_id = %(entity_id)s AND fact_id = ANY(%(fact_ids)s::uuid []);
+
+-- name: selected_changes
+-- The changes of exactly a scope that one source or event made, with what became of each, in the order of the log.
+SELECT
+    c.event_id,
+    c.event,
+    c.source_id,
+    c.entity_ids,
+    original.event_id AS original_id,
+    original.event AS original_event,
+    original.undone_by IS NULL AS in_effect,
+    c.event_id = original.event_id OR c.payload ->> 'reinstated' IS NOT NULL AS enables,
+    (
+        SELECT later.event_id
+        FROM entity_changes AS later
+        WHERE later.original_id = c.original_id
+        ORDER BY later.log_offset DESC, later.ordinal DESC
+        LIMIT 1
+    ) AS latest_id
+FROM entity_changes AS c
+INNER JOIN entity_changes AS original ON c.original_id = original.event_id
+WHERE
+    (c.tenant, c.user_id, c.agent_id, c.app_id, c.run_id)
+    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    AND (
+        (c.owner = %(owner)s AND c.source_id = %(source_id)s::text)
+        OR c.event_id = %(event_id)s::uuid
+    )
+ORDER BY c.partition, c.log_offset, c.ordinal;

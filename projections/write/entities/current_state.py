@@ -1,0 +1,174 @@
+"""What entities are now: derived from how they were registered and from the changes that hold, in log order (pure).
+
+So an undo needs no inverse: the state is what it would be if what was undone had not happened.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from mnemolog.schemas.entities.changes import (
+    AnyEntityChange,
+    EntitiesMerged,
+    EntityAliasSet,
+    EntityForgotten,
+    EntityRenamed,
+    EntitySplit,
+)
+from mnemolog.schemas.entities.model import Alias
+
+EntityStatus = Literal["active", "merged", "forgotten", "undone"]
+
+
+class RegisteredEntity(NamedTuple):
+    """An entity as it was registered. What `is_told` is named by a fact that was not undone."""
+
+    entity_id: UUID
+    event_id: UUID
+    name: str
+    is_user: bool
+    is_told: bool
+
+
+class ToldAlias(NamedTuple):
+    """A name as an event gave it. One that `is_own` lives as long as its entity, another one while it `is_told`."""
+
+    entity_id: UUID
+    kind: str
+    key: str
+    event_id: UUID
+    log_offset: int
+    is_own: bool
+    is_told: bool
+
+
+class StoredChange(NamedTuple):
+    """A change, and whether it holds."""
+
+    event: AnyEntityChange
+    log_offset: int
+    in_effect: bool
+
+
+class CurrentEntity(NamedTuple):
+    """What an entity is now."""
+
+    name: str
+    status: EntityStatus
+    merged_into: UUID | None
+
+
+@dataclass(slots=True)
+class CurrentState:
+    """What entities, their names and the links of facts are after the changes that connect them."""
+
+    entities: Mapping[UUID, RegisteredEntity]
+    aliases: Sequence[ToldAlias]
+    moved: dict[tuple[UUID, UUID], UUID] = field(default_factory=dict)
+    """Per fact and entity that it was linked to the one that it is linked to now."""
+    _parents: dict[UUID, UUID] = field(default_factory=dict)
+    _names: dict[UUID, str] = field(default_factory=dict)
+    _forgotten: set[UUID] = field(default_factory=set)
+    _withdrawn: set[ToldAlias] = field(default_factory=set)
+    _undone: set[UUID] = field(default_factory=set)
+    _split_off: set[UUID] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls,
+        entities: Iterable[RegisteredEntity],
+        aliases: Sequence[ToldAlias],
+        links: Iterable[tuple[UUID, UUID]],
+        changes: Iterable[StoredChange],
+    ) -> "CurrentState":
+        """`links` are those of the facts that splits name, each a fact and an entity."""
+        state = cls({one.entity_id: one for one in entities}, aliases, {link: link[1] for link in links})
+        for change in changes:
+            state._apply(change) if change.in_effect else state._leave_out(change.event)
+        return state
+
+    def current(self) -> dict[UUID, CurrentEntity]:
+        known = self._living_roots()
+        return {entity_id: self._current(entity, known) for entity_id, entity in self.entities.items()}
+
+    def current_aliases(self) -> dict[ToldAlias, bool]:
+        """Whether each name is one now."""
+        known = self._living_roots()
+        return {alias: self._is_current(alias, known) for alias in self.aliases}
+
+    def _apply(self, change: StoredChange) -> None:
+        match change.event:
+            case EntityRenamed(entity_id=entity_id, name=name):
+                self._names[entity_id] = name
+            case EntityAliasSet(moved_from=moved_from, alias=alias):
+                if moved_from is not None:
+                    self._withdraw(moved_from, [alias], change.log_offset)
+            case EntitiesMerged(merged=merged, into=into):
+                for entity_id in merged:
+                    self._join(entity_id, into)
+            case EntitySplit() as split:
+                self._split_off.add(split.new_id)
+                self._split(split)
+                self._withdraw(split.entity_id, split.names, change.log_offset)
+            case EntityForgotten(entity_id=entity_id):
+                root = self._root(entity_id)
+                self._forgotten |= {one for one in self.entities if self._root(one) == root}
+
+    def _leave_out(self, event: AnyEntityChange) -> None:
+        """What a split that was undone had made is what it was made of: later facts may name it."""
+        self._undone.add(event.event_id)
+        if isinstance(event, EntitySplit):
+            self._join(event.new_id, event.entity_id)
+
+    def _split(self, split: EntitySplit) -> None:
+        root, facts = self._root(split.entity_id), set(split.facts)
+        for (fact_id, linked), holder in self.moved.items():
+            if fact_id in facts and self._root(holder) == root:
+                self.moved[fact_id, linked] = split.new_id
+
+    def _withdraw(self, entity_id: UUID, names: Iterable[Alias], log_offset: int) -> None:
+        """What was told before is no name of the entity, or of what was merged into it, any more."""
+        root, keys = self._root(entity_id), {(alias.kind, alias.key) for alias in names}
+        self._withdrawn |= {
+            one
+            for one in self.aliases
+            if (one.kind, one.key) in keys and one.log_offset < log_offset and self._root(one.entity_id) == root
+        }
+
+    def _join(self, entity_id: UUID, into: UUID) -> None:
+        one, other = self._root(entity_id), self._root(into)
+        if one != other:
+            self._parents[one] = other
+
+    def _root(self, entity_id: UUID) -> UUID:
+        while (parent := self._parents.get(entity_id)) is not None:
+            entity_id = parent
+        return entity_id
+
+    def _living_roots(self) -> set[UUID]:
+        """The entities for which somebody speaks: a fact that was not undone, a person, or the user themselves."""
+        return {
+            self._root(one.entity_id)
+            for one in self.entities.values()
+            if one.is_user or one.is_told or one.entity_id in self._split_off
+        }
+
+    def _current(self, entity: RegisteredEntity, known: set[UUID]) -> CurrentEntity:
+        root = self._root(entity.entity_id)
+        status: EntityStatus = "active"
+        if entity.entity_id in self._forgotten:
+            status = "forgotten"
+        elif root != entity.entity_id:
+            status = "merged"
+        elif root not in known:
+            status = "undone"
+        name = self._names.get(entity.entity_id, entity.name)
+        return CurrentEntity(name, status, root if root != entity.entity_id else None)
+
+    def _is_current(self, alias: ToldAlias, known: set[UUID]) -> bool:
+        if alias in self._withdrawn or alias.event_id in self._undone or alias.entity_id in self._forgotten:
+            return False
+        entity = self.entities[alias.entity_id]
+        is_users = alias.kind == "user" or (entity.is_user and alias.event_id == entity.event_id)
+        return self._root(alias.entity_id) in known and (alias.is_own or alias.is_told or is_users)

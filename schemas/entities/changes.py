@@ -1,0 +1,139 @@
+"""What persons decide about entities, as events: each has its decision, and holds until it is undone."""
+
+from typing import Annotated, Final, Literal
+from uuid import UUID
+
+from pydantic import Field, TypeAdapter
+
+from mnemolog.schemas.base import Text
+from mnemolog.schemas.entities.base import EntityEvent
+from mnemolog.schemas.entities.model import MAX_MERGED, MAX_MOVED, Alias, EntityName, EntityType
+from mnemolog.schemas.provenance import Decision
+
+
+class EntityChange(EntityEvent):
+    """What all of them have in common."""
+
+    decision: Decision
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        """The entities that it names, the one that it is about first."""
+        raise NotImplementedError
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        """The facts that it names."""
+        return ()
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        """The names that it gives to the entity that it is about; of a split to the new one."""
+        return ()
+
+
+class EntityRenamed(EntityChange):
+    """The entity has another own name; the former one stays one of its names."""
+
+    event: Literal["entity_renamed"] = "entity_renamed"
+    entity_id: UUID
+    name: EntityName
+    alias: Alias
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id,)
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        return (self.alias,)
+
+
+class EntityAliasSet(EntityChange):
+    """A person gave the entity a name; of `moved_from` it is no name any more."""
+
+    event: Literal["entity_alias_set"] = "entity_alias_set"
+    entity_id: UUID
+    alias: Alias
+    moved_from: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id,) if self.moved_from is None else (self.entity_id, self.moved_from)
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        return (self.alias,)
+
+
+class EntitiesMerged(EntityChange):
+    """`merged` are the same as `into`: what is known of them is known of it."""
+
+    event: Literal["entities_merged"] = "entities_merged"
+    merged: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_MERGED)]
+    into: UUID
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.into, *self.merged)
+
+
+class EntitySplit(EntityChange):
+    """A new entity has these facts and names of another one. The first of its names is its own."""
+
+    event: Literal["entity_split"] = "entity_split"
+    entity_id: UUID
+    new_id: UUID
+    name: EntityName
+    type: EntityType
+    names: Annotated[tuple[Alias, ...], Field(min_length=1, max_length=MAX_MOVED + 1)]
+    facts: Annotated[tuple[UUID, ...], Field(max_length=MAX_MOVED)] = ()
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id, self.new_id)
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        return self.facts
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        return self.names
+
+
+class EntityForgotten(EntityChange):
+    """The entity has no names any more, and no fact names it. Its facts stay what they are."""
+
+    event: Literal["entity_forgotten"] = "entity_forgotten"
+    entity_id: UUID
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id,)
+
+
+class EntityDecisionUndone(EntityChange):
+    """A change of entities holds no more, or, where an undo of it was undone, does again (`reinstated`)."""
+
+    event: Literal["entity_decision_undone"] = "entity_decision_undone"
+    undone: UUID
+    undone_event: Text
+    reinstated: UUID | None = Field(default=None, exclude_if=lambda event_id: event_id is None)
+    named: Annotated[tuple[UUID, ...], Field(min_length=1)]
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return self.named
+
+    @property
+    def original_id(self) -> UUID:
+        """The change that it is about."""
+        return self.reinstated or self.undone
+
+
+AnyEntityChange = Annotated[
+    EntityRenamed | EntityAliasSet | EntitiesMerged | EntitySplit | EntityForgotten | EntityDecisionUndone,
+    Field(discriminator="event"),
+]
+ENTITY_CHANGE: Final[TypeAdapter[AnyEntityChange]] = TypeAdapter(AnyEntityChange)

@@ -1,0 +1,43 @@
+"""Values that commands about entities read from tables."""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from mnemolog.schemas.entities.model import Alias, EntityType
+from mnemolog.schemas.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEntity:
+    """An entity of the tables with the names that it has now, those of what was merged into it among them."""
+
+    entity_id: UUID
+    scope: Scope
+    name: str
+    type: EntityType
+    status: Literal["active", "merged", "forgotten", "undone"]
+    merged_into: UUID | None
+    aliases: tuple[Alias, ...] = ()
+
+    @property
+    def is_user(self) -> bool:
+        return any(alias.kind == "user" for alias in self.aliases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedChange:
+    """A change of entities, or an undo of one, and whether the original is in effect.
+
+    It `enables` where the original was in effect after it; `latest_id` is the last event about the original.
+    """
+
+    event_id: UUID
+    event: str
+    source_id: str
+    entity_ids: tuple[UUID, ...]
+    original_id: UUID
+    original_event: str
+    in_effect: bool
+    enables: bool
+    latest_id: UUID

@@ -1,0 +1,55 @@
+"""Every command about entities on the command line, on one running installation."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.acceptance.test_memory_commands import assert_rejected, fact_id_of, facts, publish_turns, stderr_text, texts
+from tests.support.harnesses.command_line import CommandLine
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
+
+
+def names(shell: CommandLine, user: str) -> dict[str, list[str]]:
+    """The other names of each entity but the user."""
+    found: list[dict[str, Any]] = shell.json("entities", "--user", user)
+    return {one["name"]: one["aliases"] for one in found if one["name"].casefold() != user}
+
+
+def test_entities_are_renamed_merged_split_and_forgotten(shell: CommandLine) -> None:
+    publish_turns(
+        shell, "ola", "I live with my wife Ana.", "My boss Annette likes tea.", "My brother Tom plays the piano."
+    )
+    assert set(names(shell, "ola")) == {"Ana", "Annette", "Tom"}
+    end = shell.json("entity", "rename", "Ana", "Ana Keller", "--user", "ola", "--actor", "Jo")
+    assert (end["status"], end["order"], end["actor"], end["llm_calls"]) == ("done", "rename_entity", "Jo", 0)
+    shell.json("entity", "alias", "Ana Keller", "the doctor", "--user", "ola")
+    merge = shell.json("entity", "merge", "Annette", "--into", "the doctor", "--user", "ola")
+    assert set(names(shell, "ola")) == {"Ana Keller", "Tom"}
+    assert {"Ana", "the doctor", "Annette"} <= set(names(shell, "ola")["Ana Keller"])
+    shell.json("undo", "--turn", merge["turn_id"], "--user", "ola")
+    assert set(names(shell, "ola")) == {"Ana Keller", "Annette", "Tom"}
+    piano = fact_id_of(facts(shell, "ola"), "piano")
+    shell.json("entity", "split", "Tom", "Tom Brown", "--fact", piano[:8], "--user", "ola")
+    assert set(names(shell, "ola")) == {"Ana Keller", "Annette", "Tom", "Tom Brown"}
+    shell.json("entity", "forget", "Annette", "--facts", "--user", "ola")
+    assert set(names(shell, "ola")) == {"Ana Keller", "Tom", "Tom Brown"}
+    assert not [text for text in texts(shell, "ola") if "tea" in text]
+
+
+def test_what_cannot_be_done_is_said(shell: CommandLine) -> None:
+    publish_turns(shell, "oki", "I live with my wife Ana.", "My boss Bea likes tea.")
+    rejected = shell.run("entity", "alias", "Ana", "Bea", "--user", "oki", "--json")
+    assert_rejected(rejected, "name_taken")
+    unknown = shell.run("entity", "rename", "Zoe", "Zora", "--user", "oki")
+    assert unknown.code == 1
+    assert "no entity" in stderr_text(unknown)
+    shell.json("entity", "alias", "Bea", "the doctor", "--user", "oki")
+    moved = shell.json("entity", "alias", "Ana", "the doctor", "--from", "Bea", "--user", "oki")
+    assert moved["status"] == "done"
+    shown = shell.run("entity", "the doctor", "--user", "oki")
+    assert shown.code == 0
+    assert shown.stdout.startswith("Ana, person")
+    assert "which Bea was called" in " ".join(shown.stdout.split())
+    assert json.loads(shell.run("entity", "show", "the doctor", "--user", "oki", "--json").stdout)["history"]

@@ -1,0 +1,325 @@
+"""Commands about entities through the real stages and tables: what readers and later turns see, undone and rebuilt."""
+
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.projections.lists.entities import Entity
+from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.schemas.command import Undo
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.commands import (
+    AliasEntity,
+    EntityCommand,
+    ForgetEntity,
+    MergeEntities,
+    RenameEntity,
+    SplitEntity,
+)
+from mnemolog.schemas.scope import Scope
+from tests.support.builders.commits import ALICE
+from tests.support.harnesses.named_people import NamedPeople, named_people
+
+pytestmark = pytest.mark.postgres
+BEN = Scope(user_id="ben")
+
+
+class Talk:
+    """People who are talked of, and how readers see them."""
+
+    def __init__(self, people: NamedPeople, client: AsyncMemoryClient, database: str) -> None:
+        self.people = people
+        self.client = client
+        self.database = database
+
+    async def met(self, name: str, scope: Scope = ALICE) -> Commit:
+        """A turn that names a person, under a text of its own."""
+        speaker = "Alice" if scope == ALICE else "Ben"
+        return await self.people.say(f"I met {name}", (name, "person"), scope=scope, speaker=speaker)
+
+    async def saw(self, name: str) -> Commit:
+        """A later turn that names a person."""
+        return await self.people.say(f"I saw {name}", (name, "person"))
+
+    async def seen(self, scope: Scope = ALICE) -> dict[str, tuple[list[str], list[str]]]:
+        """Per name of an entity, the user left out, its other names and the facts that name it."""
+        found = {}
+        for entity in await self.client.entities(user_id=scope.user_id):
+            if not entity.is_user:
+                details = await self.client.entity(str(entity.entity_id), user_id=scope.user_id)
+                texts = [one.fact.text.removeprefix("I met ") for one in details.facts]
+                assert len(texts) == entity.facts
+                found[entity.name] = (entity.aliases, texts)
+        return found
+
+    async def id_of(self, name: str, scope: Scope = ALICE) -> UUID:
+        return (await self.entity(name, scope)).entity_id
+
+    async def entity(self, name: str, scope: Scope = ALICE) -> Entity:
+        return (await self.client.entity(name, user_id=scope.user_id)).entity
+
+    async def fact(self, text: str) -> UUID:
+        (found,) = [one for one in await self.client.facts(user_id="alice") if one.text == f"I met {text}"]
+        return found.fact_id
+
+    async def done(self, payload: EntityCommand, scope: Scope = ALICE) -> Commit:
+        commit = await self.people.order(payload, scope)
+        assert (commit.outcome, commit.detail) == ("done", "")
+        return commit
+
+    async def refused(self, payload: EntityCommand, scope: Scope = ALICE) -> tuple[str | None, str]:
+        commit = await self.people.order(payload, scope)
+        assert commit.outcome == "rejected"
+        assert not commit.events
+        assert not commit.entity_events
+        return commit.reason, commit.detail
+
+    async def client_undo(self, event_id: UUID) -> Commit:
+        return await self.people.order(Undo(event_id=event_id))
+
+    async def is_rebuilt_equal(self) -> bool:
+        return (await rebuild(self.database, TableLogSource(self.people.pipeline.pool), verify_only=True)).equal
+
+
+@pytest.fixture
+async def talk(database: str) -> AsyncIterator[Talk]:
+    async with named_people(database) as people, AsyncMemoryClient(postgres=database) as client:
+        yield Talk(people, client, database)
+
+
+async def undone_and_redone(talk: Talk, commit: Commit, before: object, after: object) -> None:
+    """An undo gives what was seen before, an undo of the undo what was seen after; rebuilt equal at each point."""
+    assert await talk.seen() == after
+    undo = await talk.people.undo(commit)
+    assert undo.outcome == "done"
+    assert await talk.seen() == before
+    assert await talk.is_rebuilt_equal()
+    await talk.people.undo(undo)
+    assert await talk.seen() == after
+    assert await talk.is_rebuilt_equal()
+
+
+async def test_a_merged_entity_is_the_other_one(talk: Talk) -> None:
+    await talk.met("Annie")
+    await talk.met("Ana Keller")
+    before = await talk.seen()
+    merge = await talk.done(MergeEntities(entity_ids=(await talk.id_of("Annie"),), into=await talk.id_of("Ana Keller")))
+    after = {"Ana Keller": (["Annie"], ["Annie", "Ana Keller"])}
+    await undone_and_redone(talk, merge, before, after)
+    await talk.saw("annie")
+    assert await talk.seen() == {"Ana Keller": (["Annie"], ["Annie", "Ana Keller", "I saw annie"])}
+
+
+async def test_a_chain_of_merges_ends_at_the_last_one_and_each_is_undone_by_itself(talk: Talk) -> None:
+    for name in ("Ana", "Bea", "Cleo"):
+        await talk.met(name)
+    ana, bea, cleo = [await talk.id_of(name) for name in ("Ana", "Bea", "Cleo")]
+    first = await talk.done(MergeEntities(entity_ids=(ana,), into=bea))
+    await talk.done(MergeEntities(entity_ids=(bea,), into=cleo))
+    assert await talk.seen() == {"Cleo": (["Ana", "Bea"], ["Ana", "Bea", "Cleo"])}
+    await talk.people.undo(first)
+    assert await talk.seen() == {"Ana": ([], ["Ana"]), "Cleo": (["Bea"], ["Bea", "Cleo"])}
+    await talk.done(MergeEntities(entity_ids=(cleo,), into=ana))
+    assert await talk.seen() == {"Ana": (["Bea", "Cleo"], ["Ana", "Bea", "Cleo"])}
+    assert await talk.is_rebuilt_equal()
+
+
+async def test_a_merge_that_is_put_back_makes_no_circle(talk: Talk) -> None:
+    for name in ("Ana", "Bea"):
+        await talk.met(name)
+    ana, bea = [await talk.id_of(name) for name in ("Ana", "Bea")]
+    first = await talk.done(MergeEntities(entity_ids=(ana,), into=bea))
+    undo = await talk.people.undo(first)
+    await talk.done(MergeEntities(entity_ids=(bea,), into=ana))
+    await talk.people.undo(undo)
+    assert await talk.seen() == {"Bea": (["Ana"], ["Ana", "Bea"])}
+    assert await talk.is_rebuilt_equal()
+
+
+async def test_a_split_gives_facts_and_names_to_a_new_entity(talk: Talk) -> None:
+    await talk.met("Tom")
+    await talk.met("my colleague Tom")
+    await talk.met("Tommy")
+    before = await talk.seen()
+    split = await talk.done(
+        SplitEntity(
+            entity_id=await talk.id_of("Tom"),
+            name="Tom Brown",
+            fact_ids=(await talk.fact("my colleague Tom"),),
+            names=("my colleague",),
+        )
+    )
+    assert list(before) == ["Tom"]
+    after = {"Tom": (["Tommy"], ["Tom", "Tommy"]), "Tom Brown": (["my colleague"], ["my colleague Tom"])}
+    seen = await talk.seen()
+    assert {name: texts for name, (_, texts) in seen.items()} == {name: texts for name, (_, texts) in after.items()}
+    await undone_and_redone(talk, split, before, seen)
+    await talk.saw("my colleague")
+    assert (await talk.seen())["Tom Brown"][1] == ["my colleague Tom", "I saw my colleague"]
+
+
+async def test_what_later_turns_say_of_a_new_entity_goes_back_with_the_undo_of_the_split(talk: Talk) -> None:
+    await talk.met("Tom")
+    await talk.met("Tommy")
+    split = await talk.done(
+        SplitEntity(
+            entity_id=await talk.id_of("Tom"), name="Tommy", fact_ids=(await talk.fact("Tommy"),), names=("Tommy",)
+        )
+    )
+    await talk.saw("tommy")
+    assert await talk.seen() == {"Tom": ([], ["Tom"]), "Tommy": ([], ["Tommy", "I saw tommy"])}
+    await talk.people.undo(split)
+    assert await talk.seen() == {"Tom": (["Tommy"], ["Tom", "Tommy", "I saw tommy"])}
+    assert await talk.is_rebuilt_equal()
+
+
+async def test_a_renamed_entity_keeps_its_former_name(talk: Talk) -> None:
+    await talk.met("Anna")
+    before = await talk.seen()
+    renamed = await talk.done(RenameEntity(entity_id=await talk.id_of("Anna"), name="Ana Keller"))
+    await undone_and_redone(talk, renamed, before, {"Ana Keller": (["Anna"], ["Anna"])})
+    await talk.saw("Anna")
+    assert await talk.seen() == {"Ana Keller": (["Anna"], ["Anna", "I saw Anna"])}
+
+
+async def test_an_alias_is_found_by_later_turns(talk: Talk) -> None:
+    await talk.met("Ana")
+    before = await talk.seen()
+    added = await talk.done(AliasEntity(entity_id=await talk.id_of("Ana"), name="the doctor"))
+    await undone_and_redone(talk, added, before, {"Ana": (["the doctor"], ["Ana"])})
+    await talk.saw("The Doctor")
+    assert await talk.seen() == {"Ana": (["the doctor"], ["Ana", "I saw The Doctor"])}
+    again = await talk.done(AliasEntity(entity_id=await talk.id_of("Ana"), name="the doctor"))
+    assert again.entity_events == ()
+
+
+async def test_a_name_moves_only_where_the_command_says_from_whom(talk: Talk) -> None:
+    await talk.met("Thomas")
+    await talk.met("Tom")
+    await talk.met("Bob")
+    before = await talk.seen()
+    thomas, bob = await talk.id_of("Thomas"), await talk.id_of("Bob")
+    reason, detail = await talk.refused(AliasEntity(entity_id=bob, name="Tom"))
+    assert (reason, str(thomas) in detail) == ("name_taken", True)
+    moved = await talk.done(AliasEntity(entity_id=bob, name="Tom", moved_from=thomas))
+    (event,) = moved.entity_events
+    assert "called Bob Tom, which Thomas was called" in event.decision.reason  # type: ignore[union-attr]
+    await undone_and_redone(talk, moved, before, {"Thomas": ([], ["Thomas", "Tom"]), "Bob": (["Tom"], ["Bob"])})
+    await talk.saw("TOM")
+    assert (await talk.seen())["Bob"] == (["Tom"], ["Bob", "I saw TOM"])
+
+
+async def test_a_forgotten_entity_has_no_names_and_no_facts(talk: Talk) -> None:
+    await talk.met("Ana")
+    await talk.met("Bea")
+    before = await talk.seen()
+    forgotten = await talk.done(ForgetEntity(entity_id=await talk.id_of("Ana")))
+    await undone_and_redone(talk, forgotten, before, {"Bea": ([], ["Bea"])})
+    assert len(await talk.client.facts(user_id="alice")) == 2
+    again = await talk.saw("ana")
+    assert [event.event for event in again.entity_events] == ["entity_registered", "fact_linked"]
+    assert (await talk.seen())["ana"] == ([], ["I saw ana"])
+
+
+async def test_facts_are_deleted_with_an_entity_where_the_command_says_so(talk: Talk) -> None:
+    await talk.met("Ana")
+    await talk.met("Bea")
+    before = await talk.seen()
+    forgotten = await talk.done(ForgetEntity(entity_id=await talk.id_of("Ana"), facts=True))
+    assert [fact.text for fact in await talk.client.facts(user_id="alice")] == ["I met Bea"]
+    await undone_and_redone(talk, forgotten, before, {"Bea": ([], ["Bea"])})
+
+
+async def test_an_undone_turn_takes_back_what_only_it_told(talk: Talk) -> None:
+    await talk.met("Ana")
+    both = await talk.people.say("I met Ana Keller and Bea", ("Ana Keller", "person"), ("Bea", "person"))
+    after = {"Ana": (["Ana Keller"], ["Ana", "Ana Keller and Bea"]), "Bea": ([], ["Ana Keller and Bea"])}
+    await undone_and_redone(talk, both, {"Ana": ([], ["Ana"])}, after)
+
+
+async def test_an_entity_stays_while_a_later_turn_names_it(talk: Talk) -> None:
+    first = await talk.met("Ana")
+    second = await talk.saw("ana")
+    await talk.people.undo(first)
+    assert await talk.seen() == {"Ana": ([], ["I saw ana"])}
+    await talk.people.undo(second)
+    assert await talk.seen() == {}
+    third = await talk.people.say("I like ana", ("ana", "person"))
+    assert [event.event for event in third.entity_events] == ["entity_registered", "fact_linked"]
+    assert await talk.is_rebuilt_equal()
+
+
+async def test_the_user_is_known_whatever_is_undone(talk: Talk) -> None:
+    first = await talk.met("Ana")
+    await talk.people.undo(first)
+    await talk.met("Bea")
+    users = [one for one in await talk.client.entities(user_id="alice") if one.is_user]
+    assert [(one.name, one.facts) for one in users] == [("Alice", 1)]
+
+
+async def test_what_cannot_be_done_is_refused_with_its_reason(talk: Talk) -> None:
+    for name in ("Ana", "Bea", "Cleo", "Dan"):
+        await talk.met(name)
+    ana, bea, cleo, dan = [await talk.id_of(name) for name in ("Ana", "Bea", "Cleo", "Dan")]
+    alice = await talk.id_of("Alice")
+    await talk.met("Eve", BEN)
+    eve = await talk.id_of("Eve", BEN)
+    await talk.done(MergeEntities(entity_ids=(cleo,), into=bea))
+    await talk.done(ForgetEntity(entity_id=dan))
+    nobody = uuid4()
+    cases: list[tuple[EntityCommand, str]] = [
+        (MergeEntities(entity_ids=(ana,), into=ana), "invalid_command"),
+        (MergeEntities(entity_ids=(cleo,), into=ana), "merged_entity"),
+        (MergeEntities(entity_ids=(ana,), into=cleo), "merged_entity"),
+        (MergeEntities(entity_ids=(ana,), into=nobody), "unknown_entity"),
+        (MergeEntities(entity_ids=(ana,), into=eve), "foreign_entity"),
+        (MergeEntities(entity_ids=(eve,), into=ana), "foreign_entity"),
+        (MergeEntities(entity_ids=(alice,), into=ana), "invalid_command"),
+        (RenameEntity(entity_id=eve, name="Mallory"), "foreign_entity"),
+        (RenameEntity(entity_id=ana, name="Bea"), "name_taken"),
+        (RenameEntity(entity_id=ana, name="she"), "invalid_command"),
+        (RenameEntity(entity_id=ana, name="my wife"), "invalid_command"),
+        (AliasEntity(entity_id=eve, name="Mallory"), "foreign_entity"),
+        (AliasEntity(entity_id=ana, name="Mallory", moved_from=eve), "foreign_entity"),
+        (AliasEntity(entity_id=ana, name="Bea", moved_from=bea), "invalid_command"),
+        (AliasEntity(entity_id=ana, name="Flo", moved_from=bea), "invalid_command"),
+        (AliasEntity(entity_id=ana, name="Ana", moved_from=ana), "invalid_command"),
+        (AliasEntity(entity_id=dan, name="Danny"), "unknown_entity"),
+        (SplitEntity(entity_id=eve, name="Mallory", names=("Eve",)), "foreign_entity"),
+        (SplitEntity(entity_id=ana, name="Anouk", fact_ids=(await talk.fact("Bea"),)), "invalid_command"),
+        (SplitEntity(entity_id=ana, name="Anouk", fact_ids=(nobody,)), "invalid_command"),
+        (SplitEntity(entity_id=ana, name="Bea", fact_ids=(await talk.fact("Ana"),)), "name_taken"),
+        (SplitEntity(entity_id=ana, name="Ana", names=("Ana",)), "invalid_command"),
+        (ForgetEntity(entity_id=eve, facts=True), "foreign_entity"),
+        (ForgetEntity(entity_id=alice), "invalid_command"),
+        (ForgetEntity(entity_id=cleo), "merged_entity"),
+    ]
+    before = await talk.seen(), await talk.seen(BEN)
+    for payload, reason in cases:
+        assert (await talk.refused(payload))[0] == reason, payload
+    assert (await talk.seen(), await talk.seen(BEN)) == before
+
+
+async def test_the_history_of_an_entity_says_who_decided_what(talk: Talk) -> None:
+    for name in ("Ana", "Bea"):
+        await talk.met(name)
+    merge = await talk.done(MergeEntities(entity_ids=(await talk.id_of("Bea"),), into=await talk.id_of("Ana")))
+    undo = await talk.people.undo(merge)
+    found = (await talk.client.entity("Ana", user_id="alice")).history
+    assert [(one.event, one.source_id, one.reason, one.undone) for one in found] == [
+        ("entities_merged", merge.source_id, "a human merged Bea into Ana", True),
+        ("entity_decision_undone", undo.source_id, f"a human took back entities_merged of {merge.source_id}", False),
+    ]
+
+
+async def test_one_event_of_entities_is_undone_by_its_id(talk: Talk) -> None:
+    await talk.met("Anna")
+    renamed = await talk.done(RenameEntity(entity_id=await talk.id_of("Anna"), name="Ana"))
+    undo = await talk.client_undo(renamed.entity_events[0].event_id)
+    assert undo.outcome == "done"
+    assert await talk.seen() == {"Anna": ([], ["Anna"])}
+    again = await talk.client_undo(renamed.entity_events[0].event_id)
+    assert (again.outcome, again.reason) == ("rejected", "nothing_to_undo")
