@@ -64,7 +64,7 @@ class EntityQueryMixin(FactIdReader):
         of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `entity` does.
         """
         within = scope_filter(scope)
-        ids = None if entity is None else [await self._entity_id(entity, scope)]
+        ids = None if entity is None else [await self._id_of_entity(entity, scope)]
         return await self._query(
             relations.relations,
             within,
@@ -79,7 +79,7 @@ class EntityQueryMixin(FactIdReader):
 
         Raises as `entity` does, and `QueryError` for other hops.
         """
-        entity_id = await self._entity_id(entity, scope)
+        entity_id = await self._id_of_entity(entity, scope)
         return await self._query(entity_graph.neighbours, scope_filter(scope), entity_id, hops=hops)
 
     async def who(self, name: str, **scope: Unpack[ScopeArgs]) -> list[Entity]:
@@ -95,7 +95,7 @@ class EntityQueryMixin(FactIdReader):
         """The related entities of a scope with their relations; its `mermaid` is a diagram."""
         return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions)
 
-    async def _entity_id(self, name: str, scope: ScopeArgs) -> UUID:
+    async def _id_of_entity(self, name: str, scope: ScopeArgs) -> UUID:
         return (await self.entity(name, **scope)).entity.entity_id
 
     async def _meant(self, asked: AskedName, scope: ScopeArgs) -> list[Entity]:
