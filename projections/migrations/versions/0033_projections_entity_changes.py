@@ -3,5 +3,5 @@
 from mnemolog.projections.migrations.revision import sql_revision
 
 revision = "0033"
-down_revision = "0035"
+down_revision = "0036"
 upgrade, downgrade = sql_revision("0033_projections_entity_changes.sql")

@@ -1,7 +1,0 @@
-"""Runs 0036_projections_current_relations.sql."""
-
-from mnemolog.projections.migrations.revision import sql_revision
-
-revision = "0036"
-down_revision = "0032"
-upgrade, downgrade = sql_revision("0036_projections_current_relations.sql")
