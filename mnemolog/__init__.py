@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from mnemolog.projections.context.result import Context, ContextFact, LeftOut
     from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityHistoryEntry, EntityName
+    from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
+    from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile
+    from mnemolog.projections.lists.relations import EntityRelation
     from mnemolog.projections.queries.costs import CostFigures, ModelCost
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
@@ -101,8 +104,12 @@ __all__ = [
     "Entity",
     "EntityDetails",
     "EntityFact",
+    "EntityGraph",
     "EntityHistoryEntry",
+    "EntityMoment",
     "EntityName",
+    "EntityProfile",
+    "EntityRelation",
     "EventResult",
     "Explanation",
     "ExtractionBackground",
@@ -137,6 +144,7 @@ __all__ = [
     "MissingStatement",
     "MnemologError",
     "ModelCost",
+    "Neighbour",
     "NotConnectedError",
     "OmittedStatement",
     "Overrides",
@@ -215,6 +223,9 @@ _MODULES: Final = {
     ),
     "projections.lists.counts": ("IdCount",),
     "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityHistoryEntry", "EntityName"),
+    "projections.lists.entity_timeline": ("EntityMoment", "EntityProfile"),
+    "projections.lists.entity_graph": ("EntityGraph", "Neighbour"),
+    "projections.lists.relations": ("EntityRelation",),
     "projections.context.result": ("Context", "ContextFact", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from mnemolog.schemas.base import Count, Fraction, Identifier, Record, Text, Timestamp, normalise
 from mnemolog.schemas.entities.model import MAX_ENTITIES, NamedEntity
+from mnemolog.schemas.entities.relations import MAX_RELATIONS, NamedRelation
 from mnemolog.schemas.vector import Vector
 
 Certainty = Literal["explicit", "strong", "weak", "speculation"]
@@ -73,7 +74,8 @@ class ExtractedFact(Statement):
 
     `single_valued` says that its key holds one value at a time although no registry names it. A `retract` ends
     something with nothing in its place. `entities` are those that it names, its subject among them where its type is
-    known; in the log they are links of the fact.
+    known, and `relations` what it says that they are to each other, or with a `retract` no longer are; in the log both
+    are events of their own.
     """
 
     search_text: Text
@@ -90,6 +92,9 @@ class ExtractedFact(Statement):
     single_valued: bool = False
     entities: Annotated[tuple[NamedEntity, ...], Field(max_length=MAX_ENTITIES)] = Field(
         default=(), exclude_if=lambda entities: not entities
+    )
+    relations: Annotated[tuple[NamedRelation, ...], Field(max_length=MAX_RELATIONS)] = Field(
+        default=(), exclude_if=lambda relations: not relations
     )
 
     @property

@@ -32,6 +32,11 @@ def entity_id(owner: str, source_id: str, place: int) -> UUID:
     return _derive("entity", owner, source_id, place)
 
 
+def relation_id(subject_id: UUID, predicate: str, object_id: UUID) -> UUID:
+    """The id of a relation between two entities, the same whatever states it."""
+    return uuid5(_NAMESPACE, orjson.dumps(["relation", subject_id.hex, predicate, object_id.hex]).decode())
+
+
 def provisional_fact_id(owner: str, source_id: str, place: int) -> UUID:
     """The id of the fact at `place` of a source until it is known which event it becomes; none of `fact_id`."""
     return _derive("provisional", owner, source_id, place)

@@ -107,3 +107,44 @@ def forget_entity(
 ) -> Change:
     """Forget an entity: it has no names, and no fact names it any more."""
     return lambda client: client.forget_entity(name, facts=facts)
+
+
+@query_command(results.show_relations)
+def relations(
+    *,
+    name: Annotated[str | None, typer.Argument(help="whose relations: a name or the first characters of an id")] = None,
+    predicate: Annotated[
+        str | None, typer.Option("--predicate", help="only this one, such as wife or employer")
+    ] = None,
+    all_versions: Annotated[bool, typer.Option("--all", help="include those that hold no longer")] = False,
+) -> Query:
+    """List what they are to each other."""
+    return lambda client: client.relations(name, predicate=predicate, all_versions=all_versions)
+
+
+@query_command(results.show_neighbours)
+def neighbours(
+    *,
+    name: Annotated[str, typer.Argument(help="a name, or the first characters of an id")],
+    hops: Annotated[int, typer.Option("--hops", min=1, max=2, help="how many relations away")] = 1,
+) -> Query:
+    """List who and what is related to one of them."""
+    return lambda client: client.neighbours(name, hops=hops)
+
+
+@query_command(results.show_entities)
+def who(
+    *,
+    name: Annotated[str, typer.Argument(help='what somebody is: "my wife", "my dog", "Ana\'s boss"')],
+) -> Query:
+    """Show who somebody's wife, boss or dog is."""
+    return lambda client: client.who(name)
+
+
+@query_command(results.show_graph)
+def graph(
+    *,
+    all_versions: Annotated[bool, typer.Option("--all", help="include relations that hold no longer")] = False,
+) -> Query:
+    """Print the graph of relations as a Mermaid diagram, or with --json as data."""
+    return lambda client: client.graph(all_versions=all_versions)

@@ -23,6 +23,8 @@ from mnemolog.projections.context.formats import ContextFormat
 from mnemolog.projections.context.result import Context
 from mnemolog.projections.lists.counts import IdCount
 from mnemolog.projections.lists.entities import Entity, EntityDetails
+from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
+from mnemolog.projections.lists.relations import EntityRelation
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
@@ -317,9 +319,41 @@ class MemoryClient:
     def entity(self, name: str, *, all_versions: bool = ..., **scope: Unpack[ScopeArgs]) -> EntityDetails:
         """One entity: its names, the current facts that name it with its role in each, and its possible twins.
 
+        With its relations, its profile (what holds of it now) and its timeline.
+
         `name` is one of its names, as it was said ("Ana", "my wife"), or the beginning of its id. Raises
         `UnknownEntityError`, and `AmbiguousIdError` where several have the name.
         """
+
+    def relations(
+        self,
+        entity: str | None = ...,
+        *,
+        predicate: str | None = ...,
+        all_versions: bool = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[EntityRelation]:
+        """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
+
+        With `entity`, a name or id as `entity` takes it, all relations read from that one, also those that were stated
+        of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `entity` does.
+        """
+
+    def neighbours(self, entity: str, *, hops: int = ..., **scope: Unpack[ScopeArgs]) -> list[Neighbour]:
+        """The entities that hold to be related to one, or at 2 `hops` also to those, each once with the path to it.
+
+        Raises as `entity` does, and `QueryError` for other hops.
+        """
+
+    def who(self, name: str, **scope: Unpack[ScopeArgs]) -> list[Entity]:
+        """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
+
+        "My" is the user's. What somebody is to another one follows from relations that hold now; an empty list where
+        nobody is that.
+        """
+
+    def graph(self, *, all_versions: bool = ..., **scope: Unpack[ScopeArgs]) -> EntityGraph:
+        """The related entities of a scope with their relations; its `mermaid` is a diagram."""
 
     @overload
     def update(

@@ -9,6 +9,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, dict_row
 
 from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile, profile_of, timeline_of
+from mnemolog.projections.lists.relations import EntityRelation, relations
 from mnemolog.projections.queries.errors import AmbiguousIdError, QueryError, UnknownEntityError, check_id_text
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact, brief_repr, counted
@@ -82,13 +84,18 @@ class EntityHistoryEntry:
 class EntityDetails:
     """An entity with its names, the facts that name it, the entities that may be the same, and what became of it.
 
-    `history` is what persons decided about it, or about one that was merged into it or split from it.
+    Its relations are read from it, also those that were stated of others. The profile is what holds of it now, the
+    timeline what happened to it; `history` is what persons decided about it, or about one that was merged into it or
+    split from it.
     """
 
     entity: Entity
     names: list[EntityName]
     facts: list[EntityFact]
     twins: list[Entity]
+    relations: list[EntityRelation] = field(default_factory=list)
+    profile: EntityProfile = field(default_factory=EntityProfile)
+    timeline: list[EntityMoment] = field(default_factory=list)
     history: list[EntityHistoryEntry] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -111,6 +118,15 @@ async def entities(
     return await fetch_rows(conn, Entity, query, {**scope.parameters, "type": kind, "limit": limit, "after": after})
 
 
+async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str) -> list[Entity]:
+    """The entities with this name, at most 20, or the one whose id begins so; `key` as in `entity`."""
+    check_id_text(name=given)
+    is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
+    asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
+    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=_COLUMNS)
+    return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
+
+
 async def entity(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str, *, all_versions: bool = False
 ) -> EntityDetails:
@@ -118,16 +134,13 @@ async def entity(
 
     Raises `UnknownEntityError`, and `AmbiguousIdError` where several are called so.
     """
-    check_id_text(name=given)
-    is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
-    asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
-    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=_COLUMNS)
-    found = await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
+    found = await called(conn, scope, given, key)
     if not found:
         raise UnknownEntityError(given)
     if len(found) > 1:
         raise AmbiguousIdError("entity", given, [(str(one.entity_id), one.name) for one in found])
     (one,) = found
+    its = [one.entity_id]
     named = {"entity_id": one.entity_id}
     similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=_COLUMNS)
     twins = {**scope.parameters, **named, "twins": one.possible_twins}
@@ -136,6 +149,9 @@ async def entity(
         names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], named),
         facts=await _facts_of(conn, one.entity_id, all_versions=all_versions),
         twins=await fetch_rows(conn, Entity, similar, twins),
+        relations=await relations(conn, scope, subject_ids=its, all_versions=all_versions, mirrors=True),
+        profile=await profile_of(conn, one.entity_id),
+        timeline=await timeline_of(conn, one.entity_id),
         history=await fetch_rows(conn, EntityHistoryEntry, queries("entities")["history_of_entity"], named),
     )
 

@@ -25,6 +25,7 @@ _VIEWS_AND_HELPERS: Final = (
     ),
     *("event_rows", "events", "turn_rows", "turns"),
     *("entity_rows", "entities", "entity_alias_rows", "entity_aliases", "fact_entity_rows", "fact_entities"),
+    *("relationship_rows", "relationships"),
 )
 _SHARED_TEXTS: Final = ("fact_types", "scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})

@@ -83,6 +83,53 @@ FROM unnest(
 ORDER BY number
 ON CONFLICT (fact_id, entity_id, role) DO NOTHING;
 
+-- name: add_relationships
+-- Add relations between entities: the first that says of one stays its source.
+INSERT INTO relationships (
+    relation_id, owner, tenant, user_id, agent_id, app_id, run_id, subject_id, predicate, object_id, inverse, event_id,
+    source_id, recorded_at, ordinal
+)
+SELECT
+    relation_id, owner, tenant, user_id, agent_id, app_id, run_id, subject_id, predicate, object_id, inverse, event_id,
+    source_id, recorded_at, ordinal
+FROM unnest(
+    %(relation_id)s::uuid [],
+    %(owner)s::text [],
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text [],
+    %(subject_id)s::uuid [],
+    %(predicate)s::text [],
+    %(object_id)s::uuid [],
+    %(inverse)s::text [],
+    %(event_id)s::uuid [],
+    %(source_id)s::text [],
+    %(recorded_at)s::timestamptz [],
+    %(ordinal)s::integer []
+) WITH ORDINALITY AS fresh (
+    relation_id, owner, tenant, user_id, agent_id, app_id, run_id, subject_id, predicate, object_id, inverse, event_id,
+    source_id, recorded_at, ordinal, number
+)
+ORDER BY number
+ON CONFLICT (relation_id) DO NOTHING;
+
+-- name: add_evidence
+-- Add what facts say of relations: what a fact said of one first stays.
+INSERT INTO relationship_evidence (relation_id, fact_id, strength, ended_at, event_id, recorded_at)
+SELECT relation_id, fact_id, strength, ended_at, event_id, recorded_at
+FROM unnest(
+    %(relation_id)s::uuid [],
+    %(fact_id)s::uuid [],
+    %(strength)s::text [],
+    %(ended_at)s::timestamptz [],
+    %(event_id)s::uuid [],
+    %(recorded_at)s::timestamptz []
+) WITH ORDINALITY AS fresh (relation_id, fact_id, strength, ended_at, event_id, recorded_at, number)
+ORDER BY number
+ON CONFLICT (relation_id, fact_id) DO NOTHING;
+
 -- name: entities_of_heads
 -- The entities of exactly this scope that names with these heads may mean, with all their names: those that are called by
 -- one of the keys first, then the newest, at most `limit`; and those that these facts are about, each with its facts.
@@ -209,6 +256,21 @@ WHERE {scope}
     )
 ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT 20;
+
+-- name: entities_of_ids
+-- The entities of a scope with these ids, and the user.
+SELECT {entity_columns}
+FROM entities AS e
+WHERE {scope}
+    AND e.status = 'active'
+    AND (
+        e.entity_id = ANY(%(entity_ids)s::uuid [])
+        OR (%(with_user)s AND EXISTS (
+            SELECT FROM current_entity_names AS alias
+            WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
+        ))
+    )
+ORDER BY e.recorded_at, e.ordinal, e.entity_id;
 
 -- name: twins_of_entity
 -- The entities of a scope that may be the same as one.

@@ -91,7 +91,20 @@ BEGIN
             ('entity_aliases', 'recorded_at', 'Since when it is called so.'),
             ('fact_entities', 'entity_id', 'The entity that the fact names.'),
             ('fact_entities', 'role', 'subject, object or mention.'),
-            ('turns', 'position', 'Its place in Kafka: topic/partition/offset.')
+            ('turns', 'position', 'Its place in Kafka: topic/partition/offset.'),
+            ('relationships', 'subject_id', 'The entity from which the relation is read.'),
+            ('relationships', 'subject', 'Its name.'),
+            ('relationships', 'predicate', 'What the object is to the subject: spouse, parent, employer, lives_in.'),
+            ('relationships', 'object_id', 'The entity that is so.'),
+            ('relationships', 'object', 'Its name.'),
+            ('relationships', 'is_active', 'Whether it holds now.'),
+            ('relationships', 'is_mirror', 'Whether it was stated in the other direction only.'),
+            ('relationships', 'strength', 'How it is stated: strong, medium (in passing) or weak (only suggested).'),
+            ('relationships', 'since', 'When the first of its evidence began to be true.'),
+            ('relationships', 'until', 'When a relation that holds no longer ended.'),
+            ('relationships', 'recorded_at', 'When it was stated first.'),
+            ('relationships', 'evidence', 'The facts by which it holds, or that stated one that holds no longer.'),
+            ('relationships', 'endings', 'The facts that say that it is over.')
         ) AS known (of_view, name, comment)
         INNER JOIN pg_attribute AS a ON a.attname = known.name
         INNER JOIN pg_class AS c ON c.oid = a.attrelid AND c.relkind = 'v' AND c.relname = coalesce(known.of_view, c.relname)

@@ -220,6 +220,62 @@ COMMENT ON FUNCTION memory.turn_rows IS 'The rows of the view memory.turns.';
 CREATE OR REPLACE VIEW memory.turns AS SELECT * FROM memory.turn_rows();
 COMMENT ON VIEW memory.turns IS 'Every turn as it was received, with how it ended, or pending.';
 
+-- name: relationship_rows
+-- What the view relationships shows.
+CREATE OR REPLACE FUNCTION memory.relationship_rows() RETURNS TABLE (
+    tenant text,
+    user_id text,
+    agent_id text,
+    app_id text,
+    run_id text,
+    subject_id uuid,
+    subject text,
+    predicate text,
+    object_id uuid,
+    object text,
+    is_active boolean,
+    is_mirror boolean,
+    strength text,
+    since timestamptz,
+    until timestamptz,
+    recorded_at timestamptz,
+    evidence uuid [],
+    endings uuid []
+)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10000 AS $$
+SELECT
+    s.tenant,
+    nullif(s.user_id, ''),
+    nullif(s.agent_id, ''),
+    nullif(s.app_id, ''),
+    nullif(s.run_id, ''),
+    r.subject_id,
+    subject.name,
+    r.predicate,
+    r.object_id,
+    object.name,
+    r.is_active,
+    r.is_mirror,
+    r.strength,
+    r.since,
+    r.until,
+    r.recorded_at,
+    r.evidence,
+    r.endings
+FROM mnemolog.scopes AS s
+CROSS JOIN LATERAL mnemolog.relations_of_scope(s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id) AS r
+INNER JOIN mnemolog.entities AS subject ON r.subject_id = subject.entity_id
+INNER JOIN mnemolog.entities AS object ON r.object_id = object.entity_id
+$$;
+COMMENT ON FUNCTION memory.relationship_rows IS 'The rows of the view memory.relationships.';
+
+-- name: relationships
+-- What people, places and things are to each other.
+CREATE OR REPLACE VIEW memory.relationships AS SELECT * FROM memory.relationship_rows();
+COMMENT ON VIEW memory.relationships IS
+'What people, places and things that facts name are to each other, in both directions: the object is the subject''s '
+'predicate. It holds where is_active is true, which follows from the facts in evidence.';
+
 -- name: fact_types
 -- The types of the columns of a fact.
 fact_id uuid,

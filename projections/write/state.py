@@ -9,7 +9,7 @@ from mnemolog.projections.write.entities.rows import EntityChangeRow, EntityRow
 from mnemolog.projections.write.rows import Changes, KnownFact
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.changes import EntityChange
-from mnemolog.schemas.entities.events import FactLinked
+from mnemolog.schemas.entities.events import FactLinked, RelationEvent
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
 SourceKey = tuple[str, str]
@@ -72,7 +72,7 @@ def fact_ids_of_commits(commits: Iterable[Commit]) -> list[UUID]:
     for commit in commits:
         for event in commit.events:
             named |= dict.fromkeys((*event.named_ids, *(one.fact_id for one in event.moved_ends)))
-        linked = [event.fact_id for event in commit.entity_events if isinstance(event, FactLinked)]
+        linked = [event.fact_id for event in commit.entity_events if isinstance(event, (FactLinked, RelationEvent))]
         linked += [one for event in commit.entity_events if isinstance(event, EntityChange) for one in event.fact_ids]
         own = {event.new_fact.fact_id for event in commit.events if event.new_fact}
         named |= dict.fromkeys(fact_id for fact_id in linked if fact_id not in own)

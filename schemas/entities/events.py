@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.entities.base import EntityEvent
 from mnemolog.schemas.entities.changes import (
     EntitiesMerged,
@@ -19,6 +20,7 @@ from mnemolog.schemas.entities.changes import (
     EntitySplit,
 )
 from mnemolog.schemas.entities.model import MAX_ENTITIES, Alias, EntityLink, EntityName, EntityType, ResolutionStep
+from mnemolog.schemas.entities.relations import PredicateName, Strength
 
 
 class EntityRegistered(EntityEvent):
@@ -53,10 +55,36 @@ class FactLinked(EntityEvent):
     links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=2 * MAX_ENTITIES)]
 
 
+class RelationEvent(EntityEvent):
+    """What the fact `fact_id` says of `predicate`, which the object is to the subject; `inverse` is the way back."""
+
+    fact_id: UUID
+    subject_id: UUID
+    predicate: PredicateName
+    object_id: UUID
+    inverse: PredicateName | None = None
+
+
+class RelationStated(RelationEvent):
+    """The fact is evidence of the relation. Whether that holds follows from the states of all its evidence."""
+
+    event: Literal["relation_stated"] = "relation_stated"
+    strength: Strength
+
+
+class RelationEnded(RelationEvent):
+    """The fact says that the relation is over: what was evidence of it up to `ended_at` is none from then on."""
+
+    event: Literal["relation_ended"] = "relation_ended"
+    ended_at: Timestamp
+
+
 AnyEntityEvent = Annotated[
     EntityRegistered
     | EntityAliasAdded
     | FactLinked
+    | RelationStated
+    | RelationEnded
     | EntityRenamed
     | EntityAliasSet
     | EntitiesMerged

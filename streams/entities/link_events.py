@@ -1,21 +1,32 @@
 """Makes the events that link the new facts of a source to what they name, and that register it where it is new."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.entities.events import (
+    AnyEntityEvent,
+    EntityAliasAdded,
+    EntityRegistered,
+    FactLinked,
+    RelationEnded,
+    RelationStated,
+)
 from mnemolog.schemas.entities.model import Alias
 from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.facts import NewFact
 from mnemolog.streams.entities.name_context import NameContext
+from mnemolog.streams.entities.stated_relations import StatedRelation
 from mnemolog.streams.entities.turn_entities import TurnEntities
 
 
 def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:
     """The events about what the new facts of `events` name; what only other statements name stays unknown."""
     linked = {event.new_fact.fact_id: found.links_of(event) for event in events if event.new_fact is not None}
-    needed = _with_owners(found, {link.entity_id for links in linked.values() for link in links})
+    related = list(_new_relations(found, events))
+    named = {entity_id for *_, one in related for entity_id in (one.subject_id, one.object_id)}
+    needed = _with_owners(found, named | {link.entity_id for links in linked.values() for link in links})
     made: list[AnyEntityEvent] = []
 
     def place() -> dict[str, Any]:
@@ -36,7 +47,34 @@ def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[A
     for fact_id, links in linked.items():
         if links:
             made.append(FactLinked(**place(), fact_id=fact_id, links=links))
+    for event, fact, relation in related:
+        made.append(_relation_event(place(), event, fact, relation))
     return tuple(made)
+
+
+def _new_relations(
+    found: TurnEntities, events: Sequence[MemoryEvent]
+) -> Iterator[tuple[MemoryEvent, NewFact, StatedRelation]]:
+    """What the new facts of the events say that entities are to each other."""
+    for event in events:
+        if (fact := event.new_fact) is not None:
+            yield from ((event, fact, relation) for relation in found.relations_of(event))
+
+
+def _relation_event(
+    place: Mapping[str, Any], event: MemoryEvent, fact: NewFact, relation: StatedRelation
+) -> RelationStated | RelationEnded:
+    fields = {
+        **place,
+        "fact_id": fact.fact_id,
+        "subject_id": relation.subject_id,
+        "predicate": relation.predicate.name,
+        "object_id": relation.object_id,
+        "inverse": relation.predicate.inverse,
+    }
+    if relation.is_over:
+        return RelationEnded(**fields, ended_at=event.end_time or fact.true_from)
+    return RelationStated(**fields, strength=relation.strength)
 
 
 def _with_owners(found: TurnEntities, needed: set[UUID]) -> set[UUID]:

@@ -14,6 +14,12 @@ from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
 from mnemolog.streams.entities.name_context import NameContext, named_entities
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.spoken_names import TIE_TYPES, SpokenName, read_name
+from mnemolog.streams.entities.stated_relations import (
+    StatedRelation,
+    entities_by_name,
+    stated_relations,
+    tie_relation,
+)
 from mnemolog.streams.text.subjects import USER
 
 MAX_NEW_ENTITIES: Final = 100
@@ -39,6 +45,7 @@ class TurnEntities:
     new: dict[UUID, tuple[KnownEntity, FoundEntity]] = field(default_factory=dict)
     added: list[EntityAlias] = field(default_factory=list)
     _links: dict[tuple[str, str], tuple[EntityLink, ...]] = field(default_factory=dict)
+    _relations: dict[tuple[str, str], tuple[StatedRelation, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_facts(
@@ -47,7 +54,9 @@ class TurnEntities:
         """The entities that these facts name, among them the `known` ones that `lookup_keys` finds."""
         found = cls(context, EntityRegistry(known))
         for fact in facts:
-            found._links[fact.text, fact.excerpt] = found._find_links(fact)
+            links, said = list(found._each_link(fact)), (fact.text, fact.excerpt)
+            found._relations[said] = tuple(found._find_relations(fact, links))
+            found._links[said] = _once(links)
         return found
 
     def links_of(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
@@ -70,12 +79,30 @@ class TurnEntities:
         links = self._links.get((fact.text, fact.excerpt), ())
         return next((link.entity_id for link in links if link.role == "subject"), None)
 
-    def _find_links(self, fact: ExtractedFact) -> tuple[EntityLink, ...]:
-        """Each entity once, in the first of its roles."""
-        links: dict[UUID, EntityLink] = {}
-        for link in self._each_link(fact):
-            links.setdefault(link.entity_id, link)
-        return tuple(links.values())
+    def relations_of(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
+        """What the statement of an event says that entities are to each other."""
+        words = event.words
+        return () if words is None else self._relations.get((words.text, words.excerpt), ())
+
+    def _find_relations(self, fact: ExtractedFact, links: Sequence[EntityLink]) -> Iterator[StatedRelation]:
+        """Each once: what the fact says before what its names say in passing."""
+        named = entities_by_name(links)
+
+        def id_of(name: str) -> UUID | None:
+            return self._user().entity_id if self.context.is_user(name) else named.get(name_key(name))
+
+        found: dict[tuple[UUID, str, UUID], StatedRelation] = {}
+        for relation in (*stated_relations(fact, id_of), *self._tie_relations(fact, links)):
+            found.setdefault(relation.key, relation)
+        yield from found.values()
+
+    def _tie_relations(self, fact: ExtractedFact, links: Sequence[EntityLink]) -> Iterator[StatedRelation]:
+        for link in links:
+            name = read_name(link.name or "")
+            if name is None or name.tie is None or (owner_id := self._owner_of(name)) is None:
+                continue
+            if (relation := tie_relation(fact, name.tie, owner_id, link.entity_id)) is not None:
+                yield relation
 
     def _each_link(self, fact: ExtractedFact) -> Iterator[EntityLink]:
         if self.context.is_user(fact.subject):
@@ -171,6 +198,14 @@ class TurnEntities:
         speaker = () if context.speaker is None or context.other_speaker else (context.speaker,)
         names = (name for name in (*speaker, *context.user_names) if context.user_names)
         return list(dict.fromkeys(names))[:MAX_USER_NAMES]
+
+
+def _once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
+    """Each entity once, in the first of its roles."""
+    found: dict[UUID, EntityLink] = {}
+    for link in links:
+        found.setdefault(link.entity_id, link)
+    return tuple(found.values())
 
 
 def _aliases_of(name: SpokenName, tie_key: str | None) -> Iterator[Alias]:

@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.entities.model import NamedEntity
+from mnemolog.schemas.entities.relations import PREDICATES, NamedRelation
 from mnemolog.schemas.facts import (
     IMPORTANCE_OF_CATEGORY,
     ActionHint,
@@ -24,6 +25,7 @@ from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.instructions.prompt_part import prompt_part
 from mnemolog.streams.llm.grounding.evidence import Evidence, shown_messages
 from mnemolog.streams.llm.grounding.named_entities import EntityReply, said_entities
+from mnemolog.streams.llm.grounding.named_relations import RelationReply, named_relations
 from mnemolog.streams.llm.grounding.turn_speakers import other_speaker
 from mnemolog.streams.llm.mood import MOOD_SCHEMA, MOOD_TEXT
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
@@ -89,6 +91,10 @@ with a valid_until: it is no move and no change.
 entities: whom and what it names, each once, with name: as it is said ("Tom", "my wife", "Tom from work"), never I, he \
 or she; type: {entity_types}, or another plain word; role: subject, object (what it says of the subject), mention. \
 Empty where it names nobody but the speaker.
+relations: what those whom the fact names are to each other, or to the speaker, each with subject and object: names as \
+in entities, or the speaker's; predicate: what the object is to the subject, one of {predicates}, or another plain \
+English word; strength: strong (the fact says it), medium (named in passing: "my wife Ana sings"), weak \
+(suggested). What a retract says is over is a relation as well. Empty where it says none.
 
 An answer states what was asked right before it, by the assistant or somebody else: "Where do you live?" and then \
 "Berlin." is "Alice lives in Berlin." with the excerpt "Berlin."; "Shall I note that you are vegan?" and then "Yes" is \
@@ -122,6 +128,7 @@ class _Fact(ReplyModel):
     action_hint: ActionHint
     entities: tuple[EntityReply, ...] = ()
     """Replies of former prompts have none."""
+    relations: tuple[RelationReply, ...] = ()
 
 
 class _Facts(ReplyModel):
@@ -166,7 +173,11 @@ def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
 
 def system_text(opening: str, subject: ExtractionTask) -> str:
     """The system text of an extraction that begins with `opening`: what is asked, and the form of the answer."""
-    rules = _RULES.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
+    rules = _RULES.format(
+        categories=", ".join(subject.categories),
+        entity_types=", ".join(subject.entity_types),
+        predicates=", ".join(PREDICATES),
+    )
     return opening + rules + (MOOD_TEXT if subject.detect_mood else "") + prompt_part(subject.instructions)
 
 
@@ -184,8 +195,9 @@ def _schema(reply: type[ReplyModel], categories: tuple[str, ...], *, has_mood: b
         turn["required"].append("mood")
     fact = schema["$defs"]["_Fact"]
     fact["properties"]["category"]["enum"] = list(categories)
-    fact["required"].append("entities")
-    del fact["properties"]["entities"]["default"]
+    for name in ("entities", "relations"):
+        fact["required"].append(name)
+        del fact["properties"][name]["default"]
     return schema
 
 
@@ -298,7 +310,10 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
         fault = evidence.complaint(fact.text, fact.excerpt) if is_found else None
         if is_found and not fault:
             entities = said_entities(fact.entities, (*evidence.contents, comparable_text(fact.text)), task.turn)
-            facts.append(_extracted(fact, other_speaker(task.turn, comparable_text(fact.excerpt)), entities))
+            speaker = other_speaker(task.turn, comparable_text(fact.excerpt))
+            names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
+            relations = named_relations(fact.relations, names, task.turn, speaker)
+            facts.append(_extracted(fact, speaker, entities, relations))
             continue
         complaints.append(
             f"facts.{index}.text: {fault}: say only what is said, or leave the fact out"
@@ -311,15 +326,18 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
     return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
 
 
-def _extracted(fact: _Fact, speaker: str | None, entities: tuple[NamedEntity, ...]) -> ExtractedFact:
+def _extracted(
+    fact: _Fact, speaker: str | None, entities: tuple[NamedEntity, ...], relations: tuple[NamedRelation, ...]
+) -> ExtractedFact:
     """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
     subject = fact.subject or None
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
     return ExtractedFact.model_validate(
-        fact.model_dump(exclude={"entities"})
+        fact.model_dump(exclude={"entities", "relations"})
         | {
             "entities": entities,
+            "relations": relations,
             "text": fact.text.strip(),
             "search_text": fact.search_text.strip() or fact.text.strip(),
             "value": fact.value or None,

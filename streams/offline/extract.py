@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
@@ -10,6 +11,7 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
+from mnemolog.streams.entities.relations_in_text import ended_relations, value_relations
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
@@ -125,6 +127,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
     about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
+    over = [value_relations(key, one.value, speaker) for one in acts if one.act == "ends" for key in one.keys - {*PETS}]
     return ExtractedFact(
         text=text,
         excerpt=said,
@@ -138,6 +141,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
         entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
+        relations=(*ended_relations(words, speaker), *chain(*over)) if hint == "retract" else (),
     )
 
 
@@ -159,5 +163,6 @@ def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> Extra
         "action_hint": "update" if statement.act == "changes" else "new",
         "valid_until": None,
         "entities": value_entities(key, statement.value, kept.subject),
+        "relations": value_relations(key, statement.value, kept.subject),
     }
     return kept.model_copy(update=fields)

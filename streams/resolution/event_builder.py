@@ -20,6 +20,9 @@ from mnemolog.streams.resolution.guards import StatementContext, TimedFact, next
 from mnemolog.streams.resolution.turn_state import TurnState
 from mnemolog.streams.text.subjects import relate_subjects
 
+_OF_ENTITIES: Final = ("entities", "relations")
+"""Fields of a fact that are events of their own in the log."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmDecision:
@@ -184,7 +187,7 @@ class EventBuilder:
             raise AssertionError("a statement without a vector adds no fact of its own")
         said_by = self.original or self.context
         return NewFact(
-            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name != "entities"},
+            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name not in _OF_ENTITIES},
             fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_line, print_text
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
+from mnemolog.cli.results.relations import show_relations
 from mnemolog.cli.results.tables import Entry, print_entries
 from mnemolog.cli.results.words import counted, moment
 
@@ -26,6 +27,8 @@ def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
     print_entries(counted(len(names), "name"), names)
     facts = [Entry(ids(linked.fact.fact_id), linked.fact.text, [linked.role]) for linked in found.facts]
     print_entries(counted(len(facts), "fact"), facts)
+    if found.relations:
+        show_relations(found.relations, ids)
     if found.twins:
         print_entries("may be the same as", [_entry(twin) for twin in found.twins])
     if found.history:

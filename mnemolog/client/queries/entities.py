@@ -5,11 +5,15 @@ from uuid import UUID
 
 from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import ScopeArgs
+from mnemolog.client.inputs.asked_names import AskedName, read_question
 from mnemolog.client.inputs.scopes import scope_filter
 from mnemolog.client.metrics import measured
 from mnemolog.client.queries.arguments import FactIdReader
 from mnemolog.projections.lists import entities as lists
+from mnemolog.projections.lists import entity_graph, relations
 from mnemolog.projections.lists.entities import Entity, EntityDetails
+from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
+from mnemolog.projections.lists.relations import EntityRelation
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.streams.entities.name_keys import name_key
 
@@ -37,9 +41,69 @@ class EntityQueryMixin(FactIdReader):
     async def entity(self, name: str, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> EntityDetails:
         """One entity: its names, the current facts that name it with its role in each, and its possible twins.
 
+        With its relations, its profile (what holds of it now) and its timeline.
+
         `name` is one of its names, as it was said ("Ana", "my wife"), or the beginning of its id. Raises
         `UnknownEntityError`, and `AmbiguousIdError` where several have the name.
         """
         given = str(name)
         key = name_key(given)
         return await self._query(lists.entity, scope_filter(scope), given, key, all_versions=all_versions)
+
+    async def relations(
+        self,
+        entity: str | None = None,
+        *,
+        predicate: str | None = None,
+        all_versions: bool = False,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[EntityRelation]:
+        """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
+
+        With `entity`, a name or id as `entity` takes it, all relations read from that one, also those that were stated
+        of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `entity` does.
+        """
+        within = scope_filter(scope)
+        ids = None if entity is None else [await self._id_of_entity(entity, scope)]
+        return await self._query(
+            relations.relations,
+            within,
+            subject_ids=ids,
+            predicate=predicate,
+            all_versions=all_versions,
+            mirrors=entity is not None,
+        )
+
+    async def neighbours(self, entity: str, *, hops: int = 1, **scope: Unpack[ScopeArgs]) -> list[Neighbour]:
+        """The entities that hold to be related to one, or at 2 `hops` also to those, each once with the path to it.
+
+        Raises as `entity` does, and `QueryError` for other hops.
+        """
+        entity_id = await self._id_of_entity(entity, scope)
+        return await self._query(entity_graph.neighbours, scope_filter(scope), entity_id, hops=hops)
+
+    async def who(self, name: str, **scope: Unpack[ScopeArgs]) -> list[Entity]:
+        """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
+
+        "My" is the user's. What somebody is to another one follows from relations that hold now; an empty list where
+        nobody is that.
+        """
+        asked = read_question(str(name))
+        return [] if asked is None else await self._meant(asked, scope)
+
+    async def graph(self, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> EntityGraph:
+        """The related entities of a scope with their relations; its `mermaid` is a diagram."""
+        return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions)
+
+    async def _id_of_entity(self, name: str, scope: ScopeArgs) -> UUID:
+        return (await self.entity(name, **scope)).entity.entity_id
+
+    async def _meant(self, asked: AskedName, scope: ScopeArgs) -> list[Entity]:
+        within = scope_filter(scope)
+        if asked.tie is None:
+            return await self._query(lists.called, within, asked.name, name_key(asked.name))
+        if asked.owner is None:
+            owners = await self._query(entity_graph.user_entities, within)
+        else:
+            owners = await self._meant(asked.owner, scope)
+        return await self._query(entity_graph.related, within, [one.entity_id for one in owners], asked.tie)

@@ -1,7 +1,7 @@
 """Which events about entities are applied, and the rows that they make (pure).
 
-Entities, names and links are of exactly the scope of their commit: an event that names an entity or a fact of another
-scope, or one that is not known, is not applied.
+Entities, names, links and relations are of exactly the scope of their commit: an event that names an entity or a fact
+of another scope, or one that is not known, is not applied.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -13,13 +13,22 @@ from mnemolog.projections.write.entities.rows import (
     AnyEntityRow,
     EntityChangeRow,
     EntityRow,
+    EvidenceRow,
     LinkRow,
     NamedAgainRow,
 )
 from mnemolog.projections.write.rows import LogPosition, RejectionRow
+from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.changes import AnyEntityChange, EntityDecisionUndone, EntitySplit
-from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.entities.events import (
+    AnyEntityEvent,
+    EntityAliasAdded,
+    EntityRegistered,
+    FactLinked,
+    RelationEnded,
+    RelationStated,
+)
 from mnemolog.schemas.entities.model import Alias
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
@@ -60,6 +69,10 @@ class EntityFold:
                 yield from self._named_again([link.entity_id for link in event.links])
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
                     yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link)
+            case RelationStated() | RelationEnded():
+                yield from self._named_again([event.subject_id, event.object_id])
+                relation_id = ids.relation_id(event.subject_id, event.predicate, event.object_id)
+                yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event)
             case _:
                 yield from self._changed(event)
 
@@ -105,10 +118,15 @@ class EntityFold:
             case EntityAliasAdded(entity_id=entity_id):
                 yield from self._entity_fault(entity_id)
             case FactLinked():
-                if not self._is_here(self.scope_of_fact(event.fact_id)):
-                    yield f"the fact {event.fact_id} is not known in this scope"
+                yield from self._fact_fault(event.fact_id)
                 for link in event.links:
                     yield from self._entity_fault(link.entity_id)
+            case RelationStated() | RelationEnded():
+                yield from self._fact_fault(event.fact_id)
+                for entity_id in (event.subject_id, event.object_id):
+                    yield from self._entity_fault(entity_id)
+                if event.subject_id == event.object_id:
+                    yield f"a relation of the entity {event.subject_id} to itself"
             case _:
                 yield from self._change_faults(event)
 
@@ -127,6 +145,10 @@ class EntityFold:
         for fact_id in event.fact_ids:
             if not self._is_here(self.scope_of_fact(fact_id)):
                 yield f"the fact {fact_id} is not known in this scope"
+
+    def _fact_fault(self, fact_id: UUID) -> Iterator[str]:
+        if not self._is_here(self.scope_of_fact(fact_id)):
+            yield f"the fact {fact_id} is not known in this scope"
 
     def _entity_fault(self, entity_id: UUID) -> Iterator[str]:
         if not self._is_here(self._scope_of(entity_id)):

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.changes import AnyEntityChange
-from mnemolog.schemas.entities.events import EntityRegistered
+from mnemolog.schemas.entities.events import EntityRegistered, RelationEnded, RelationStated
 from mnemolog.schemas.entities.model import Alias, EntityLink
 
 
@@ -41,6 +41,15 @@ class LinkRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRow:
+    """What a fact says of a relation, which becomes a row too where it is the first."""
+
+    commit: Commit
+    relation_id: UUID
+    event: RelationStated | RelationEnded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntityChangeRow:
     """What a person decided about entities."""
 
@@ -57,4 +66,4 @@ class NamedAgainRow:
     entity_id: UUID
 
 
-AnyEntityRow = EntityRow | AliasRow | LinkRow | EntityChangeRow | NamedAgainRow
+AnyEntityRow = EntityRow | AliasRow | LinkRow | EvidenceRow | EntityChangeRow | NamedAgainRow

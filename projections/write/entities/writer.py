@@ -8,11 +8,24 @@ from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.entities.rows import AliasRow, AnyEntityRow, EntityChangeRow, EntityRow, LinkRow
+from mnemolog.projections.write.entities.rows import (
+    AliasRow,
+    AnyEntityRow,
+    EntityChangeRow,
+    EntityRow,
+    EvidenceRow,
+    LinkRow,
+)
 from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.changes import EntityChange, EntityDecisionUndone
-from mnemolog.schemas.entities.events import EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.entities.events import (
+    EntityAliasAdded,
+    EntityRegistered,
+    FactLinked,
+    RelationEnded,
+    RelationStated,
+)
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
 _SQL: Final = queries("entities")
@@ -71,6 +84,10 @@ async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -
             "event_id": [row.event_id for row in links],
         }
         await connection.execute(_SQL["add_links"], columns)
+    if evidence := [row for row in rows if isinstance(row, EvidenceRow)]:
+        stated = _evidence_columns(evidence)
+        await connection.execute(_SQL["add_relationships"], stated)
+        await connection.execute(_SQL["add_evidence"], stated)
 
 
 def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
@@ -85,6 +102,8 @@ def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
                 named[event.entity_id] = None
             case FactLinked():
                 named |= dict.fromkeys(link.entity_id for link in event.links)
+            case RelationStated() | RelationEnded():
+                named |= dict.fromkeys((event.subject_id, event.object_id))
             case EntityChange():
                 named |= dict.fromkeys(event.entity_ids)
         if isinstance(event, EntityDecisionUndone):
@@ -122,6 +141,25 @@ def _alias_columns(rows: Sequence[AliasRow]) -> dict[str, list[Any]]:
         "source_id": [row.commit.source_id for row in rows],
         "log_offset": [row.log_offset for row in rows],
         "is_own": [row.is_own for row in rows],
+    }
+
+
+def _evidence_columns(rows: Sequence[EvidenceRow]) -> dict[str, list[Any]]:
+    return {
+        **_scopes([row.commit for row in rows]),
+        "relation_id": [row.relation_id for row in rows],
+        "owner": [row.commit.owner for row in rows],
+        "subject_id": [row.event.subject_id for row in rows],
+        "predicate": [row.event.predicate for row in rows],
+        "object_id": [row.event.object_id for row in rows],
+        "inverse": [row.event.inverse for row in rows],
+        "fact_id": [row.event.fact_id for row in rows],
+        "strength": [row.event.strength if isinstance(row.event, RelationStated) else None for row in rows],
+        "ended_at": [row.event.ended_at if isinstance(row.event, RelationEnded) else None for row in rows],
+        "event_id": [row.event.event_id for row in rows],
+        "source_id": [row.commit.source_id for row in rows],
+        "recorded_at": [row.commit.decided_at for row in rows],
+        "ordinal": [row.event.ordinal for row in rows],
     }
 
 

@@ -15,6 +15,7 @@ import pytest
 from mnemolog.embedded.errors import JarsUnavailableError
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
 from tests.support.builders.commits import added, commit, day, fact_id_at, pending, replaced
+from tests.support.builders.entity_events import entity_id_at, registered, relation_stated, with_entities
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.paths import ROOT
 from tests.support.programs import required_program
@@ -72,8 +73,10 @@ async def fill(db: ProjectedDatabase) -> None:
         added("Is allergic to nuts.", category="health"),
         at=day(1),
     )
+    alice, nuts = entity_id_at(known), entity_id_at(known, 1)
+    people = (registered("Alice"), registered("nuts", place=1, kind="other"))
     await db.apply(
-        known,
+        with_entities(known, *people, relation_stated(1, alice, "allergic_to", nuts)),
         commit("t2", replaced("Lives in Munich.", fact_id_at(known), key="home_city", value="Munich"), at=day(2)),
         commit("t3", pending("Is not allergic to nuts.", fact_id_at(known, 1), needs_human=True), at=day(3)),
     )

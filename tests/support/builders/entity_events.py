@@ -1,13 +1,23 @@
 """Events about entities in few words: `with_entities(commit(...), registered("Ana"), linked(0, entity_id))`."""
 
 from collections.abc import Callable
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.changes import EntityRenamed
-from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.entities.events import (
+    AnyEntityEvent,
+    EntityAliasAdded,
+    EntityRegistered,
+    FactLinked,
+    RelationEnded,
+    RelationStated,
+)
 from mnemolog.schemas.entities.model import Alias, EntityLink, ResolutionStep, Role
+from mnemolog.schemas.entities.relations import PREDICATES, Strength
 from mnemolog.schemas.provenance import Decision
 from tests.support.builders.commits import fact_id_at
 
@@ -82,3 +92,41 @@ def renamed(entity_id: UUID, name: str) -> EntityDraft:
         return EntityRenamed.model_validate({**fields, "entity_id": entity_id, "name": name, "alias": name_alias(name)})
 
     return draft
+
+
+def relation_stated(
+    fact: int | UUID, subject_id: UUID, predicate: str, object_id: UUID, *, strength: Strength = "strong"
+) -> EntityDraft:
+    """`fact` as in `linked`; the inverse is that of the registry."""
+
+    def draft(committed: Commit, ordinal: int) -> RelationStated:
+        fields = _relation_fields(committed, ordinal, fact, (subject_id, predicate, object_id))
+        return RelationStated(**fields, strength=strength)
+
+    return draft
+
+
+def relation_ended(fact: int | UUID, subject_id: UUID, predicate: str, object_id: UUID, *, at: datetime) -> EntityDraft:
+    """The fact says that the relation is over since `at`."""
+
+    def draft(committed: Commit, ordinal: int) -> RelationEnded:
+        fields = _relation_fields(committed, ordinal, fact, (subject_id, predicate, object_id))
+        return RelationEnded(**fields, ended_at=at)
+
+    return draft
+
+
+def _relation_fields(
+    committed: Commit, ordinal: int, fact: int | UUID, relation: tuple[UUID, str, UUID]
+) -> dict[str, Any]:
+    subject_id, predicate, object_id = relation
+    known = PREDICATES.get(predicate)
+    return {
+        "event_id": ids.event_id(committed.owner, committed.source_id, ordinal),
+        "ordinal": ordinal,
+        "fact_id": fact if isinstance(fact, UUID) else fact_id_at(committed, fact),
+        "subject_id": subject_id,
+        "predicate": predicate,
+        "object_id": object_id,
+        "inverse": known.inverse if known else None,
+    }

@@ -23,6 +23,7 @@ def fact_json(text: str, search_text: str | None = None, **fields: Any) -> dict[
         "valid_until": None,
         "action_hint": "new",
         "entities": [],
+        "relations": [],
     }
     return defaults | fields
 

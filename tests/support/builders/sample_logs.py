@@ -35,6 +35,8 @@ from tests.support.builders.entity_events import (
     linked,
     name_alias,
     registered,
+    relation_ended,
+    relation_stated,
     renamed,
     with_entities,
 )
@@ -75,13 +77,18 @@ def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
         pending_rejected(fact_id_at(pending_commit, 1), confirmed=facts[5], text="5 again."),
         at=day(5),
     )
+    unresolved = commit("d6", added("Or so.", unresolved=True), at=day(6))
+    twin = entity_id_at(unresolved)
     unresolved = with_entities(
-        commit("d6", added("Or so.", unresolved=True), at=day(6)),
+        unresolved,
         registered("Fact Two", twins=(named,)),
         alias_added(named, name_alias("Facts")),
         linked(0, named),
         linked(facts[1], named),
         renamed(named, "Facts of all"),
+        relation_stated(0, named, "friend", twin),
+        relation_stated(facts[1], twin, "friend", named, strength="medium"),
+        relation_ended(facts[2], named, "friend", twin, at=day(5)),
     )
     resolution = commit("d7", resolved(fact_id_at(unresolved), facts[6]), at=day(7))
     replacing = commit(

@@ -45,7 +45,16 @@ TABLES = [
     *("commits", "daily_tokens", "daily_usage", "entities", "entity_aliases", "entity_changes"),
     *("fact_entities", "fact_relations"),
     *("facts", "former_states", "memory_events", "pending_confirmations", "policies", "profiles"),
-    *("projection_offsets", "rejections", "scopes", "tenant_facts", "undone", "waiting_turns"),
+    *(
+        "projection_offsets",
+        "rejections",
+        "relationship_evidence",
+        "relationships",
+        "scopes",
+        "tenant_facts",
+        "undone",
+        "waiting_turns",
+    ),
 ]
 DORA = Scope(user_id="dora")
 
@@ -107,7 +116,7 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     assert await db.rows("SELECT f::text FROM facts AS f ORDER BY 1") == before
     assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
     assert reported[0] == Progress(step="folding", done=0, total=33)
-    assert reported[-1] == Progress(step="comparing", done=36, total=36)
+    assert reported[-1] == Progress(step="comparing", done=40, total=40)
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 

@@ -68,7 +68,7 @@ FULL = commit(
 )
 TABLES = (
     *("commits", "memory_events", "facts", "former_states", "fact_relations", "pending_confirmations", "undone"),
-    *("entities", "entity_aliases", "entity_changes", "fact_entities"),
+    *("entities", "entity_aliases", "entity_changes", "fact_entities", "relationships", "relationship_evidence"),
     *("policies", "profiles", "scopes", "rejections", "projection_offsets"),
 )
 
@@ -224,6 +224,8 @@ async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector
         "entity_aliases": 4,
         "entity_changes": 1,
         "fact_entities": 3,
+        "relationships": 2,
+        "relationship_evidence": 3,
         "pending_confirmations": 2,
         "undone": 1,
         "policies": 1,

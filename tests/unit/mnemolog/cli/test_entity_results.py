@@ -6,8 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.cli.results import show_entities, show_entity
+from mnemolog.cli.results import show_entities, show_entity, show_graph, show_neighbours, show_relations
 from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityName
+from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
+from mnemolog.projections.lists.relations import EntityRelation
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 ANA, TWIN = UUID(int=10**37), UUID(int=2 * 10**37)
@@ -46,3 +48,49 @@ def test_one_has_its_names_facts_and_twins(capsys: pytest.CaptureFixture[str]) -
     assert shown.splitlines()[0] == f"Ana, person ({ANA})"
     for part in ("2 names", "Ana Keller", "no facts", "may be the same as", str(TWIN)[:8]):
         assert part in shown
+
+
+def relation(subject: str, predicate: str, object_: str, **fields: Any) -> EntityRelation:
+    scope: dict[str, Any] = {"tenant": "default", "user_id": "alice", "agent_id": None, "app_id": None, "run_id": None}
+    told: dict[str, Any] = {
+        "is_active": True,
+        "is_mirror": False,
+        "is_contested": False,
+        "strength": "strong",
+        "since": AT,
+        "until": None,
+        "evidence": [ANA],
+        "endings": [],
+    }
+    ends = {"subject_id": ANA, "object_id": TWIN, "subject": subject, "object": object_}
+    return EntityRelation(predicate=predicate, recorded_at=AT, **scope | told | ends | fields)
+
+
+def test_relations_say_what_they_are_how_and_since_when(capsys: pytest.CaptureFixture[str]) -> None:
+    over = relation("Alice", "employer", "Acme", is_active=False, until=AT, strength="medium")
+    show_relations([relation("Alice", "lives_in", "Bern", is_contested=True), over])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "2 relations" in shown
+    assert "Alice: lives in Bern strong, since 2026-03-01" in shown
+    assert "another one holds as well" in shown
+    assert "Alice: employer Acme medium, holds no longer" in shown
+    assert str(ANA) in shown
+
+
+def test_neighbours_are_shown_with_the_path_to_them(capsys: pytest.CaptureFixture[str]) -> None:
+    path = [relation("Alice", "spouse", "Ana"), relation("Ana", "manager", "Eva")]
+    show_neighbours([Neighbour(entity=entity(TWIN, "Eva"), hops=2, path=path)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"1 neighbour {str(TWIN)[:8]} Eva: person Alice: spouse Ana Ana: manager Eva" in shown
+
+
+def test_a_graph_is_printed_as_it_is_however_long_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    graph = EntityGraph(entities=[entity(ANA, "A" * 100), entity(TWIN, "[red]T")], relations=[])
+    show_graph(graph)
+    assert capsys.readouterr().out == graph.mermaid
+
+
+@pytest.mark.parametrize("show", [show_relations, show_neighbours])
+def test_without_any_it_says_so(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    show([])
+    assert capsys.readouterr().out.startswith("no ")

@@ -1,20 +1,21 @@
 """Entities of the log become rows; what an event says of another scope, or of nobody known, does not."""
 
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from pydantic import TypeAdapter
 
-from mnemolog.projections.write.entities.rows import AliasRow, EntityRow, LinkRow
+from mnemolog.projections.write.entities.rows import AliasRow, EntityRow, EvidenceRow, LinkRow
 from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import Changes, LogPosition
 from mnemolog.projections.write.state import FoldState
+from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.changes import EntityChange
 from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES, AnyEntityEvent
 from mnemolog.schemas.entities.model import Alias
-from tests.support.builders.commits import ALICE, BOB, added, commit, fact_id_at
+from tests.support.builders.commits import ALICE, BOB, added, commit, day, fact_id_at
 from tests.support.builders.entity_events import (
     EntityDraft,
     alias_added,
@@ -22,6 +23,8 @@ from tests.support.builders.entity_events import (
     linked,
     name_alias,
     registered,
+    relation_ended,
+    relation_stated,
     with_entities,
 )
 from tests.support.paths import ROOT
@@ -118,7 +121,8 @@ def test_entities_of_a_batch_are_known_to_its_later_commits() -> None:
 def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> None:
     event = EVENT.validate_json(path.read_bytes())
     here = ("default", "alice", "", "", "")
-    named = {link.entity_id for link in getattr(event, "links", ())} | {getattr(event, "entity_id", None)}
+    named = {link.entity_id for link in getattr(event, "links", ())}
+    named |= {getattr(event, name, None) for name in ("entity_id", "subject_id", "object_id")}
     if isinstance(event, EntityChange):
         named |= {*event.entity_ids, getattr(event, "original_id", None)} - {getattr(event, "new_id", None)}
     known = {one: here for one in named if one} if event.event != "entity_registered" else {}
@@ -126,7 +130,7 @@ def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> No
     state = FoldState(entities=known)
     state = state.apply(fold(state, harness_fact, HERE, b""))
     fact_id = fact_id_at(harness_fact)
-    if event.event == "fact_linked":
+    if hasattr(event, "fact_id"):
         event = event.model_copy(update={"fact_id": fact_id})
     if event.event == "entity_split":
         event = event.model_copy(update={"facts": (fact_id,)})
@@ -136,12 +140,45 @@ def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> No
     assert changes.entities
 
 
+def test_a_relation_is_one_of_known_entities_and_of_a_fact() -> None:
+    changes = folded(FIRST, second(relation_stated(FACT, ANA, "lives_in", BERN, strength="weak")))
+    (row,) = changes.entities
+    assert isinstance(row, EvidenceRow)
+    assert (row.relation_id, row.event.fact_id) == (ids.relation_id(ANA, "lives_in", BERN), FACT)
+    assert changes.rejections == ()
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        relation_stated(0, ANA, "friend", uuid4()),
+        relation_stated(0, uuid4(), "friend", ANA),
+        relation_stated(uuid4(), ANA, "lives_in", BERN),
+        relation_stated(0, ANA, "friend", ANA),
+        relation_ended(0, ANA, "friend", uuid4(), at=day(1)),
+    ],
+    ids=["object", "subject", "fact", "itself", "ended"],
+)
+def test_a_relation_with_what_is_not_known_is_not_applied(draft: EntityDraft) -> None:
+    changes = folded(FIRST, second(draft))
+    assert changes.entities == ()
+    assert [(row.reason, row.item) for row in changes.rejections] == [("foreign_target", 2)]
+
+
+@pytest.mark.parametrize("fact", [0, FACT], ids=["its own fact", "their fact"])
+def test_a_relation_of_another_scope_is_not_applied(fact: int | UUID) -> None:
+    changes = folded(FIRST, with_entities(BOBS, relation_stated(fact, ANA, "lives_in", BERN)))
+    assert changes.entities == ()
+    assert [row.reason for row in changes.rejections] == ["foreign_target"]
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_no_example_is_applied_where_what_it_names_is_of_another_scope(path: Path) -> None:
     event = EVENT.validate_json(path.read_bytes())
     if event.event == "entity_registered":
         event = event.model_copy(update={"entity_id": ANA})
-    named = {link.entity_id for link in getattr(event, "links", ())} | {getattr(event, "entity_id", None)}
+    named = {link.entity_id for link in getattr(event, "links", ())}
+    named |= {getattr(event, name, None) for name in ("entity_id", "subject_id", "object_id")}
     if isinstance(event, EntityChange):
         named |= {*event.entity_ids, getattr(event, "original_id", None)}
     theirs = {one: ("default", "bob", "", "", "") for one in named if one}

@@ -105,7 +105,7 @@ def test_the_same_source_gives_the_same_events() -> None:
     kept = commit("t1", added("It.", excerpt="it"))
     first, again = (entity_events(TurnEntities.of_facts([fact], (), context), kept.events) for _ in range(2))
     assert first == again
-    assert len(first) == 3
+    assert len(first) == 4
 
 
 def test_a_speaker_who_is_called_like_a_tie_is_just_called_so() -> None:

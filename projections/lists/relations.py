@@ -1,0 +1,86 @@
+"""What entities are to each other: the relations of a scope, with what holds of them now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.entities.relations import PREDICATES, Strength, read_predicate
+
+_SINGLE_VALUED: Final = [one.name for one in PREDICATES.values() if one.single_valued]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityRelation:
+    """A relation of exactly one scope: the object is the subject's `predicate`.
+
+    It holds (`is_active`) while its `evidence` does; `since` is when the first of it began to be true, `until` when one
+    that holds no longer ended. A mirror was stated in the other direction. Contested are several that hold of a
+    predicate that has one object at a time. `endings` are facts that say that it is over.
+    """
+
+    tenant: str
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+    subject_id: UUID
+    subject: str
+    predicate: str
+    object_id: UUID
+    object: str
+    is_active: bool
+    is_mirror: bool
+    is_contested: bool
+    strength: Strength
+    since: datetime | None
+    until: datetime | None
+    recorded_at: datetime
+    evidence: list[UUID]
+    endings: list[UUID]
+
+    def __repr__(self) -> str:
+        state = "" if self.is_active else ", is_active=False"
+        return f"EntityRelation({self.subject!r} {self.predicate} {self.object!r}, strength={self.strength!r}{state})"
+
+
+async def relations(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    *,
+    subject_ids: Sequence[UUID] | None = None,
+    predicate: str | None = None,
+    all_versions: bool = False,
+    mirrors: bool = False,
+) -> list[EntityRelation]:
+    """The relations of a scope that hold, or all, the oldest first; with `mirrors` each in both directions.
+
+    `subject_ids` and `predicate`, a word for one, say which.
+    """
+    query = read_query("relations", "listed_relations", scope=scope.parameters, row="s")
+    asked = {
+        "single_valued": _SINGLE_VALUED,
+        "all_versions": all_versions,
+        "mirrors": mirrors,
+        "subject_ids": None if subject_ids is None else list(subject_ids),
+        "predicate": None if predicate is None else name_of_predicate(predicate),
+    }
+    return await fetch_rows(conn, EntityRelation, query, {**scope.parameters, **asked})
+
+
+def name_of_predicate(said: str) -> str:
+    """The predicate that a word means, read from its subject: that of "wife" is "spouse", of "employee" itself.
+
+    A word that is none gives itself: no relation has it.
+    """
+    read = read_predicate(said)
+    if read is None:
+        return said
+    return read.predicate.inverse or said if read.is_reversed else read.predicate.name

@@ -1,0 +1,164 @@
+-- name: projections_relations
+-- What entities are to each other, with the facts that say so or that it is over, and what holds of it now.
+
+CREATE TABLE relationships (
+    relation_id uuid PRIMARY KEY,
+    owner text NOT NULL,
+    tenant text NOT NULL DEFAULT '',
+    user_id text NOT NULL DEFAULT '',
+    agent_id text NOT NULL DEFAULT '',
+    app_id text NOT NULL DEFAULT '',
+    run_id text NOT NULL DEFAULT '',
+    subject_id uuid NOT NULL,
+    predicate text NOT NULL,
+    object_id uuid NOT NULL,
+    inverse text,
+    event_id uuid NOT NULL,
+    source_id text NOT NULL,
+    recorded_at timestamptz NOT NULL,
+    ordinal integer NOT NULL,
+    UNIQUE (subject_id, predicate, object_id)
+);
+CREATE INDEX relationships_scope ON relationships (tenant, user_id, agent_id, app_id, run_id);
+COMMENT ON TABLE relationships IS
+'Relations between two entities of exactly this scope: the object is the subject''s predicate (spouse, employer), the '
+'subject is the object''s inverse. Whether one holds follows from relationship_evidence and the states of its facts.';
+
+CREATE TABLE relationship_evidence (
+    relation_id uuid NOT NULL,
+    fact_id uuid NOT NULL,
+    strength text CHECK (strength IN ('strong', 'medium', 'weak')),
+    ended_at timestamptz,
+    event_id uuid NOT NULL,
+    recorded_at timestamptz NOT NULL,
+    PRIMARY KEY (relation_id, fact_id),
+    CHECK ((strength IS NULL) <> (ended_at IS NULL))
+);
+CREATE INDEX relationship_evidence_fact ON relationship_evidence (fact_id);
+COMMENT ON TABLE relationship_evidence IS
+'What a fact says of a relation: with a strength that it is so (strong: the fact says it; medium: in passing; weak: the '
+'fact suggests it), with ended_at that it is over since then.';
+
+CREATE FUNCTION relations_of_scope(
+    tenant text, user_id text, agent_id text, app_id text, run_id text
+) RETURNS TABLE (
+    subject_id uuid,
+    predicate text,
+    object_id uuid,
+    is_mirror boolean,
+    is_active boolean,
+    strength text,
+    since timestamptz,
+    until timestamptz,
+    recorded_at timestamptz,
+    ordinal integer,
+    evidence uuid [],
+    endings uuid []
+) LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+WITH RECURSIVE directed AS (
+    SELECT known.relation_id, known.subject_id, known.predicate, known.object_id, false AS is_mirror, known.recorded_at,
+        known.ordinal
+    FROM relationships AS known
+    WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
+        relations_of_scope.tenant,
+        relations_of_scope.user_id,
+        relations_of_scope.agent_id,
+        relations_of_scope.app_id,
+        relations_of_scope.run_id
+    )
+    UNION ALL
+    SELECT known.relation_id, known.object_id, known.inverse, known.subject_id, true, known.recorded_at, known.ordinal
+    FROM relationships AS known
+    WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
+        relations_of_scope.tenant,
+        relations_of_scope.user_id,
+        relations_of_scope.agent_id,
+        relations_of_scope.app_id,
+        relations_of_scope.run_id
+    ) AND known.inverse IS NOT NULL
+),
+
+carried AS (
+    SELECT said.relation_id, said.fact_id AS said_by, said.fact_id, said.strength, said.ended_at
+    FROM relationship_evidence AS said
+    WHERE said.relation_id IN (SELECT directed.relation_id FROM directed)
+    UNION
+    SELECT carried.relation_id, carried.said_by, old.superseded_by, carried.strength, carried.ended_at
+    FROM carried
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = carried.fact_id OFFSET 0) AS old
+    WHERE old.status = 'superseded' AND old.believed_to IS NOT NULL
+        AND EXISTS (
+            SELECT FROM memory_events AS merge
+            WHERE merge.fact_id = old.superseded_by AND merge.event = 'facts_merged'
+        )
+),
+
+said AS (
+    SELECT
+        directed.subject_id,
+        directed.predicate,
+        directed.object_id,
+        directed.is_mirror,
+        directed.recorded_at,
+        directed.ordinal,
+        carried.said_by,
+        carried.strength,
+        carried.ended_at,
+        fact.true_from,
+        least(fact.true_to, fact.valid_until) AS true_to,
+        fact.status = 'active' AND coalesce(least(fact.true_to, fact.valid_until) > now(), true) AS lasts,
+        fact.believed_from IS NOT NULL AND fact.believed_to IS NULL AS is_believed
+    FROM directed
+    INNER JOIN carried ON directed.relation_id = carried.relation_id
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = carried.fact_id OFFSET 0) AS fact
+),
+
+evidence AS (
+    SELECT
+        said.*,
+        ending.ended_at AS over_at,
+        coalesce(
+            said.strength IS NOT NULL AND said.is_believed AND (said.lasts OR said.strength = 'medium')
+            AND said.true_from <= now() AND coalesce(ending.ended_at > now(), true),
+            false
+        ) AS counts
+    FROM said
+    CROSS JOIN LATERAL (
+        SELECT min(over.ended_at) AS ended_at
+        FROM said AS over
+        WHERE over.subject_id = said.subject_id AND over.predicate = said.predicate AND over.object_id = said.object_id
+            AND over.is_believed AND over.ended_at >= said.true_from
+    ) AS ending
+)
+
+SELECT
+    found.subject_id,
+    found.predicate,
+    found.object_id,
+    bool_and(found.is_mirror),
+    bool_or(found.counts),
+    (ARRAY['strong', 'medium', 'weak'])[coalesce(
+        min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength)) FILTER (WHERE found.counts),
+        min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength))
+    )],
+    min(found.true_from) FILTER (WHERE found.strength IS NOT NULL AND found.is_believed),
+    CASE WHEN NOT bool_or(found.counts) THEN
+        max(coalesce(least(found.over_at, found.true_to), found.over_at, found.true_to))
+        FILTER (WHERE found.strength IS NOT NULL AND found.is_believed)
+    END,
+    min(found.recorded_at),
+    min(found.ordinal),
+    coalesce(
+        array_agg(DISTINCT found.said_by) FILTER (WHERE found.counts),
+        array_agg(DISTINCT found.said_by) FILTER (WHERE found.strength IS NOT NULL)
+    ),
+    coalesce(array_agg(DISTINCT found.said_by) FILTER (WHERE found.ended_at IS NOT NULL AND found.is_believed), '{}')
+FROM evidence AS found
+GROUP BY found.subject_id, found.predicate, found.object_id
+HAVING bool_or(found.strength IS NOT NULL);
+END;
+COMMENT ON FUNCTION relations_of_scope IS
+'The relations of exactly one scope in both directions, each once, with what holds now: one is active while some fact says '
+'so and holds, or names it in passing and is believed, and no later fact says that it is over. A fact that was merged '
+'counts as what it became. is_mirror: it was said in the other direction only.';

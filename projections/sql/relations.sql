@@ -1,0 +1,112 @@
+-- name: listed_relations
+-- The relations of a scope, the oldest first: those that hold or all, as they were stated or also read from their objects,
+-- all or those of a subject or a predicate. Where a predicate has one object at a time and several hold, they are contested.
+WITH found AS (
+    SELECT
+        s.tenant,
+        s.user_id,
+        s.agent_id,
+        s.app_id,
+        s.run_id,
+        r.*,
+        r.is_active AND r.predicate = ANY(%(single_valued)s::text [])
+        AND count(*) FILTER (WHERE r.is_active) OVER (PARTITION BY r.subject_id, r.predicate) > 1 AS is_contested
+    FROM scopes AS s
+    CROSS JOIN LATERAL relations_of_scope(s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id) AS r
+    WHERE {scope}
+)
+SELECT
+    found.tenant,
+    nullif(found.user_id, '') AS user_id,
+    nullif(found.agent_id, '') AS agent_id,
+    nullif(found.app_id, '') AS app_id,
+    nullif(found.run_id, '') AS run_id,
+    found.subject_id,
+    subject.name AS subject,
+    found.predicate,
+    found.object_id,
+    object.name AS object,
+    found.is_active,
+    found.is_mirror,
+    found.is_contested,
+    found.strength,
+    found.since,
+    found.until,
+    found.recorded_at,
+    found.evidence,
+    found.endings
+FROM found
+INNER JOIN entities AS subject ON found.subject_id = subject.entity_id
+INNER JOIN entities AS object ON found.object_id = object.entity_id
+WHERE (%(all_versions)s OR found.is_active)
+    AND (%(mirrors)s OR NOT found.is_mirror)
+    AND (%(subject_ids)s::uuid [] IS NULL OR found.subject_id = ANY(%(subject_ids)s))
+    AND (%(predicate)s::text IS NULL OR found.predicate = %(predicate)s)
+ORDER BY found.recorded_at, found.ordinal, found.is_mirror, found.predicate, found.subject_id, found.object_id;
+
+-- name: aliases_of
+-- The keys of the names of these entities.
+SELECT
+    alias.entity_id,
+    alias.kind,
+    alias.key
+FROM current_entity_names AS alias
+WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
+
+-- name: profile_of_entity
+-- What holds now of an entity, what is about it and matters most first.
+SELECT
+    link.role,
+    f.key,
+    f.value,
+    f.text
+FROM current_entity_links AS link
+INNER JOIN facts AS f ON link.fact_id = f.fact_id
+WHERE link.entity_id = %(entity_id)s
+    AND link.role IN ('subject', 'object')
+    AND f.status = 'active'
+    AND f.true_from <= now()
+    AND (f.true_to IS NULL OR f.true_to > now())
+    AND (f.valid_until IS NULL OR f.valid_until > now())
+ORDER BY link.role DESC, f.importance DESC, f.recorded_at DESC, f.ordinal DESC, f.fact_id
+LIMIT 50;
+
+-- name: timeline_of_entity
+-- What happened to an entity: names, facts that began and ended, relations that were stated and ended.
+SELECT
+    alias.recorded_at AS at,
+    'named' AS change,
+    alias.alias AS text,
+    NULL::uuid AS fact_id
+FROM current_entity_names AS alias
+WHERE alias.entity_id = %(entity_id)s
+UNION ALL
+SELECT
+    f.recorded_at,
+    'learned',
+    f.text,
+    f.fact_id
+FROM current_entity_links AS link
+INNER JOIN facts AS f ON link.fact_id = f.fact_id
+WHERE link.entity_id = %(entity_id)s
+UNION ALL
+SELECT
+    coalesce(f.believed_to, f.closed_at),
+    CASE WHEN f.believed_to IS NULL THEN 'ended' ELSE 'withdrawn' END,
+    f.text,
+    f.fact_id
+FROM current_entity_links AS link
+INNER JOIN facts AS f ON link.fact_id = f.fact_id
+WHERE link.entity_id = %(entity_id)s AND coalesce(f.believed_to, f.closed_at) IS NOT NULL
+UNION ALL
+SELECT
+    said.recorded_at,
+    CASE WHEN said.ended_at IS NULL THEN 'related' ELSE 'relation_ended' END,
+    subject.name || ' ' || r.predicate || ' ' || object.name,
+    said.fact_id
+FROM relationships AS r
+INNER JOIN relationship_evidence AS said ON r.relation_id = said.relation_id
+INNER JOIN entities AS subject ON r.subject_id = subject.entity_id
+INNER JOIN entities AS object ON r.object_id = object.entity_id
+WHERE %(entity_id)s IN (coalesce(subject.merged_into, r.subject_id), coalesce(object.merged_into, r.object_id))
+ORDER BY at, change, text, fact_id;

@@ -1,0 +1,87 @@
+"""Relations of entities that persons merge, split and forget; undone, and rebuilt."""
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import pytest
+
+from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.schemas.command import Undo
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.commands import EntityCommand, ForgetEntity, MergeEntities, SplitEntity
+from tests.support.builders.commits import ALICE
+from tests.support.harnesses.named_people import NamedPeople, named_people
+
+pytestmark = pytest.mark.postgres
+Triples = list[tuple[str, str, str]]
+
+
+class Family:
+    """Relations as the client shows them."""
+
+    def __init__(self, people: NamedPeople, client: AsyncMemoryClient) -> None:
+        self.people = people
+        self.client = client
+
+    async def triples(self, of: str | None = None) -> Triples:
+        found = await self.client.relations(of, user_id="alice")
+        return [(one.subject, one.predicate, one.object) for one in found]
+
+    async def id_of(self, name: str) -> UUID:
+        return (await self.client.entity(name, user_id="alice")).entity.entity_id
+
+    async def done(self, payload: EntityCommand | Undo) -> Commit:
+        commit = await self.people.order(payload, ALICE)
+        assert (commit.outcome, commit.detail) == ("done", "")
+        return commit
+
+
+@pytest.fixture
+async def family(database: str) -> AsyncIterator[Family]:
+    async with named_people(database) as people, AsyncMemoryClient(postgres=database) as client:
+        await people.say("I sail with my wife Ana", ("my wife Ana", "person"))
+        await people.say("Annette's brother Tom skis", subject="Annette's brother Tom")
+        yield Family(people, client)
+
+
+STATED = [("Alice", "spouse", "Ana"), ("Annette", "sibling", "Tom")]
+
+
+async def test_relations_of_merged_entities_are_of_one(family: Family, database: str) -> None:
+    merged = await family.done(
+        MergeEntities(entity_ids=(await family.id_of("Annette"),), into=await family.id_of("Ana"))
+    )
+    assert await family.triples() == [("Alice", "spouse", "Ana"), ("Ana", "sibling", "Tom")]
+    assert await family.triples("Ana") == [("Ana", "spouse", "Alice"), ("Ana", "sibling", "Tom")]
+    assert [one.name for one in await family.client.who("my wife's brother", user_id="alice")] == ["Tom"]
+    near = await family.client.neighbours("Alice", hops=2, user_id="alice")
+    assert [(one.entity.name, one.hops) for one in near] == [("Ana", 1), ("Tom", 2)]
+    report = await rebuild(database, TableLogSource(family.people.pipeline.pool))
+    assert report.equal
+    assert await family.triples() == [("Alice", "spouse", "Ana"), ("Ana", "sibling", "Tom")]
+    await family.done(Undo(source_id=merged.source_id))
+    assert await family.triples() == STATED
+
+
+async def test_a_relation_within_one_entity_is_none(family: Family) -> None:
+    await family.done(MergeEntities(entity_ids=(await family.id_of("Annette"),), into=await family.id_of("Tom")))
+    assert await family.triples() == STATED[:1]
+
+
+async def test_a_relation_of_a_fact_that_a_split_moves_is_of_the_new_entity(family: Family) -> None:
+    (fact,) = [one for one in await family.client.facts(user_id="alice") if "sail" in one.text]
+    ana = await family.id_of("Ana")
+    split = await family.done(SplitEntity(entity_id=ana, name="Eva Meier", fact_ids=(fact.fact_id,)))
+    assert await family.triples() == [("Alice", "spouse", "Eva Meier"), STATED[1]]
+    await family.done(Undo(source_id=split.source_id))
+    assert await family.triples() == STATED
+
+
+async def test_what_is_forgotten_has_no_relations(family: Family) -> None:
+    forgotten = await family.done(ForgetEntity(entity_id=await family.id_of("Ana")))
+    assert await family.triples() == STATED[1:]
+    assert await family.client.who("my wife", user_id="alice") == []
+    await family.done(Undo(source_id=forgotten.source_id))
+    assert await family.triples() == STATED

@@ -1,0 +1,52 @@
+"""The relations that the offline rules read, in their clear cases."""
+
+import pytest
+
+from mnemolog.streams.offline.extract import read_turn
+from tests.support.builders.prompts import turn, user
+
+Triples = list[tuple[str, str, str]]
+
+
+def said(text: str) -> list[tuple[str, Triples]]:
+    """The hints of the facts of a sentence of Alice's, with their relations."""
+    facts, _ = read_turn(turn(user(text), speaker="Alice"))
+    return [(fact.action_hint, [(one.subject, one.predicate, one.object) for one in fact.relations]) for fact in facts]
+
+
+@pytest.mark.parametrize(
+    ("text", "triple"),
+    [
+        ("I work at Acme.", ("Alice", "employer", "Acme")),
+        ("I live in Berlin.", ("Alice", "home_city", "Berlin")),
+        ("My dog is called Rex.", ("Alice", "dog", "Alice's dog Rex")),
+        ("My wife is called Ana.", ("Alice", "wife", "Alice's wife Ana")),
+        ("Tom is my brother.", ("Alice", "brother", "Alice's brother Tom")),
+        ("Ich arbeite bei Siemens.", ("Alice", "employer", "Siemens")),
+    ],
+)
+def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]) -> None:
+    ((hint, relations),) = said(text)
+    assert (hint, relations) == ("new", [triple])
+
+
+@pytest.mark.parametrize(
+    ("text", "triple"),
+    [
+        ("Ana is no longer my wife.", ("Alice", "wife", "Alice's wife")),
+        ("Ana is not my wife anymore.", ("Alice", "wife", "Alice's wife")),
+        ("Ana ist nicht mehr meine Frau.", ("Alice", "wife", "Alice's Frau")),
+        ("I no longer work at Acme.", ("Alice", "employer", "Acme")),
+    ],
+)
+def test_what_is_over_is_a_relation_of_a_retraction(text: str, triple: tuple[str, str, str]) -> None:
+    ((hint, relations),) = said(text)
+    assert (hint, relations) == ("retract", [triple])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["My wife Ana sings.", "My brother no longer smokes.", "I like Berlin.", "If I worked at Acme, I would cry."],
+)
+def test_nothing_else_is_one(text: str) -> None:
+    assert [relations for _, relations in said(text) if relations] == []
