@@ -29,6 +29,11 @@ BUDGETS: Final[frozenset[LimitName]] = frozenset({"tokens_per_day", "cost_per_da
 """The limits on what models take in a day; `WhenSpent` is about them."""
 WAITS_FOR_BUDGET: Final = "waits_for_budget"
 """The reason of the end of a turn that is published again by itself."""
+CallTurns = Annotated[int, Field(ge=1, le=100)]
+"""How many turns of a conversation may share a call; with 1 each has its own."""
+CallTokens = Annotated[int, Field(ge=0, le=20_000)]
+CallLinger = Annotated[float, Field(ge=0, le=60)]
+"""Seconds."""
 _Limit = Annotated[int, Field(ge=0)] | None
 _Amount = Annotated[float, Field(ge=0)]
 
@@ -62,6 +67,11 @@ BACKGROUND_FIELDS: Final = (
     *("known_facts", "known_tokens", "known_timeout"),
 )
 """The rules on what an extraction is shown beside its turn."""
+CALL_TURNS: Final = 20
+CALL_TOKENS: Final = 2000
+"""Twenty messages of the length that people type; a longer reply comes close to the seconds that a call may take."""
+CALL_FIELDS: Final = ("call_turns", "call_tokens", "call_linger")
+"""The rules on which turns are asked about in one call."""
 
 
 def is_single_valued(key: str | None, more: tuple[str, ...] = ()) -> bool:
@@ -127,7 +137,8 @@ class Policy(Record):
     `profile_every`, the number of turns of `every_turns`. Version 5 added `promote`, which is for the runs of the scope
     too, where they do not set it themselves, `when_spent`, `instructions`, and what an extraction is shown beside its
     turn: messages before it (their number, estimated tokens, and age in seconds), known facts, and the seconds that
-    reading these may take.
+    reading these may take. Version 6 added which turns of a conversation share a call: how many, with how many
+    estimated tokens of their messages, and the seconds after its publication that a turn waits for others.
     """
 
     add_only: bool | None = None
@@ -147,6 +158,9 @@ class Policy(Record):
     known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
     known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
     promote: PromotionTime | None = Field(default=None, exclude_if=_is_unset)
+    call_turns: CallTurns | None = Field(default=None, exclude_if=_is_unset)
+    call_tokens: CallTokens | None = Field(default=None, exclude_if=_is_unset)
+    call_linger: CallLinger | None = Field(default=None, exclude_if=_is_unset)
     limits: Limits = Limits()
     note: Text | None = None
 
@@ -172,6 +186,9 @@ class EffectivePolicy:
     known_tokens: int = KNOWN_TOKENS
     known_timeout: float = KNOWN_TIMEOUT
     promote: PromotionTime = "never"
+    call_turns: int = CALL_TURNS
+    call_tokens: int = CALL_TOKENS
+    call_linger: float = 0.0
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
@@ -208,6 +225,7 @@ POLICY_FIELDS: Final = (
     *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
     *("publish_profile", "profile_every", "promote", "when_spent"),
     *BACKGROUND_FIELDS,
+    *CALL_FIELDS,
 )
 
 

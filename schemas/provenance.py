@@ -1,6 +1,6 @@
 """How a decision came about and what it cost."""
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -63,8 +63,10 @@ class Step(Record):
     `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
     was changed before it was read, and what could not be read beside it. `conversation` are the earlier turns that an
     extraction was shown, `known` the facts, `instructions` is the version of the instructions of a policy; version 5
-    added these. `mood` is that of the turn, where an extraction is asked for it; version 6 added it. `cached_tokens`
-    are those of the input that the model's server had in its cache; None where it does not tell.
+    added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
+    tell. Version 6 added `mood`, that of the turn, where an extraction is asked for it; and where several turns shared
+    a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
+    tokens are the turn's share then, and the call counts for one of them.
     """
 
     stage: Stage
@@ -84,6 +86,8 @@ class Step(Record):
     conversation: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
     known: tuple[UUID, ...] = Field(default=(), exclude_if=lambda fact_ids: not fact_ids)
     mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
+    call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
+    request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)
 
 
 class Thresholds(Record):

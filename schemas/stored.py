@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
-from mnemolog.schemas.base import Identifier, Record, Text, Timestamp
+from mnemolog.schemas.base import Count, Identifier, Record, Text, Timestamp
 from mnemolog.schemas.event import Overwrite
 from mnemolog.schemas.facts import OPEN_STATUSES, Authority, ExtractedFact, FactState, Slot
 from mnemolog.schemas.provenance import FactSnapshot
@@ -221,7 +221,11 @@ class EventHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReply:
-    """A model's reply to one attempt, stored before it is used; `reply` is its text."""
+    """A model's reply to one attempt, stored before it is used; `reply` is its text.
+
+    `shared` is a `SharedCall` as JSON, where several turns were asked about together: then the text and the tokens are
+    the part of one turn.
+    """
 
     owner: str
     source_id: str
@@ -234,6 +238,7 @@ class StoredReply:
     output_tokens: int
     cached_tokens: int | None = None
     milliseconds: float
+    shared: str | None = None
 
     @property
     def key(self) -> ReplyKey:
@@ -243,6 +248,19 @@ class StoredReply:
     def attempt_key(self) -> tuple[ReplyKey, int]:
         """Identifies one reply."""
         return self.key, self.attempt
+
+
+class SharedCall(Record):
+    """A call that asked about several turns, as it is kept with the part of each of them.
+
+    `turns` is their number, `request` the digest of the prompt, `known` the facts that it showed. The call counts for
+    the turn whose part `is_counted`.
+    """
+
+    turns: Count
+    request: Text
+    is_counted: bool
+    known: tuple[UUID, ...] = ()
 
 
 class ReplyNotStorableError(ValueError):

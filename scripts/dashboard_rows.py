@@ -182,6 +182,17 @@ MODELS: Final = Row(
             queries={"blind": rate("mnemolog_blind_extractions_total")},
         ),
         Panel(
+            title="Turns per call",
+            description="How many waiting turns of a conversation an extraction asks about at once.",
+            queries={"mean": mean("mnemolog_call_turns"), "p95": quantile(0.95, "mnemolog_call_turns")},
+        ),
+        Panel(
+            title="Turns asked alone",
+            description="A call for several turns failed, or its reply had no part for them.",
+            unit="cps",
+            queries={"{{reason}}": rate("mnemolog_turns_asked_alone_total", "reason")},
+        ),
+        Panel(
             title="Texts per embedding call",
             description="How well texts of many turns share a call.",
             queries={"mean": mean("mnemolog_embedding_texts"), "p95": quantile(0.95, "mnemolog_embedding_texts")},

@@ -112,6 +112,18 @@ EMBEDDING_TEXTS: Final = CATALOGUE.histogram(
     unit="texts",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
 )
+CALL_TURNS: Final = CATALOGUE.histogram(
+    "mnemolog_call_turns",
+    "turns that one call for an extraction asks about",
+    unit="turns",
+    buckets=(1, 2, 3, 5, 8, 12, 20, 35, 60, 100),
+)
+TURNS_ASKED_ALONE: Final = CATALOGUE.counter(
+    "mnemolog_turns_asked_alone",
+    "turns that a call for several turns gave no part for, so that they are asked about alone: the call was refused, "
+    "or its reply has no part for the turn",
+    labels=("reason",),
+)
 REPROMPTS: Final = CATALOGUE.counter(
     "mnemolog_reprompts", "questions asked again because the reply was invalid", labels=("purpose",)
 )

@@ -14,6 +14,8 @@ from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import (
     BACKGROUND_FIELDS,
+    CALL_TOKENS,
+    CALL_TURNS,
     CONFIRM_BELOW,
     CONVERSATION_AGE,
     CONVERSATION_MESSAGES,
@@ -22,6 +24,9 @@ from mnemolog.schemas.policy import (
     KNOWN_FACTS,
     KNOWN_TIMEOUT,
     KNOWN_TOKENS,
+    CallLinger,
+    CallTokens,
+    CallTurns,
     EffectivePolicy,
 )
 from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownTokens
@@ -196,6 +201,18 @@ class StreamsSettings(PostgresSettings):
         default=KNOWN_TIMEOUT, description="seconds to wait for these, then an extraction goes on without"
     )
 
+    call_turns: CallTurns = Field(
+        default=CALL_TURNS,
+        description="waiting turns of one conversation that a call may ask about; with 1 each turn has its own call. "
+        "The offline rules take one at a time",
+    )
+    call_tokens: CallTokens = Field(
+        default=CALL_TOKENS, description="estimated tokens that the messages of these turns may have together"
+    )
+    call_linger: CallLinger = Field(
+        default=0.0, description="seconds after its publication that a turn waits for others to share its call"
+    )
+
     expiry_interval: Seconds = Field(
         default=30.0, description="seconds between searches for facts whose end has passed"
     )
@@ -239,4 +256,7 @@ def default_rules(settings: StreamsSettings) -> EffectivePolicy:
         min_importance=settings.min_importance,
         **{name: getattr(settings, name) for name in BACKGROUND_FIELDS if name != "known_facts"},
         known_facts=settings.known_facts if settings.provider != "offline" else 0,
+        call_turns=settings.call_turns if settings.provider != "offline" else 1,
+        call_tokens=settings.call_tokens,
+        call_linger=settings.call_linger,
     )

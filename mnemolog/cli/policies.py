@@ -51,6 +51,13 @@ def set_policy(
     ] = None,
     known_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
     known_timeout: Annotated[float | None, _option("seconds to wait for these", low=0, high=60)] = None,
+    call_turns: Annotated[
+        int | None, _option("waiting turns of a conversation that a call may ask about", low=1, high=100)
+    ] = None,
+    call_tokens: Annotated[int | None, _option("tokens that their messages may have", low=0, high=20_000)] = None,
+    call_linger: Annotated[
+        float | None, _option("seconds that a turn waits for others to share its call", low=0, high=60)
+    ] = None,
     promote: Annotated[
         Literal["never", "always", "at_end"] | None, _option("when what a run learns is decided for its user too")
     ] = None,

@@ -51,9 +51,8 @@ QUERY_VECTORS: Final = CATALOGUE.counter(
 )
 SEARCH_HITS: Final = CATALOGUE.counter(
     "mnemolog_client_search_hits",
-    "hits of searches by what found them: words in common, a vector at the threshold or nearer, both, neighbour (the "
-    "fact beside it alone) or other (names alone); the share of words and both is the lexical hit rate, that of vector "
-    "and both the vector hit rate",
+    "hits of searches by what found them: words in common, a vector at the threshold or nearer, both, or other (names "
+    "alone); the share of words and both is the lexical hit rate, that of vector and both the vector hit rate",
     labels=("found_by",),
 )
 

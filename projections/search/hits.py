@@ -20,8 +20,9 @@ class Score:
 
     A rank is the place by one signal alone; it is there with the fusion `rrf` and with `ranks`. `similarity` is the
     cosine, -1..1; `text_score`, 0..1, is the share of the question's words that the fact has, where a word weighs the
-    more, the fewer facts have it. A part is its weight / (k + rank) with the fusion `rrf`, and its share of all
-    weights times a number of 0 to 1 with `weighted`. `prior` is what importance and
+    more, the fewer facts have it; `neighbours_part` is for words that were said just before or after it alone. A part
+    is its weight / (k + rank) with the fusion `rrf`, and its share of all weights times a number of 0 to 1 with
+    `weighted`. `prior` is what importance and
     confidence make of the sum, about 1.
     """
 

@@ -29,9 +29,10 @@ Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
 class Weights(Record):
     """How much each signal counts, 0 to 1: 0 switches it off.
 
-    `vector`, `text`, `names`, `recency`, `times` and `neighbours` are summed; the fusion `weighted` divides the first
-    five by their sum, so that a score is a number of 0 to about 1. `importance` and `confidence` multiply
-    the sum: with .05 the greatest importance counts 2.5 % more than the middle one, and the least 2.5 % less.
+    `vector`, `text`, `names`, `recency` and `times` are summed; the fusion `weighted` divides them by their sum, so
+    that a score is a number of 0 to about 1. `neighbours` is what a word of the question counts that a fact does not
+    have, but what was said just before or after it, as a share of a word of its own. `importance` and `confidence`
+    multiply the sum: with .05 the greatest importance counts 2.5 % more than the middle one, and the least 2.5 % less.
     """
 
     vector: Weight
@@ -46,8 +47,8 @@ class Weights(Record):
 
 DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
     {
-        "rrf": Weights(vector=1.0, text=1.0, names=0.2, recency=0.0, times=0.2),
-        "weighted": Weights(vector=0.45, text=0.45, names=0.2, recency=0.1, times=0.1),
+        "rrf": Weights(vector=1.0, text=1.0, names=0.2, recency=0.0, times=0.2, neighbours=0.3),
+        "weighted": Weights(vector=0.45, text=0.45, names=0.2, recency=0.1, times=0.1, neighbours=0.6),
     }
 )
 """Measured on real dialogues (docs/discussions.md, "How signals are joined")."""
@@ -149,7 +150,7 @@ class SearchOptions(Record):
     @property
     def narrows(self) -> bool:
         """Whether it asks about more than the best facts that the indexes of a large scope hold."""
-        return self.selects or self.explain or self.neighbours > 0 or self.weights.neighbours > 0
+        return self.selects or self.explain or self.neighbours > 0
 
     def times(self, now: datetime) -> tuple[datetime | None, datetime]:
         """When it was known (None for now) and when it was true. The one that is not given is the other one, or now."""

@@ -32,7 +32,7 @@ def search_query(
         is_several=len(scopes) > 1,
         is_filtered=is_filtered,
         is_ranked=options.is_ranked,
-        has_neighbours=options.weights.neighbours > 0,
+        has_neighbours=options.weights.neighbours > 0 and not indexed,
         shows_neighbours=options.neighbours > 0,
         is_explained=options.explain,
     )

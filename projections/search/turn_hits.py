@@ -19,7 +19,7 @@ class TurnScore:
     """Why a turn has its place: `total` is the sum of the parts, which are those of a fact without a vector.
 
     `text_score`, 0..1, is the share of the question's words that people said in the turn, where a word weighs the
-    more, the fewer turns have it.
+    more, the fewer turns have it; `neighbours_part` is for words that were said just before or after it alone.
     """
 
     total: float
@@ -28,6 +28,7 @@ class TurnScore:
     names_part: float
     recency_part: float
     times_part: float
+    neighbours_part: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,8 @@ from mnemolog.projections.search.turn_hits import SHOWN_STATUSES, TurnFindings, 
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.filters.model import EVERYTHING
 
-_SCORE_COLUMNS: Final = ("total", "text_score", "text_part", "names_part", "recency_part", "times_part")
+_PARTS: Final = ("text_part", "names_part", "recency_part", "times_part", "neighbours_part")
+_SCORE_COLUMNS: Final = ("total", "text_score", *_PARTS)
 _OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "left_out"})
 
 
@@ -37,9 +38,9 @@ async def search_turns(
     """The best turns for the words of `text`, asked at `at`; best first.
 
     Of the options count `top_k`, `filters`, `period` and `only_period` (by when a turn occurred), `believed_at` (what
-    had been received then), `half_life_days`, `explain` and the weights `text`, `names`, `recency` and `times`. A turn
-    without any word of the question is no hit, nor one of which a command took back something since, nor one that
-    ended in none of `statuses`. Raises `QueryError` as `search` does.
+    had been received then), `half_life_days`, `explain` and the weights `text`, `names`, `recency`, `times` and
+    `neighbours`. A turn is no hit without any word of the question in it or just beside it, nor if a command took back
+    something of it since, nor if it ended in none of `statuses`. Raises `QueryError` as `search` does.
     """
     scopes = checked_scopes(scope)
     query, of_filter = turns_query(scopes, options)

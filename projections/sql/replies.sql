@@ -12,7 +12,8 @@ SELECT
     kept.input_tokens,
     kept.output_tokens,
     kept.cached_tokens,
-    kept.milliseconds
+    kept.milliseconds,
+    kept.shared::text AS shared
 FROM (
     SELECT DISTINCT
         given.owner,
@@ -38,10 +39,10 @@ ORDER BY kept.owner, kept.source_id, kept.stage, kept.version, kept.attempt;
 -- Keep replies, and say which were kept now; the first one of a source, stage, version and attempt stays.
 INSERT INTO mnemolog_journal.model_replies (
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds
+    milliseconds, shared
 )
 SELECT owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds
+    milliseconds, shared::jsonb
 FROM unnest(
     %(owner)s::text [],
     %(source_id)s::text [],
@@ -53,10 +54,11 @@ FROM unnest(
     %(input_tokens)s::integer [],
     %(output_tokens)s::integer [],
     %(cached_tokens)s::integer [],
-    %(milliseconds)s::double precision []
+    %(milliseconds)s::double precision [],
+    %(shared)s::text []
 ) AS replies (
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds
+    milliseconds, shared
 )
 ORDER BY owner, source_id, stage, version, attempt
 ON CONFLICT (owner, source_id, stage, version, attempt) DO NOTHING

@@ -30,7 +30,7 @@ SELECT f.*
 FROM (
     SELECT
         f.fact_id, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, f.text, f.key, f.value, f.category, f.importance,
-        f.subject, f.speaker, f.event_time, f.valid_until, f.said_at, f.recorded_at, f.ordinal, f.source_id, f.metadata, f.words,
+        f.subject, f.speaker, f.excerpt, f.event_time, f.valid_until, f.said_at, f.recorded_at, f.ordinal, f.source_id, f.metadata, f.words,
         f.embedding_model, f.embedding, s.*
     FROM facts AS f
     CROSS JOIN LATERAL ({state_at}) AS s
@@ -152,27 +152,40 @@ LEFT JOIN scored ON true
 GROUP BY of_scope.facts
 
 -- name: neighbours
--- What was said just before and after, within an hour, in the same scope: a fact beside a good one counts more, the
--- one after it more than the one before it, and is a hit where its neighbour is one.
-%(neighbours_weight)s::float8 * (
-    CASE WHEN said_at - lag(said_at) OVER said <= '1 hour' THEN lag(vector_part + text_part + names_part) OVER said ELSE 0 END
-    + CASE
-        WHEN lead(said_at) OVER said - said_at <= '1 hour' THEN lead(vector_part + text_part + names_part) OVER said ELSE 0
-    END * 2 / 3
-) AS neighbours_part,
-is_hit
-OR coalesce(said_at - lag(said_at) OVER said <= '1 hour' AND lag(is_hit) OVER said, false)
-OR coalesce(lead(said_at) OVER said - said_at <= '1 hour' AND lead(is_hit) OVER said, false) AS is_found
-FROM parts
-WINDOW said AS (PARTITION BY user_id, agent_id, app_id, run_id ORDER BY said_at, ordinal, fact_id)
+-- Which of the first 63 words of the question were said just before and after a fact, and next to those, within an hour in
+-- the same scope, and are not its own: as bits of a number.
+SELECT
+    said.*,
+    said.near & ~said.own AS beside,
+    said.far & ~said.near & ~said.own AS behind
+FROM (
+    SELECT
+        scored.*,
+        set_scores.score AS text_score,
+        coalesce(set_scores.bits, 0) AS own,
+        CASE WHEN said_at - lag(said_at) OVER said <= '1 hour' THEN coalesce(lag(set_scores.bits) OVER said, 0) ELSE 0 END
+        | CASE WHEN lead(said_at) OVER said - said_at <= '1 hour' THEN coalesce(lead(set_scores.bits) OVER said, 0) ELSE 0 END
+        AS near,
+        CASE
+            WHEN said_at - lag(said_at, 2) OVER said <= '1 hour' THEN coalesce(lag(set_scores.bits, 2) OVER said, 0) ELSE 0
+        END
+        | CASE
+            WHEN lead(said_at, 2) OVER said - said_at <= '1 hour' THEN coalesce(lead(set_scores.bits, 2) OVER said, 0) ELSE 0
+        END AS far
+    FROM scored
+    LEFT JOIN set_scores USING (places)
+    WINDOW said AS (PARTITION BY user_id, agent_id, app_id, run_id ORDER BY said_at, ordinal, fact_id)
+) AS said
 
 -- name: conversation
--- What tells who said what after what.
-live.said_at, live.ordinal, live.app_id, live.run_id,
+-- What tells who said what after what. What has no excerpt was said in no turn.
+CASE WHEN live.excerpt <> '' THEN live.said_at END AS said_at, live.ordinal, live.app_id, live.run_id,
 
 -- name: no_neighbours
 -- Each fact for itself.
-0::float8 AS neighbours_part, is_hit AS is_found FROM parts
+SELECT scored.*, set_scores.score AS text_score, 0::bigint AS beside, 0::bigint AS behind
+FROM scored
+LEFT JOIN set_scores USING (places)
 
 -- name: hits_alone
 -- The hits and nothing else.
@@ -256,11 +269,11 @@ NULL::jsonb AS messages
 
 -- name: ranks
 -- The place of each fact by each signal that orders facts.
-CASE WHEN scored.distance IS NOT NULL THEN row_number() OVER (ORDER BY scored.distance, scored.status, scored.fact_id) END
+CASE WHEN heard.distance IS NOT NULL THEN row_number() OVER (ORDER BY heard.distance, heard.status, heard.fact_id) END
 AS vector_rank,
 CASE
-    WHEN set_scores.score IS NOT NULL
-        THEN row_number() OVER (ORDER BY set_scores.score DESC NULLS LAST, scored.status, scored.fact_id)
+    WHEN heard.text_score IS NOT NULL
+        THEN row_number() OVER (ORDER BY heard.text_score DESC NULLS LAST, heard.status, heard.fact_id)
 END AS text_rank
 
 -- name: no_ranks
@@ -324,7 +337,13 @@ scored AS MATERIALIZED (
 ),
 word_sets AS MATERIALIZED (
     -- Which words of the question facts have, each by its place and the field of the fact; there are few such sets.
-    SELECT places, count(*) AS facts FROM scored WHERE places IS NOT NULL GROUP BY places
+    SELECT
+        places,
+        count(*) AS facts,
+        (SELECT bit_or(1::bigint << (one.place / 4 - 1)::integer) FROM unnest(places) AS one (place) WHERE one.place / 4 <= 63) AS bits
+    FROM scored
+    WHERE places IS NOT NULL
+    GROUP BY places
 ),
 word_weights AS MATERIALIZED (
     -- The fewer facts have a word, the more it says.
@@ -345,6 +364,7 @@ word_weights AS MATERIALIZED (
 set_scores AS MATERIALIZED (
     SELECT
         word_sets.places,
+        word_sets.bits,
         (
             SELECT sum(word_weights.weight * (%(field_weights)s::float8 [])[1 + (one.place & 3)])
             FROM unnest(word_sets.places) AS one (place)
@@ -352,6 +372,20 @@ set_scores AS MATERIALIZED (
         )
         / (SELECT sum(weight) FROM word_weights) AS score
     FROM word_sets
+),
+heard AS MATERIALIZED (
+    {neighbours}
+),
+near_scores AS MATERIALIZED (
+    -- How much the words say that facts have beside them; there are few such sets, too.
+    SELECT
+        near.bits,
+        (
+            SELECT sum(weight) FILTER (WHERE place <= 63 AND ((near.bits >> (place - 1)::integer) & 1) = 1) / sum(weight)
+            FROM word_weights
+        ) AS score
+    FROM (SELECT beside AS bits FROM heard UNION SELECT behind FROM heard) AS near
+    WHERE near.bits <> 0
 ),
 names AS MATERIALIZED (
     -- The subjects and speakers that the question names; there are few different ones.
@@ -363,15 +397,14 @@ names AS MATERIALIZED (
 ),
 candidates AS (
     SELECT
-        scored.*,
-        1 - scored.distance AS similarity,
-        set_scores.score AS text_score,
-        coalesce(
-            scored.subject IN (SELECT name FROM names) OR scored.speaker IN (SELECT name FROM names), false
-        ) AS is_named,
+        heard.*,
+        1 - heard.distance AS similarity,
+        coalesce(beside.score, 0) + coalesce(behind.score, 0) / 2 AS near_score,
+        coalesce(heard.subject IN (SELECT name FROM names) OR heard.speaker IN (SELECT name FROM names), false) AS is_named,
         {ranks}
-    FROM scored
-    LEFT JOIN set_scores USING (places)
+    FROM heard
+    LEFT JOIN near_scores AS beside ON heard.beside = beside.bits
+    LEFT JOIN near_scores AS behind ON heard.behind = behind.bits
 ),
 parts AS (
     SELECT
@@ -379,7 +412,7 @@ parts AS (
         happened_at >= %(period_from)s AND happened_at < %(period_to)s AS is_timely,
         text_score IS NOT NULL
         OR coalesce(similarity >= coalesce(nullif(%(threshold)s::float8, 0), -2), false)
-        OR coalesce(similarity IS NULL AND is_named AND %(names_weight)s::float8 > 0, false) AS is_hit,
+        OR coalesce(similarity IS NULL AND is_named AND %(names_weight)s::float8 > 0, false) AS is_found,
         %(vector_weight)s::float8 * CASE %(fusion)s::text
             WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + vector_rank), 0)
             ELSE greatest(similarity, 0)
@@ -388,6 +421,7 @@ parts AS (
             WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + text_rank), 0)
             ELSE coalesce(text_score, 0)
         END AS text_part,
+        %(text_weight)s::float8 * %(neighbours_weight)s::float8 * one.part * near_score AS neighbours_part,
         CASE WHEN is_named THEN %(names_weight)s::float8 * one.part ELSE 0 END AS names_part,
         CASE
             WHEN %(recency_weight)s::float8 > 0 AND status <> 'pending_confirmation'
@@ -411,16 +445,11 @@ parts AS (
             ln(2::float8) / (86400 * %(half_life_days)s::float8) AS decay
     ) AS one
 ),
-linked AS (
-    SELECT
-        parts.*,
-        {neighbours}
-),
 summed AS (
     SELECT
         *,
         (vector_part + text_part + names_part + recency_part + times_part + neighbours_part) * prior AS total
-    FROM linked
+    FROM parts
 ),
 best AS MATERIALIZED (
     SELECT *

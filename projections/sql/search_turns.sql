@@ -59,8 +59,8 @@ EXISTS (
 -- How much the words of the question say that a text has.
 (
     SELECT sum(word_weights.weight)
-    FROM lexemes INNER JOIN word_weights USING (place)
-    WHERE heard.words @@ lexemes.lexeme
+    FROM words INNER JOIN word_weights USING (place)
+    WHERE said_in.words @@ words.lexemes
 )
 
 -- name: left_out
@@ -84,9 +84,10 @@ EXISTS (
                     ELSE 'over_top_k'
                 END AS reason
             FROM summed
-            WHERE NOT EXISTS (
-                SELECT FROM shown WHERE shown.owner = summed.owner AND shown.source_id = summed.source_id
-            )
+            WHERE summed.text_score IS NOT NULL
+                AND NOT EXISTS (
+                    SELECT FROM shown WHERE shown.owner = summed.owner AND shown.source_id = summed.source_id
+                )
         ) AS found
         GROUP BY found.reason
     ) AS others
@@ -97,18 +98,17 @@ EXISTS (
 NULL::jsonb AS left_out
 
 -- name: turns
--- The best turns of a scope by the words that people said in them, the name of a speaker in the question, and their time.
--- All turns of the scope are scanned, since their words are kept with them. What is hidden is looked up for the best ones,
--- until there are enough; but for what came before the last "delete all" of its scope, which is never looked at.
-WITH asked AS MATERIALIZED (
-    SELECT
-        search_words(%(text)s, %(max_words)s) AS query,
-        %(text)s::text AS text
+-- The best turns of a scope by the words that people said in them or just before and after, the name of a speaker in the
+-- question, and their time. All turns of the scope are scanned, since their words are kept with them. What is hidden is looked
+-- up for the best ones and for what stands beside them, until there are enough; but for what came before the last "delete all"
+-- of its scope, which is never looked at.
+WITH words AS MATERIALIZED (
+    SELECT word.* FROM question_words(%(text)s, %(max_words)s) AS word
 ),
-lexemes AS MATERIALIZED (
-    SELECT word.place, word.lexeme::tsquery AS lexeme
-    FROM asked
-    CROSS JOIN LATERAL unnest(string_to_array(asked.query::text, ' | ')) WITH ORDINALITY AS word (lexeme, place)
+asked AS MATERIALIZED (
+    SELECT
+        %(text)s::text AS text,
+        (SELECT string_agg(words.lexemes::text, ' | ' ORDER BY words.place)::tsquery FROM words) AS query
 ),
 deletions AS MATERIALIZED (
     -- Up to which record each scope was deleted. Records of one owner are in one partition, as long as there are as many.
@@ -145,9 +145,14 @@ scored AS MATERIALIZED (
         live.owner,
         live.source_id,
         live.occurred_at,
+        live.user_id,
+        live.agent_id,
+        live.app_id,
+        live.run_id,
+        live.log_offset,
         CASE
             WHEN live.words @@ asked.query
-                THEN ARRAY(SELECT lexemes.place FROM lexemes WHERE live.words @@ lexemes.lexeme)
+                THEN ARRAY(SELECT words.place FROM words WHERE live.words @@ words.lexemes)
         END AS places,
         live.speakers
     FROM asked
@@ -165,14 +170,20 @@ scored AS MATERIALIZED (
 ),
 word_sets AS MATERIALIZED (
     -- Which words of the question, by their places, turns have; there are few such sets.
-    SELECT places, count(*) AS turns FROM scored WHERE places IS NOT NULL GROUP BY places
+    SELECT
+        places,
+        count(*) AS turns,
+        (SELECT bit_or(1::bigint << (place - 1)::integer) FROM unnest(places) AS place WHERE place <= 63) AS bits
+    FROM scored
+    WHERE places IS NOT NULL
+    GROUP BY places
 ),
 word_weights AS MATERIALIZED (
     -- The fewer turns have a word, the more it says.
     SELECT
         place,
         ln(1 + (whole.turns - coalesce(found.turns, 0) + 0.5) / (coalesce(found.turns, 0) + 0.5)) AS weight
-    FROM lexemes
+    FROM words
     CROSS JOIN (SELECT count(*)::float8 AS turns FROM scored) AS whole
     LEFT JOIN (
         SELECT place, sum(word_sets.turns)::float8 AS turns
@@ -183,9 +194,57 @@ word_weights AS MATERIALIZED (
 set_scores AS MATERIALIZED (
     SELECT
         word_sets.places,
+        word_sets.bits,
         (SELECT sum(weight) FROM word_weights WHERE place = ANY(word_sets.places))
         / (SELECT sum(weight) FROM word_weights) AS score
     FROM word_sets
+),
+placed AS MATERIALIZED (
+    -- What was said just before and after a turn, and next to that, within an hour: the first 63 words of the question as
+    -- bits of a number.
+    SELECT
+        scored.owner,
+        scored.source_id,
+        scored.occurred_at,
+        scored.speakers,
+        set_scores.score AS text_score,
+        coalesce(set_scores.bits, 0) AS own,
+        CASE
+            WHEN %(neighbours_weight)s::float8 = 0 THEN ARRAY[]::bigint []
+            ELSE ARRAY[
+                CASE WHEN occurred_at - lag(occurred_at) OVER said <= '1 hour' THEN lag(set_scores.bits) OVER said END,
+                CASE WHEN lead(occurred_at) OVER said - occurred_at <= '1 hour' THEN lead(set_scores.bits) OVER said END,
+                CASE WHEN occurred_at - lag(occurred_at, 2) OVER said <= '1 hour' THEN lag(set_scores.bits, 2) OVER said END,
+                CASE WHEN lead(occurred_at, 2) OVER said - occurred_at <= '1 hour' THEN lead(set_scores.bits, 2) OVER said END
+            ]
+        END AS beside,
+        ARRAY[
+            lag(source_id) OVER said, lead(source_id) OVER said, lag(source_id, 2) OVER said, lead(source_id, 2) OVER said
+        ] AS sources
+    FROM scored
+    LEFT JOIN set_scores USING (places)
+    WINDOW said AS (PARTITION BY owner, user_id, agent_id, app_id, run_id ORDER BY occurred_at, log_offset, source_id)
+),
+near AS (
+    SELECT
+        placed.*,
+        (coalesce(beside[1], 0) | coalesce(beside[2], 0)) & ~own AS close,
+        (coalesce(beside[3], 0) | coalesce(beside[4], 0)) & ~(own | coalesce(beside[1], 0) | coalesce(beside[2], 0)) AS far
+    FROM placed
+),
+heard AS MATERIALIZED (
+    SELECT * FROM near WHERE text_score IS NOT NULL OR close | far <> 0
+),
+near_scores AS MATERIALIZED (
+    -- How much the words say that turns have beside them; there are few such sets.
+    SELECT
+        one.bits,
+        (
+            SELECT sum(weight) FILTER (WHERE place <= 63 AND ((one.bits >> (place - 1)::integer) & 1) = 1) / sum(weight)
+            FROM word_weights
+        ) AS score
+    FROM (SELECT close AS bits FROM heard UNION SELECT far FROM heard) AS one
+    WHERE one.bits <> 0
 ),
 names AS MATERIALIZED (
     -- The speakers that the question names; there are few different ones.
@@ -197,37 +256,37 @@ names AS MATERIALIZED (
 ),
 parts AS (
     SELECT
-        scored.owner,
-        scored.source_id,
-        scored.occurred_at,
-        set_scores.score AS text_score,
+        heard.*,
         coalesce(occurred_at >= %(period_from)s AND occurred_at < %(period_to)s, false) AS is_timely,
-        %(text_weight)s::float8 * set_scores.score AS text_part,
-        CASE WHEN scored.speakers && (SELECT named FROM names) THEN %(names_weight)s::float8 ELSE 0 END AS names_part,
+        %(text_weight)s::float8 * coalesce(heard.text_score, 0) AS text_part,
+        %(text_weight)s::float8 * %(neighbours_weight)s::float8
+        * (coalesce(close.score, 0) + coalesce(far.score, 0) / 2) AS neighbours_part,
+        CASE WHEN heard.speakers && (SELECT named FROM names) THEN %(names_weight)s::float8 ELSE 0 END AS names_part,
         CASE
             WHEN %(recency_weight)s::float8 > 0
                 THEN %(recency_weight)s::float8 * exp(-least(
-                    greatest(date_part('epoch', %(at)s::timestamptz) - date_part('epoch', scored.occurred_at), 0)
+                    greatest(date_part('epoch', %(at)s::timestamptz) - date_part('epoch', heard.occurred_at), 0)
                     * ln(2::float8) / (86400 * %(half_life_days)s::float8),
                     700 -- beyond that it underflows
                 ))
             ELSE 0
         END AS recency_part
-    FROM scored
-    INNER JOIN set_scores USING (places)
+    FROM heard
+    LEFT JOIN near_scores AS close ON heard.close = close.bits
+    LEFT JOIN near_scores AS far ON heard.far = far.bits
 ),
 summed AS MATERIALIZED (
     SELECT
         parts.*,
         time.times_part,
-        parts.text_part + parts.names_part + parts.recency_part + time.times_part AS total
+        parts.text_part + parts.neighbours_part + parts.names_part + parts.recency_part + time.times_part AS total
     FROM parts
     CROSS JOIN LATERAL (
         SELECT CASE WHEN parts.is_timely THEN %(times_weight)s::float8 ELSE 0 END AS times_part
     ) AS time
 ),
 shown AS MATERIALIZED (
-    SELECT best.*, ending.status
+    SELECT best.*, ending.status, beside.part AS shown_part
     FROM (
         SELECT *
         FROM summed
@@ -236,7 +295,33 @@ shown AS MATERIALIZED (
         OFFSET 0
     ) AS best
     CROSS JOIN LATERAL (SELECT status_of_shown_turn(best.owner, best.source_id) AS status OFFSET 0) AS ending
+    CROSS JOIN LATERAL (
+        -- Words beside it count where their turn may be shown itself, so that nothing tells what was taken back.
+        SELECT
+            CASE
+                WHEN best.close | best.far = 0 THEN 0
+                ELSE %(text_weight)s::float8 * %(neighbours_weight)s::float8 * (
+                    SELECT coalesce(
+                        sum(word_weights.weight * said.counts) / (SELECT sum(weight) FROM word_weights), 0
+                    )
+                    FROM word_weights
+                    INNER JOIN (
+                        SELECT
+                            word.place,
+                            max(CASE WHEN turn.number <= 2 THEN 1 ELSE 0.5 END) AS counts
+                        FROM unnest(best.beside, best.sources) WITH ORDINALITY AS turn (bits, source_id, number)
+                        INNER JOIN words AS word
+                            ON word.place <= 63 AND (((turn.bits & ~best.own) >> (word.place - 1)::integer) & 1) = 1
+                        WHERE turn.bits & ~best.own <> 0
+                            AND status_of_shown_turn(best.owner, turn.source_id) = ANY(%(statuses)s::text [])
+                        GROUP BY word.place
+                    ) AS said USING (place)
+                )
+            END AS part
+        OFFSET 0
+    ) AS beside
     WHERE ending.status = ANY(%(statuses)s::text [])
+        AND (best.text_score IS NOT NULL OR beside.part > 0)
     ORDER BY best.total DESC, best.occurred_at DESC, best.owner, best.source_id
     LIMIT %(top_k)s
 )
@@ -269,9 +354,10 @@ SELECT
         ORDER BY told.ordinal, told.fact_id
     ) AS fact_ids,
     coalesce(journal.body -> 'metadata', jsonb_build_object()) AS metadata,
-    shown.total,
-    shown.text_score,
+    shown.total - shown.neighbours_part + shown.shown_part AS total,
+    coalesce(shown.text_score, 0) AS text_score,
     shown.text_part,
+    shown.shown_part AS neighbours_part,
     shown.names_part,
     shown.recency_part,
     shown.times_part
@@ -285,7 +371,7 @@ LEFT JOIN LATERAL (
         spoken.speaker,
         spoken.content
     FROM turn_messages(journal.body) AS spoken
-    CROSS JOIN LATERAL (SELECT said_words(spoken.content) AS words OFFSET 0) AS heard
+    CROSS JOIN LATERAL (SELECT said_words(spoken.content) AS words OFFSET 0) AS said_in
     ORDER BY
         {weight} DESC NULLS LAST,
         spoken.place
@@ -296,10 +382,11 @@ LEFT JOIN LATERAL (
     SELECT piece.content
     FROM generate_series(1, length(said.content), 800) AS place (start)
     CROSS JOIN LATERAL (SELECT substr(said.content, place.start, 1000) AS content OFFSET 0) AS piece
-    CROSS JOIN LATERAL (SELECT said_words(piece.content) AS words OFFSET 0) AS heard
+    CROSS JOIN LATERAL (SELECT said_words(piece.content) AS words OFFSET 0) AS said_in
+    WHERE length(said.content) > 400
     ORDER BY
         {weight} DESC NULLS LAST,
         place.start
     LIMIT 1
 ) AS part ON true
-ORDER BY shown.total DESC, shown.occurred_at DESC, shown.owner, shown.source_id;
+ORDER BY shown.total - shown.neighbours_part + shown.shown_part DESC, shown.occurred_at DESC, shown.owner, shown.source_id;

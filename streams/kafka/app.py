@@ -24,7 +24,8 @@ from mnemolog.streams.kafka.faust_patches import PatchedTransport
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import Headers, Topic, group_id, max_record_bytes, topic_name
-from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.windows.rereader import KafkaRereader
 from mnemolog.streams.kafka.windows.state import Delivery
 

@@ -7,9 +7,9 @@ nor who delivers.
 import asyncio
 import heapq
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Hashable, Mapping, Sequence
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
@@ -106,6 +106,7 @@ class Window:
         its commit. Afterwards no earlier task has an effect on what is committed, and the window takes new records.
         """
         async with self._draining:
+            self._stop_waiting()
             newest = {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
             self._horizon = {} if self._failed else newest
             self._launch()
@@ -116,6 +117,20 @@ class Window:
             except TimeoutError:
                 pass
             return await self._cancel_and_reset()
+
+    async def records_behind(
+        self, record: KafkaRecord, *, enough: int, most: int, seconds: float
+    ) -> Sequence[KafkaRecord]:
+        """At most `most` records of the key and partition of `record`, which is worked on, that wait behind it.
+
+        Waits up to `seconds` until there are `enough`. While draining there are none: nothing new is begun.
+        """
+        queue = self._queues.get(self._key_of(record))
+        if queue is None:
+            return ()
+        await queue.wait_for(enough, seconds if self._horizon is None else 0)
+        waiting = islice(queue.waiting, most if self._horizon is None else 0)
+        return [one.record for one in waiting if one.record.topic_partition == record.topic_partition]
 
     def report_failures(self, fail: FailureHandler) -> None:
         """Hand errors of the processing to `fail`, as `run` does."""
@@ -175,6 +190,10 @@ class Window:
             stalled_for=now - self._last_progress_at if self._pending > self._handed_on else 0.0,
         )
 
+    def _stop_waiting(self) -> None:
+        for queue in self._queues.values():
+            queue.stop_waiting()
+
     def _reset(self) -> None:
         self._partitions: dict[Partition, PartitionProgress] = {}
         self._queues: dict[Hashable, KeyQueue] = {}
@@ -225,7 +244,7 @@ class Window:
         queue = self._queues.setdefault(key, KeyQueue())
         if not queue.waiting and not queue.is_running:
             heapq.heappush(self._ready, (entry.sequence, key))
-        queue.waiting.append(entry)
+        queue.append(entry)
 
     def _overflow(self, record: KafkaRecord, progress: PartitionProgress) -> None:
         queue = self._queues[self._key_of(record)]
@@ -373,28 +392,3 @@ class Window:
         if left:
             await asyncio.wait(left, timeout=CANCEL_SECONDS)
         return drained
-
-
-class KeyedWindow(Window):
-    """One record per key at a time, many keys at once; records of a partition without a key count as of one key."""
-
-    def __init__(
-        self,
-        process: Callable[[KafkaRecord], Awaitable[KafkaRecord | None]],
-        *,
-        max_in_flight: int = 256,
-        max_pending: int = 1024,
-        reread: Reread | None = None,
-        next_window: Window | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(
-            lambda records: process(records[0]),
-            key_of=lambda record: record.topic_partition if record.key is None else record.key,
-            max_records=1,
-            max_in_flight=max_in_flight,
-            max_pending=max_pending,
-            reread=reread,
-            next_window=next_window,
-            clock=clock,
-        )

@@ -70,19 +70,26 @@ async def ask(
 
 def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalidError) -> Step:
     """What the calls cost, as their replies were stored, so that a re-delivery gives the same bytes."""
-    replies = outcome.replies
+    replies, shared = outcome.replies, outcome.replies[0].shared
     return Step(
         stage=stage,
         milliseconds=round(sum(reply.milliseconds for reply in replies), 3),
         model=replies[-1].model,
         prompt_version=prompt_version,
-        llm_calls=sum(not reply.model.startswith(RULES_PREFIX) for reply in replies),
+        llm_calls=sum(map(_is_call, replies)),
         input_tokens=sum(reply.usage.input_tokens for reply in replies),
         output_tokens=sum(reply.usage.output_tokens for reply in replies),
         cached_tokens=known_sum(reply.usage.cached_tokens for reply in replies),
         reprompts=len(replies) - 1,
         complaints=outcome.complaints[: len(replies) - 1],  # the last reply had no re-prompt
+        call_turns=shared.turns if shared else 1,
+        request=shared.request if shared else None,
     )
+
+
+def _is_call(reply: TimedReply) -> bool:
+    """Whether a language model was called for it; a call for several turns counts for one of them."""
+    return not reply.model.startswith(RULES_PREFIX) and (reply.shared is None or reply.shared.is_counted)
 
 
 def _reprompt(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:

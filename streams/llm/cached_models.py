@@ -1,27 +1,32 @@
 """Ask models and store their replies before use: a turn that is delivered again gets the stored reply."""
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Final
+from uuid import UUID
 
 from mnemolog.schemas.base import Record
 from mnemolog.schemas.costs.prices import NO_PRICES, ModelUsage, PriceTable
-from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, StoredReply
+from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, SharedCall, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.ports import (
     AskModel,
     ChatModel,
+    DivideReply,
     Embedder,
     EmbeddingResult,
     Prompt,
     Reply,
     ReplyStore,
     RequestSource,
+    SourceQuestion,
     TimedReply,
     Usage,
 )
@@ -51,10 +56,7 @@ class CachedChatModel:
 
     def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
         """A way to ask `question`, and to ask it again with complaints, on behalf of `source`."""
-        # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
-        # other candidates, and the integers of a reply mean nothing without them.
-        said = _digest(*(message.content for message in question.messages))
-        version = f"{question.version}/{_short_name(question.model or self._model.model)}/{said}"
+        version = self._version(question)
 
         async def ask(prompt: Prompt, attempt: int) -> TimedReply:
             stored = await self._gets.submit(_key(source, version))
@@ -66,12 +68,42 @@ class CachedChatModel:
                 count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
                 new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
                 known = await self._puts.submit(new)
-            usage = Usage(
-                input_tokens=known.input_tokens, output_tokens=known.output_tokens, cached_tokens=known.cached_tokens
-            )
-            return TimedReply(text=known.reply, model=known.model, usage=usage, milliseconds=known.milliseconds)
+            return _to_timed_reply(known)
 
         return ask
+
+    async def has_reply(self, question: SourceQuestion) -> bool:
+        """As `SourceChatModel`."""
+        return bool(await self._gets.submit(self._key(question)))
+
+    async def ask_together(
+        self, questions: Sequence[SourceQuestion], prompt: Prompt, divide: DivideReply, *, known: tuple[UUID, ...]
+    ) -> Sequence[bool]:
+        """As `SourceChatModel`. All parts are stored at once, or none: then nothing is known of this call."""
+        started = perf_counter()
+        reply = await self._model.complete(prompt)
+        milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage, turns=len(questions))
+        count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
+        parts = divide(reply)
+        request, first = _text_digest(prompt), next((one for one, part in enumerate(parts) if part is not None), None)
+        new = []
+        for place, (question, part) in enumerate(zip(questions, parts, strict=True)):
+            if part is not None:
+                call = SharedCall(turns=len(questions), request=request, is_counted=place == first, known=known)
+                version = self._version(question.prompt)
+                made = _to_stored_reply(question.source, version, part, milliseconds=milliseconds)
+                new.append(replace(made, shared=call.model_dump_json()))
+        await self._replies.put_many(new)
+        return [part is not None for part in parts]
+
+    def _key(self, question: SourceQuestion) -> ReplyKey:
+        return _key(question.source, self._version(question.prompt))
+
+    def _version(self, question: Prompt) -> str:
+        # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
+        # other candidates, and the integers of a reply mean nothing without them.
+        name = _short_name(question.model or self._model.model)
+        return f"{question.version}/{name}/{_text_digest(question)}"
 
     async def close(self) -> None:
         await self._gets.close()
@@ -195,6 +227,12 @@ def _to_stored_reply(
     )
 
 
+def _to_timed_reply(reply: StoredReply) -> TimedReply:
+    usage = Usage(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cached_tokens=reply.cached_tokens)
+    shared = SharedCall.model_validate_json(reply.shared) if reply.shared else None
+    return TimedReply(text=reply.reply, model=reply.model, usage=usage, milliseconds=reply.milliseconds, shared=shared)
+
+
 def _to_embedding_result(reply: StoredReply, made: _StoredVectors | None) -> EmbeddingResult:
     kept = made or _StoredVectors.model_validate_json(reply.reply)
     return EmbeddingResult(
@@ -206,9 +244,11 @@ def _to_embedding_result(reply: StoredReply, made: _StoredVectors | None) -> Emb
     )
 
 
-def _record_call(purpose: str, model: str, started: float, usage: Usage) -> float:
-    """Count a call; gives its milliseconds."""
+def _record_call(purpose: str, model: str, started: float, usage: Usage, *, turns: int = 1) -> float:
+    """Count a call that asks about so many turns; gives its milliseconds."""
     seconds = perf_counter() - started
+    if purpose == "extract":
+        metrics.CALL_TURNS.observe(turns)
     metrics.MODEL_CALLS.labels(purpose=purpose, model=model).inc()
     metrics.MODEL_SECONDS.labels(purpose=purpose, model=model).observe(seconds)
     for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
@@ -240,6 +280,11 @@ def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> No
 def _short_name(model: str) -> str:
     """The name of a model as it stands in a key: a turn may name any text, and an index holds 2704 bytes."""
     return model if len(model) <= _MAX_NAME else _digest(model)
+
+
+def _text_digest(prompt: Prompt) -> str:
+    """Stands for all that a prompt says."""
+    return _digest(*(message.content for message in prompt.messages))
 
 
 def _digest(*texts: str) -> str:

@@ -48,9 +48,11 @@ MAX_FACTS = 100
 _MAX_QUOTED = 80
 _MAX_COMPARED = 1000  # texts; with more, each is shown
 
-_SYSTEM = """\
+_ONE_TURN = """\
 You extract facts for a long-term memory from one turn of a conversation. \
-Answer with one JSON object {{"facts": [...]}}; the list is empty where nothing is worth remembering.
+Answer with one JSON object {"facts": [...]}; the list is empty where nothing is worth remembering.
+"""
+_RULES = """\
 
 A fact says something about a person or their world that can matter later: who they are, what they like, need, do, own \
 or plan, whom they know, what happened, and also what is not so, has ended or will end. \
@@ -126,6 +128,15 @@ class _Facts(ReplyModel):
     facts: tuple[_Fact, ...]
 
 
+class _TurnFacts(ReplyModel):
+    turn: int
+    facts: tuple[_Fact, ...]
+
+
+class _Turns(ReplyModel):
+    turns: tuple[_TurnFacts, ...]
+
+
 class _OmittedSentence(ReplyModel):
     text: FilledLine
     reason: OmissionReason
@@ -145,25 +156,32 @@ def extraction_prompt(subject: ExtractionTask) -> TaskPrompt:
         purpose="extract",
         version=PROMPT_VERSION,
         messages=(
-            ChatMessage(role="system", content=_system_text(subject)),
-            ChatMessage(role="user", content=_turn_text(subject.turn, subject.background)),
+            ChatMessage(role="system", content=system_text(_ONE_TURN, subject)),
+            ChatMessage(role="user", content="\n".join(turn_lines(subject.turn, subject.background))),
         ),
-        schema=_schema(subject.categories, has_mood=subject.detect_mood),
+        schema=_schema(_Facts, subject.categories, has_mood=subject.detect_mood),
         task=subject,
     )
 
 
-def _system_text(subject: ExtractionTask) -> str:
-    text = _SYSTEM.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
-    return text + (MOOD_TEXT if subject.detect_mood else "") + prompt_part(subject.instructions)
+def system_text(opening: str, subject: ExtractionTask) -> str:
+    """The system text of an extraction that begins with `opening`: what is asked, and the form of the answer."""
+    rules = _RULES.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
+    return opening + rules + (MOOD_TEXT if subject.detect_mood else "") + prompt_part(subject.instructions)
+
+
+def turns_schema(subject: ExtractionTask) -> Mapping[str, Any]:
+    """The schema of a reply about several turns: of each its number, its facts, and what else is asked of `subject`."""
+    return _schema(_Turns, subject.categories, has_mood=subject.detect_mood)
 
 
 @cache
-def _schema(categories: tuple[str, ...], *, has_mood: bool) -> Mapping[str, Any]:
-    schema = reply_schema(_Facts)
+def _schema(reply: type[ReplyModel], categories: tuple[str, ...], *, has_mood: bool) -> Mapping[str, Any]:
+    schema = reply_schema(reply)
     if has_mood:
-        schema["properties"]["mood"] = MOOD_SCHEMA
-        schema["required"].append("mood")
+        turn = schema["$defs"].get("_TurnFacts", schema)
+        turn["properties"]["mood"] = MOOD_SCHEMA
+        turn["required"].append("mood")
     fact = schema["$defs"]["_Fact"]
     fact["properties"]["category"]["enum"] = list(categories)
     fact["required"].append("entities")
@@ -171,17 +189,18 @@ def _schema(categories: tuple[str, ...], *, has_mood: bool) -> Mapping[str, Any]
     return schema
 
 
-def _turn_text(turn: Turn, background: Background) -> str:
+def turn_lines(turn: Turn, background: Background) -> list[str]:
+    """A turn with what is shown beside it, as a prompt shows it."""
     lines = [f"turn_id: {turn.turn_id}", f"occurred_at: {turn.occurred_at.isoformat()} ({turn.occurred_at:%A})"]
     if turn.speaker:
         lines.append(f"speaker: {one_line(turn.speaker)}")
     if turn.recalled:
         lines += ["recalled:", *(f"> {text}" for text in _recalled_texts(turn))]
-    lines += _background_lines(background)
-    return "\n".join([*lines, "conversation:", *map(_message_text, shown_messages(turn))])
+    lines += background_lines(background)
+    return [*lines, "conversation:", *map(_message_text, shown_messages(turn))]
 
 
-def _background_lines(background: Background) -> list[str]:
+def background_lines(background: Background) -> list[str]:
     """Each of them is one line behind a mark: none can pose as a part of the turn."""
     lines = [f"names of the user: {', '.join(map(one_line, background.names))}"] if background.names else []
     if background.facts:

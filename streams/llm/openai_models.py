@@ -31,6 +31,7 @@ from mnemolog.streams.llm.ports import (
     Prompt,
     Purpose,
     Reply,
+    SharedPrompt,
     Usage,
     ignore_failure,
 )
@@ -111,7 +112,8 @@ class OpenAiChatModel:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
         retrier = self._retriers.get(prompt.purpose) or self._new_retrier(prompt)
         overridden = prompt.model is not None or prompt.timeout is not None
-        return await retrier.call(partial(self._attempt, prompt, self._request(prompt)), overridden=overridden)
+        attempt, divisible = partial(self._attempt, prompt, self._request(prompt)), isinstance(prompt, SharedPrompt)
+        return await retrier.call(attempt, divisible=divisible, overridden=overridden)
 
     async def _attempt(self, prompt: Prompt, request: SendRequest) -> Reply | CallFailure:
         return await send(

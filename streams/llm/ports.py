@@ -11,7 +11,7 @@ from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, StoredReply
+from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, SharedCall, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
@@ -123,6 +123,13 @@ class TaskPrompt(Prompt):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPrompt(Prompt):
+    """A question about several turns of one conversation, with what it is about as data, in the turns' order."""
+
+    tasks: tuple[ExtractionTask, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """The text of a model's reply, unparsed, with the model and the tokens used."""
 
@@ -133,9 +140,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedReply(Reply):
-    """A reply as it is kept for re-deliveries, with the time it took in milliseconds."""
+    """A reply as it is kept for re-deliveries, with the time it took in milliseconds.
+
+    `shared` is the call that it is a part of, where several turns were asked about together; the time is the call's.
+    """
 
     milliseconds: float
+    shared: SharedCall | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +166,16 @@ class RequestSource:
     stage: Stage
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceQuestion:
+    """The question that a source would ask alone."""
+
+    source: RequestSource
+    prompt: TaskPrompt
+
+
+DivideReply = Callable[[Reply], Sequence[Reply | None]]
+"""The part of each question in a reply to all of them, with its share of the tokens; None for one that has none."""
 AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
 """Completes a prompt; the number is that of the attempt, from 0."""
 
@@ -178,6 +199,17 @@ class SourceChatModel(Protocol):
 
     def for_source(self, source: RequestSource, question: Prompt) -> AskModel: ...
 
+    async def has_reply(self, question: SourceQuestion) -> bool:
+        """Whether a reply to it is stored."""
+
+    async def ask_together(
+        self, questions: Sequence[SourceQuestion], prompt: Prompt, divide: DivideReply, *, known: tuple[UUID, ...]
+    ) -> Sequence[bool]:
+        """Ask `prompt` in the place of all `questions`, and store for each its part as the reply to it.
+
+        Gives for each whether it has one. `known` are the facts that the prompt shows. Raises as `ChatModel` does.
+        """
+
 
 class SourceEmbedder(Protocol):
     """An embedder that is asked for a source."""
@@ -193,7 +225,7 @@ class ChatModel(Protocol):
     """Completes prompts.
 
     Waits out outages (the stage pauses, no turn fails for one); raises `PromptRefusedError` where this prompt fails
-    while others succeed.
+    while others succeed, for a `SharedPrompt` `BatchSuspectError` at its first failure: any turn may be at fault.
     """
 
     @property

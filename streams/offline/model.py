@@ -6,7 +6,7 @@ import orjson
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, TaskPrompt
+from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, TaskPrompt
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.moods import read_mood_of
 from mnemolog.streams.offline.resolve import judge
@@ -22,6 +22,9 @@ class RuleModel:
         if prompt.model not in (None, self.model):
             detail = f"the offline provider has no model but {self.model}: leave chat_model out, or name a provider"
             raise PromptRefusedError("unknown_model", detail)
+        if isinstance(prompt, SharedPrompt):
+            parts = [{"turn": number, **_extraction(task)} for number, task in enumerate(prompt.tasks, 1)]
+            return Reply(text=orjson.dumps({"turns": parts}).decode(), model=self.model)
         if not isinstance(prompt, TaskPrompt):
             raise PromptRefusedError("no_task", "the offline provider answers only the prompts of Mnemolog's stages")
         task = prompt.task

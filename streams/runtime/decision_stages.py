@@ -106,6 +106,7 @@ class DecisionStages:
             rules_for=self._effective.rules_for,
             precheck=self._limits.precheck,
             backgrounds=self._backgrounds,
+            clock=self._clock,
         )
 
     @cached_property

@@ -27,13 +27,14 @@ from mnemolog.streams.kafka.topics import (
     command_headers,
     topic_name,
 )
-from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.runtime.decision_stages import DecisionStages, E
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ended_envelope, envelope_reader
-from mnemolog.streams.stages.extract import has_asked_model, parse_source
+from mnemolog.streams.stages.extract import ParsedSource, has_asked_model, parse_source, turns_behind
 from mnemolog.streams.stages.failure_budget import FailureBudgets
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import I, StageDefinition, StageProcessor
@@ -56,6 +57,8 @@ BATCHES_AT_ONCE: Final = 2
 """Of different partitions: while the database works on one batch, another is read and folded."""
 
 Definition = StageDefinition[Any, Any]
+RecordsBehind = Callable[[KafkaRecord, int, int, float], Awaitable[Sequence[KafkaRecord]]]
+"""`Window.records_behind`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,10 @@ class StageWindows:
         def period(partition: int) -> Hashable:
             return window.epoch if chain[0] == "extract" else window.busy_period(partition)
 
-        definition = self._definition(stage, sender, period)
+        async def behind(record: KafkaRecord, enough: int, most: int, seconds: float) -> Sequence[KafkaRecord]:
+            return await window.records_behind(record, enough=enough, most=most, seconds=seconds)
+
+        definition = self._definition(stage, sender, period, behind)
         if next_window is not None:
             definition = replace(definition, topic=None)
         dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
@@ -127,11 +133,13 @@ class StageWindows:
         )
         return window
 
-    def _definition(self, stage: Stage, sender: Sender, period: Callable[[int], Hashable]) -> Definition:
+    def _definition(
+        self, stage: Stage, sender: Sender, period: Callable[[int], Hashable], behind: RecordsBehind
+    ) -> Definition:
         stages = self._resources.stages
         match stage:
             case "extract":
-                return self._extract(sender)
+                return self._extract(sender, behind)
             case "embed":
                 return self._enriching(
                     stage, EMBEDDED_FACTS, envelope_reader(ExtractedFacts), stages.embed, EmbeddedFacts
@@ -142,14 +150,19 @@ class StageWindows:
                 return self._resolve(sender, period)
         raise ValueError(f"{stage} works on batches")
 
-    def _extract(self, sender: Sender) -> Definition:
+    def _extract(self, sender: Sender, behind: RecordsBehind) -> Definition:
         settings, stages = self._settings, self._resources.stages
         topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+        read = partial(parse_source, max_bytes=settings.max_turn_bytes, command_token=settings.command_token)
+
+        async def extract(source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:
+            return await stages.extract(source, record, partial(turns_behind, read, partial(behind, record)))
+
         return self._enriching(
             "extract",
             EXTRACTED_FACTS,
-            partial(parse_source, max_bytes=settings.max_turn_bytes, command_token=settings.command_token),
-            rekeying(stages.extract, sender, topic=topic, partitions=settings.partitions),
+            read,
+            rekeying(extract, sender, topic=topic, partitions=settings.partitions),
             ExtractedFacts,
             shows_health=has_asked_model,
             before_retry=stages.forget_replies,

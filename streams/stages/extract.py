@@ -4,10 +4,11 @@ Commands are records of the same topic, so that each keeps its place among the t
 """
 
 import hmac
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pydantic import SecretStr
 
@@ -15,32 +16,31 @@ from mnemolog.schemas.admission import Refusal, parse_record
 from mnemolog.schemas.command import Command, CommandPayload, Import, embedded_texts
 from mnemolog.schemas.entities.model import ENTITY_TYPES
 from mnemolog.schemas.envelopes import End, ExtractedFacts
+from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
-from mnemolog.streams.instructions.withheld import (
-    allowed_categories,
-    with_instructions,
-    withhold,
-    withhold_texts,
-)
+from mnemolog.streams.instructions.withheld import with_instructions, withhold, withhold_texts
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
-from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, extraction_prompt, parse_extraction
+from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, parse_extraction
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.mood import read_mood
-from mnemolog.streams.llm.ports import ExtractionTask, RequestSource, SourceChatModel
+from mnemolog.streams.llm.ports import SourceChatModel, TimedReply
+from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
+from mnemolog.streams.shared_calls.call_turns import CallTurn
+from mnemolog.streams.shared_calls.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
+from mnemolog.streams.shared_calls.turn_questions import Backgrounds, TurnQuestion, TurnQuestions
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
 from mnemolog.streams.stages.envelope import new_envelope, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.over_limit import as_raw, end_over_limit, raw_note
-from mnemolog.streams.stages.ports import Backgrounds, Precheck, RulesFor
+from mnemolog.streams.stages.ports import Precheck, RulesFor
 
 _DELETIONS: Final = ("delete", "delete_all", "reject", "undo")
 """Commands by which somebody takes back what was said: nothing before them explains a later turn."""
@@ -53,6 +53,35 @@ class ParsedSource:
     envelope: ExtractedFacts
     parsed: Turn | Command | Refusal
     notes: tuple[str, ...] = ()
+
+    @property
+    def placed(self) -> CallTurn | None:
+        """The turn and where it stands; None for another record."""
+        if not isinstance(self.parsed, Turn):
+            return None
+        return _placed(self.parsed, self.envelope)
+
+
+async def turns_behind(
+    read: Callable[[KafkaRecord], ParsedSource],
+    behind: Callable[[int, int, float], Awaitable[Sequence[KafkaRecord]]],
+    *asked: Any,
+) -> Sequence[CallTurn | None]:
+    """The turns among the records behind one; None for another record, after which none is read."""
+    found: list[CallTurn | None] = []
+    for record in await behind(*asked):
+        try:
+            found.append(read(record).placed)
+        except UnsupportedVersionError:  # the stage stops when it comes to this record
+            found.append(None)
+        if found[-1] is None:
+            break
+    return found
+
+
+async def nothing_behind(_enough: int, _most: int, _seconds: float) -> Sequence[CallTurn | None]:
+    """No record waits."""
+    return ()
 
 
 def parse_source(record: KafkaRecord, *, max_bytes: int, command_token: SecretStr | None = None) -> ParsedSource:
@@ -97,17 +126,23 @@ class ExtractStage:
         rules_for: RulesFor,
         precheck: Precheck,
         backgrounds: Backgrounds,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         detect_mood: bool = False,
     ) -> None:
         self._model = model
-        self._categories = categories
-        self._entity_types = entity_types
         self._rules_for = rules_for
         self._precheck = precheck
         self._backgrounds = backgrounds
         self._detect_mood = detect_mood
+        questions = TurnQuestions(backgrounds, categories, entity_types, detect_mood=detect_mood)
+        self._sharer = CallSharer(model, questions, clock)
 
-    async def __call__(self, source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:  # noqa: ARG002 -- a stage's signature
+    async def __call__(
+        self,
+        source: ParsedSource,
+        record: KafkaRecord,  # noqa: ARG002 -- a stage's signature
+        behind: Behind = nothing_behind,
+    ) -> ExtractedFacts:
         envelope, parsed = source.envelope, source.parsed
         if isinstance(parsed, Refusal):
             raise SourceEndedError(parsed.reason, parsed.detail, outcome=parsed.outcome)
@@ -115,16 +150,20 @@ class ExtractStage:
             if parsed.order.kind in _DELETIONS:
                 self._backgrounds.forget(parsed.scope.owner, envelope.published_at)
             return next_envelope(ExtractedFacts, envelope, facts=command_facts(parsed.order))
-        place = (envelope.published_at, envelope.origin.offset)
-        self._backgrounds.remember(parsed, place)
+        placed = _placed(parsed, envelope)
+        self._backgrounds.remember(parsed, placed.place)
         rules = await self._rules_for(parsed.scope, parsed.overrides)
         notes = source.notes
-        if hit := await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at):
+        # What is paid for already is decided by the exact limits, when the turn is committed.
+        is_paid = self._sharer.is_answered(placed)
+        hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
+        if hit:
             if end := end_over_limit(hit, rules):
                 return next_envelope(ExtractedFacts, envelope, end=end)
             parsed, envelope = as_raw(parsed, envelope)
+            placed = replace(placed, turn=parsed)
             notes = (*notes, raw_note(hit))
-        facts, step = await self._facts(parsed, place, rules)
+        facts, step = await self._facts(placed, rules, behind)
         step = step.model_copy(update={"notes": (*notes, *step.notes)})
         for dropped in step.dropped:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
@@ -132,51 +171,40 @@ class ExtractStage:
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(*envelope.steps, step), end=end)
 
     async def _facts(
-        self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy
+        self, placed: CallTurn, rules: EffectivePolicy, behind: Behind
     ) -> tuple[tuple[ExtractedFact, ...], Step]:
         """What a turn states and may be stored, and what it took to find that out.
 
         What the assistant says alone states nothing.
         """
-        told = rules.instructions
+        turn, told = placed.turn, rules.instructions
         if not turn.infer:
             raw, left_out = withhold(raw_facts(turn), (), told)
             return raw, with_instructions(Step(stage="extract", milliseconds=0, dropped=left_out), told)
         if not evidence_messages(turn):
             return (), Step(stage="extract", milliseconds=0)
-        background = await self._backgrounds.background_of(turn, place, rules)
-        answer = await self._ask(turn, background, told)
+        question = await self._sharer.question_of(placed, rules, behind)
+        answer = await self._ask(question)
         facts, echoes = drop_recalled_echoes(answer.value, turn)
         if turn.valid_until is not None:  # a fact that names no end of its own has the turn's
             facts = tuple(
                 fact.model_copy(update={"valid_until": fact.valid_until or turn.valid_until}) for fact in facts
             )
         facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
-        step = _shown(step_of("extract", PROMPT_VERSION, answer), background)
+        step = _step(answer, question.task.background)
         if self._detect_mood:
             step = step.model_copy(update={"mood": read_mood(answer.replies[-1].text)})
         return facts, with_instructions(step.model_copy(update={"dropped": left_out}), told)
 
-    async def _ask(
-        self, turn: Turn, background: Background, told: Instructions | None
-    ) -> Answer[tuple[ExtractedFact, ...]]:
-        overrides = turn.overrides
-        task = ExtractionTask(
-            turn=turn,
-            categories=allowed_categories(self._categories, told),
-            entity_types=self._entity_types,
-            instructions=told,
-            background=background,
-            detect_mood=self._detect_mood,
-        )
-        prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
-        source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
+    async def _ask(self, question: TurnQuestion) -> Answer[tuple[ExtractedFact, ...]]:
+        task, prompt, source = question.task, question.asked.prompt, question.asked.source
+        told, overrides = task.instructions, task.turn.overrides
         model, parse = self._model.for_source(source, prompt), partial(parse_extraction, subject=task)
         try:
             answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
         except ReplyInvalidError as error:
             metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
-            step = with_instructions(_shown(step_of("extract", PROMPT_VERSION, error), background), told)
+            step = with_instructions(_step(error, task.background), told)
             (detail,) = withhold_texts([str(error)], told)
             raise SourceEndedError("invalid_reply", detail, step=step, possibly_systemic=True) from error
         except PromptRefusedError as error:
@@ -185,9 +213,18 @@ class ExtractStage:
         return answer
 
 
-def _shown(step: Step, background: Background) -> Step:
-    """A step with what the model was shown."""
-    known = tuple(fact.fact_id for fact in background.facts)
+def _placed(turn: Turn, envelope: ExtractedFacts) -> CallTurn:
+    offset = envelope.origin.offset
+    return CallTurn(turn=turn, published_at=envelope.published_at, offset=offset, size=envelope.size)
+
+
+def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, background: Background) -> Step:
+    """What the calls took, and what the model was shown: alone, and in a call with other turns."""
+    replies: tuple[TimedReply, ...] = outcome.replies
+    shared, is_alone = replies[0].shared, len(replies) > 1 or replies[0].shared is None
+    step = step_of("extract", PROMPT_VERSION if is_alone else SHARED_PROMPT_VERSION, outcome)
+    own = (fact.fact_id for fact in background.facts) if is_alone else ()
+    known = tuple(dict.fromkeys((*(shared.known if shared else ()), *own)))
     shown = {"conversation": background.turn_ids, "known": known, "notes": background.notes}
     return step.model_copy(update=shown)
 

@@ -7,8 +7,7 @@ from typing import Protocol
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, StoredPolicies
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import Background
-from mnemolog.schemas.turn import Overrides, Turn
+from mnemolog.schemas.turn import Overrides
 
 ThresholdsFor = Callable[[str, Overrides], Thresholds]
 """The thresholds for an embedding model and a turn's overrides."""
@@ -18,16 +17,6 @@ Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit 
 """The limit for which a turn of so many bytes, published then, is rejected before any model is called."""
 WaitUntilProjected = Callable[[str, int], Awaitable[None]]
 """Returns when the tables hold all that was committed for an owner, whose log is the partition."""
-
-
-class Backgrounds(Protocol):
-    """What extractions are shown beside their turns (`mnemolog.streams.conversation.background`)."""
-
-    def remember(self, turn: Turn, place: tuple[datetime, int]) -> None: ...
-
-    def forget(self, owner: str, published_at: datetime) -> None: ...
-
-    async def background_of(self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy) -> Background: ...
 
 
 class TurnSettings(Protocol):

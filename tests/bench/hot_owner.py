@@ -26,7 +26,8 @@ from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
-from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.runtime.later_topics import LaterTopics
 from mnemolog.streams.runtime.stage_windows import CHAINABLE
 from mnemolog.streams.runtime.supervisor import run_stages

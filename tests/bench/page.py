@@ -15,6 +15,8 @@ from tests.bench.rival.report import report
 from tests.bench.sample_turns import USERS
 from tests.bench.scaling import CORES, on_many_cores, scaling_table
 from tests.bench.scope_cost import ScopeCost
+from tests.bench.shared_calls import BACKLOG, backlog_table
+from tests.bench.shared_calls import USERS as BACKLOG_USERS
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_throughput import IN_FLIGHT, Throughput
 
@@ -63,6 +65,9 @@ def page(results: Results) -> str:
         "asked_table": _asked(results),
         "rebuild_table": _rebuilt(results),
         "scopes_table": scopes_table(results.scope_costs),
+        "backlog": str(BACKLOG),
+        "backlog_users": str(BACKLOG_USERS),
+        "backlog_table": backlog_table(results.backlogs),
     }
     return Template(TEMPLATE.read_text()).substitute(fields)
 

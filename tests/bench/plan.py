@@ -15,6 +15,7 @@ from tests.bench.query_speed import QueryFigures, measure_queries
 from tests.bench.sample_turns import turns
 from tests.bench.scaling import PARTITIONS, Scaling
 from tests.bench.scope_cost import ScopeCost, measure_scope_costs
+from tests.bench.shared_calls import CALL_TURNS, BacklogCost, measure_backlog
 from tests.bench.statistics import Percentiles
 from tests.bench.turn_pairs import TurnPairs, measure_pairs
 from tests.bench.turn_throughput import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
@@ -91,6 +92,7 @@ class Results:
     idle: Mapping[str, float]
     queries: tuple[QueryFigures, ...]
     scope_costs: tuple[ScopeCost, ...]
+    backlogs: tuple[BacklogCost, ...]
     scaling: tuple[Scaling, ...]
     load_at_the_end: float
 
@@ -125,6 +127,7 @@ async def measure(plan: Plan, tell: Tell) -> Results:
             idle={name: await bench.idle(name) for name in plan.layouts},
             queries=tuple([await bench.queries(size) for size in plan.sizes]),
             scope_costs=await bench.scope_costs(),
+            backlogs=tuple([await bench.backlog(call_turns) for call_turns in CALL_TURNS]),
             scaling=tuple([await bench.scaling(count) for count in plan.workers if count <= machine.cores]),
             load_at_the_end=describe().load,
         )
@@ -223,6 +226,11 @@ class _Benchmark:
         self._tell("scopes of growing size")
         async with environment(self._servers, "scopes") as one:
             return await measure_scope_costs(one, self._plan.scopes, repeats=self._plan.questions)
+
+    async def backlog(self, call_turns: int) -> BacklogCost:
+        self._tell(f"a backlog, {call_turns} turns in a call at most")
+        async with environment(self._servers, f"backlog{call_turns}") as one:
+            return await measure_backlog(self._with_model(one), call_turns=call_turns)
 
     def _with_model(self, one: Environment) -> Environment:
         return one.with_model(self._base_url)

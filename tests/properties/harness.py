@@ -4,7 +4,7 @@ Only Kafka and the models are left out. Each history has a scope of its own; not
 """
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -21,7 +21,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.ports import AskModel, EmbeddingResult, Prompt, RequestSource, TimedReply
+from mnemolog.streams.llm.ports import AskModel, EmbeddingResult, Prompt, RequestSource, SourceQuestion, TimedReply
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope
@@ -65,6 +65,12 @@ class _Models:
             return TimedReply(text=text, model="reader-1", milliseconds=0)
 
         return ask
+
+    async def has_reply(self, _question: SourceQuestion) -> bool:
+        return False
+
+    async def ask_together(self, *_: object, **__: object) -> Sequence[bool]:
+        raise AssertionError("no turn waits behind another")
 
     async def embed(self, _source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
         vectors = tuple(map(text_vector, texts))

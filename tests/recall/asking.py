@@ -15,6 +15,7 @@ from mnemolog.projections.search.turn_search import search_turns
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.text.asked_period import asked_period
+from tests.recall.diversity import diversified
 from tests.recall.measures import DEEPEST
 from tests.recall.variations import Variation
 
@@ -58,7 +59,7 @@ class Asker:
         wordings: Sequence[str],
     ) -> list[str]:
         vector = await self._vector(asked.text, *wordings) if variation.by_vector else None
-        if variation.rerank:
+        if variation.rerank or variation.diversity:
             options = options.model_copy(update={"top_k": RERANKED})
         async with self._pool.connection() as connection:
             found = await search(connection, _scope(asked), words, vector, options, at=asked.at)
@@ -66,6 +67,10 @@ class Asker:
         if variation.rerank:
             hits, fault = await self._models.rerank(asked.text, hits)
             _refuse(fault)
+        if variation.diversity and hits:
+            vectors = (await self._embedder.embed([hit.fact.text for hit in hits])).vectors
+            scores = [hit.score.total for hit in hits]
+            hits = tuple(diversified(hits, scores, vectors, variation.diversity, DEEPEST))
         return [hit.fact.source_id for hit in hits]
 
     async def _turns(self, asked: AskedQuestion, words: str, options: SearchOptions) -> list[str]:

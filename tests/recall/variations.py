@@ -17,7 +17,8 @@ class Variation:
     """One way to search, by its name in the table: with these options, and without the vector by words alone.
 
     A model may order the hits, or add other wordings of the question. Facts and turns that are both included take
-    turns, beginning with the best fact. `kind` is what it is measured with, everything unless given.
+    turns, beginning with the best fact. `kind` is what it is measured with, everything unless given. `diversity` is how
+    much less a hit counts that is near to a better one (MMR).
     """
 
     name: str
@@ -26,6 +27,7 @@ class Variation:
     kind: Kind | None = None
     rerank: bool = False
     variants: int = 0
+    diversity: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def parsed(self) -> SearchOptions:
@@ -51,15 +53,19 @@ VARIATIONS: Final = (
     BASELINE,
     _weighted("vector", text=0.0, **SIGNALS_OFF),
     *(_rrf(f"hybrid, RRF, k = {k}", k, **SIGNALS_OFF) for k in (1, 5, 10, 20, 60)),
-    _rrf("hybrid, RRF, k = 10, with names and times", 10),
+    _rrf("hybrid, RRF, k = 10, with names and times", 10, neighbours=0.0),
+    _rrf("hybrid, RRF, k = 10, with names, times and neighbours .3", 10),
     _weighted("hybrid, weighted, text .45, vector .45", **SIGNALS_OFF),
     _weighted("hybrid, weighted, text .30, vector .60", text=0.3, vector=0.6, **SIGNALS_OFF),
     _weighted("text .45, vector .45, names .2", **SIGNALS_OFF | {"names": 0.2}),
-    _weighted("text .45, vector .45, names .2, times .1", recency=0.0),
-    _weighted("the same with neighbours .2", recency=0.0, neighbours=0.2),
+    _weighted("text .45, vector .45, names .2, times .1", recency=0.0, neighbours=0.0),
     _weighted("the same with neighbours .3", recency=0.0, neighbours=0.3),
+    _weighted("the same with neighbours .6", recency=0.0),
     DEFAULT,
+    _weighted("as by default, without neighbours", neighbours=0.0),
     _weighted("as by default, with neighbours .3", neighbours=0.3),
+    Variation(name="as by default, with MMR, lambda .9", diversity=0.1),
+    Variation(name="as by default, with MMR, lambda .7", diversity=0.3),
     Variation(name="as by default, without a limit per matter", options={"per_matter": 100}),
     Variation(name="as by default, half life 30 days", options={"half_life_days": 30.0}),
     _weighted("as by default, without priors", **NO_PRIORS),

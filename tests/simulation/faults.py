@@ -13,7 +13,8 @@ from mnemolog.streams import micro_batcher
 from mnemolog.streams.kafka.app import StageApp
 from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.windows.state import Delivery, FailureHandler, PartitionProgress, WindowEntry
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError
@@ -21,6 +22,7 @@ from mnemolog.streams.micro_batcher import MicroBatcher
 from mnemolog.streams.stages.failure_budget import FailureBudget
 from tests.simulation.chain_faults import CHAIN_FAULTS
 from tests.simulation.fault import Fault, all_of
+from tests.simulation.shared_call_faults import SHARED_CALL_FAULTS
 from tests.simulation.window_faults import WINDOW_FAULTS
 
 T = TypeVar("T")
@@ -166,5 +168,6 @@ FAULTS: Final = (
     ),
     Fault("hot_owner", "the records of one owner fill the window", a_hot_owner_fills_the_window),
     *CHAIN_FAULTS,
+    *SHARED_CALL_FAULTS,
     *WINDOW_FAULTS,
 )

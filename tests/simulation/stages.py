@@ -21,7 +21,7 @@ from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
-from mnemolog.streams.kafka.window import KeyedWindow
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.llm.cached_models import CachedEmbedder
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError
@@ -32,6 +32,7 @@ from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.stage_windows import SharedResources
 from mnemolog.streams.runtime.wiring import StageFactory
 from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.shared_calls.call_sharer import Behind
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.envelope import next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
@@ -45,12 +46,11 @@ from tests.simulation.loop import SimulatedLoop
 from tests.simulation.servers.broker import START_TIME, Broker, SimulatedLog
 from tests.simulation.servers.models import RETRY, ModelServer, SimulatedEmbedder, StoredReplies
 from tests.simulation.servers.postgres import Postgres
+from tests.simulation.shared_calls import EXTRACT_SECONDS, SLOW_SECONDS, SharedExtractions, SimulatedChat
 from tests.simulation.workload import PARTITIONS, Role, Workload
 from tests.support.builders.commits import EventPlace, added, replaced
 
 TUNING: Final = KafkaTuning(session_timeout=5.0, heartbeat_interval=1.0, drain_timeout=4.0)
-SLOW_SECONDS: Final = 8.0
-EXTRACT_SECONDS: Final = 0.5
 RESOLVE_SECONDS: Final = 0.2
 WATERMARK_SECONDS: Final = 0.05  # the real interval of 5 ms would take most of a run
 
@@ -143,10 +143,11 @@ class SimulatedStages:
         self._embedder = CachedEmbedder(embedder, world.replies, max_texts=8, max_wait=0.01, max_concurrent=2)
         self._finder = SharedCandidateFinder(cast("Any", world.postgres), limit=10)
         self._effective = EffectiveSettings(world.settings(), cast("Any", None))
+        self._shared = SharedExtractions(SimulatedChat(world.server, self._chat), world.replies, world)
         self.embed = EmbedStage(self._embedder, self._effective.thresholds_for)
         self.match = MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
 
-    async def extract(self, source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:
+    async def extract(self, source: ParsedSource, record: KafkaRecord, behind: Behind) -> ExtractedFacts:
         envelope = source.envelope
         if envelope.source_kind == "command":
             await asyncio.sleep(0.002)
@@ -158,7 +159,9 @@ class SimulatedStages:
             await asyncio.sleep(0.002)
             return next_envelope(ExtractedFacts, envelope, facts=facts)
         try:
-            await self._ask(kind, EXTRACT_SECONDS)
+            assert source.placed is not None
+            await self._shared.ask(source.placed, behind)
+            self._check_sense()
             if "embed" not in self._world.load.stages:
                 asking = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="embed")
                 await self._embedder.embed(asking, (text,))
@@ -200,11 +203,13 @@ class SimulatedStages:
 
     async def _ask(self, kind: str, seconds: float) -> None:
         async def attempt() -> bool | CallFailure:
-            poison = "http_429" if kind == "poison_prompt" else None
-            failure = await self._world.server.call(poison, SLOW_SECONDS if kind == "slow" else seconds)
+            failure = await self._world.server.call(None, SLOW_SECONDS if kind == "slow" else seconds)
             return failure or True
 
         await self._chat.call(attempt)
+        self._check_sense()
+
+    def _check_sense(self) -> None:
         if self._world.server.is_useless():
             raise SourceEndedError("invalid_reply", "nonsense", possibly_systemic=True)
 

@@ -63,6 +63,8 @@ def test_a_seed_is_repeatable() -> None:
         ("finished_at_hand_on", "had no output yet"),
         ("later_windows_go_on", "stuck"),
         ("chain_waits_not", "came before"),
+        ("shared_call_ends", "had no output yet"),
+        ("mixed_parts", "ended as failed"),
         ("lane_without_limit", "beside a hot owner"),
         ("newest_committed", "had no output yet"),
         ("command_lane", "came before"),

@@ -87,6 +87,9 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
         for one in trace.decisions
     ]
     print_entries(counted(len(decisions), "decision"), decisions)
+    if trace.background.call_turns > 1:
+        others = counted(trace.background.call_turns - 1, "other turn")
+        print_line(f"the extraction was asked together with {others} (request {trace.background.request})")
     if trace.background.turn_ids:
         print_line(f"the extraction was shown turns {', '.join(trace.background.turn_ids)}")
     if trace.background.facts:

@@ -12,7 +12,17 @@ from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.filters.model import BRANCHES, Filter
 
 Include = Literal["facts", "turns"]
-_FACT_ARGUMENTS: Final = ("threshold", "state", "true_at", "per_matter", "fusion", "rrf_k", "ranks", "rerank")
+_FACT_ARGUMENTS: Final = (
+    "threshold",
+    "state",
+    "true_at",
+    "per_matter",
+    "fusion",
+    "rrf_k",
+    "ranks",
+    "rerank",
+    "neighbours",
+)
 _TURN_FIELDS: Final = frozenset(
     {*BRANCHES, "user_id", "agent_id", "app_id", "run_id", "source_id", "speaker", "metadata"}
     | {"created_at", "event_time", "structured_attributes"}

@@ -6,7 +6,7 @@ from typing import Literal
 from mnemolog.client.metrics import SEARCH_HITS
 from mnemolog.projections.search.hits import Hit, Score
 
-FoundBy = Literal["words", "vector", "both", "neighbour", "other"]
+FoundBy = Literal["words", "vector", "both", "other"]
 
 
 def count_hits(hits: Iterable[Hit], threshold: float) -> None:
@@ -16,13 +16,11 @@ def count_hits(hits: Iterable[Hit], threshold: float) -> None:
 
 
 def found_by(score: Score, threshold: float) -> FoundBy:
-    """Which signals would have found this hit without the others; `neighbour` where only the fact beside it did."""
+    """Which signals would have found this hit without the others; `other` where a name in the question did."""
     by_words = score.text_score is not None
     by_vector = score.similarity is not None and score.similarity >= threshold
     if by_words and by_vector:
         return "both"
     if by_words:
         return "words"
-    if by_vector:
-        return "vector"
-    return "neighbour" if score.neighbours_part > 0 else "other"
+    return "vector" if by_vector else "other"

@@ -3,5 +3,5 @@
 from mnemolog.projections.migrations.revision import sql_revision
 
 revision = "0035"
-down_revision = "0029"
+down_revision = "0030"
 upgrade, downgrade = sql_revision("0035_projections_mood.sql")

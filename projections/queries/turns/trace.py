@@ -82,12 +82,15 @@ class BackgroundFact:
 class ExtractionBackground:
     """What the extraction was shown beside the turn: the earlier turns of the conversation, and the known facts.
 
-    `notes` say what could not be read, or was changed.
+    `notes` say what could not be read, or was changed. Where turns were asked about together, `call_turns` is their
+    number, this one included, and `request` the digest of the prompt: that of all of them.
     """
 
     turn_ids: tuple[str, ...] = ()
     facts: tuple[BackgroundFact, ...] = ()
     notes: tuple[str, ...] = ()
+    call_turns: int = 1
+    request: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,8 @@ def build_trace(commit: Commit, texts: FactTexts) -> Trace:
             turn_ids=tuple(turn_id for step in steps for turn_id in step.conversation),
             facts=tuple(BackgroundFact(fact_id=one, text=texts.get(one)) for step in steps for one in step.known),
             notes=tuple(note for step in steps for note in step.notes),
+            call_turns=max((step.call_turns for step in steps), default=1),
+            request=next((step.request for step in steps if step.request), None),
         ),
         mood=next((step.mood.model_dump() for step in steps if step.mood), None),
     )

@@ -1,7 +1,9 @@
 """What a window remembers: the records of each key, and what is unfinished in each partition."""
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
@@ -104,6 +106,31 @@ class KeyQueue:
     handed_on: int = 0
     overflow: Overflow | None = None
     is_refilling: bool = False
+    arrival: asyncio.Event | None = None
+
+    def append(self, entry: WindowEntry) -> None:
+        """Let a record wait."""
+        self.waiting.append(entry)
+        if self.arrival is not None:
+            self.arrival.set()
+
+    async def wait_for(self, enough: int, seconds: float) -> None:
+        """Return when `enough` records wait, or after `seconds`, or when `stop_waiting` says so."""
+        if seconds <= 0 or len(self.waiting) >= enough:
+            return
+        arrival = self.arrival = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.arrival is arrival and len(self.waiting) < enough:
+                    arrival.clear()
+                    await arrival.wait()
+        self.stop_waiting()
+
+    def stop_waiting(self) -> None:
+        """Let nobody wait for more records."""
+        if self.arrival is not None:
+            arrival, self.arrival = self.arrival, None
+            arrival.set()
 
     @property
     def is_idle(self) -> bool:

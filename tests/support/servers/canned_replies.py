@@ -16,6 +16,7 @@ from tests.support.builders.model_replies import decision_json, decisions_reply,
 from tests.support.servers.additive_replies import additions, asks_for_additions
 
 _TURN_ID = re.compile(r"^turn_id: (.+)$", re.MULTILINE)
+_TURN = re.compile(r"^turn \d+\n", re.MULTILINE)
 _MESSAGE = re.compile(r"^(system|user|assistant|tool)(?: \((.*?)\))?: (.+)$", re.MULTILINE)
 _NEW = re.compile(r"^N(\d+)(?: \(.*?\))?: (.+)\n(?:  said: .*\n)?  may concern: (.*)$", re.MULTILINE)
 _KNOWN = re.compile(r"^K(\d+)(?: \(.*?\))?: (.+)$", re.MULTILINE)
@@ -40,6 +41,12 @@ class ChatRequest:
         found = _TURN_ID.search(self.question)
         return found[1].strip() if found else None
 
+    @cached_property
+    def turns(self) -> tuple[ChatRequest, ...]:
+        """Of a question about several turns a question about each of them; else none."""
+        _, *texts = _TURN.split(self.question)
+        return tuple(ChatRequest({**self.body, "messages": [{"role": "user", "content": text}]}) for text in texts)
+
     @property
     def messages(self) -> list[tuple[str, str, str]]:
         """(role, name, first line) of each message that is asked about."""
@@ -48,6 +55,14 @@ class ChatRequest:
 
 
 Replies = Callable[[ChatRequest], str]
+
+
+def reply_to(request: ChatRequest, replies: Replies) -> str:
+    """The reply to a question; to one about several turns what would be said about each of them."""
+    if not request.turns:
+        return replies(request)
+    parts = [orjson.loads(replies(turn)) for turn in request.turns]
+    return orjson.dumps({"turns": [{"turn": number, **part} for number, part in enumerate(parts, 1)]}).decode()
 
 
 class EchoReplies:

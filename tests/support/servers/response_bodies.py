@@ -12,7 +12,7 @@ from zlib import crc32
 
 import orjson
 
-from tests.support.servers.canned_replies import ChatRequest, Replies
+from tests.support.servers.canned_replies import ChatRequest, Replies, reply_to
 from tests.support.servers.failures import Failure
 
 Embed = Callable[[Sequence[str], int], Sequence[Sequence[float]]]
@@ -25,7 +25,7 @@ def error_body(status: int) -> bytes:
 
 def completion_body(request: ChatRequest, replies: Replies, failure: Failure | None) -> bytes:
     mode = failure.mode if failure else None
-    words: str | None = replies(request)
+    words: str | None = reply_to(request, replies)
     finish, refusal = "stop", None
     if mode == "truncated" and words:
         words, finish = words[: len(words) // 2], "length"

@@ -16,6 +16,7 @@ from tests.bench.query_speed import QueryFigures
 from tests.bench.rebuild_speed import RebuildFigures, RebuildSpeed
 from tests.bench.scaling import Scaling, on_many_cores, scaling_table
 from tests.bench.scope_cost import Cost, ScopeCost
+from tests.bench.shared_calls import CALL_TURNS, BacklogCost, backlog_table
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_pairs import TurnPairs
 from tests.bench.turn_throughput import Costs, Latency, Throughput
@@ -87,6 +88,21 @@ RESULTS = Results(
     scope_costs=(
         ScopeCost(facts=100, profile=COST, limits=COST, matches=(COST, COST), search=COST, search_at_once=COST),
     ),
+    backlogs=tuple(
+        BacklogCost(
+            call_turns=call_turns,
+            seconds=60.0,
+            turns=800,
+            facts=1200,
+            extractions=800 // call_turns,
+            conflicts=80,
+            asked=1_600_000 // call_turns,
+            said=80_000,
+            asked_conflicts=40_000,
+            said_conflicts=8000,
+        )
+        for call_turns in CALL_TURNS
+    ),
     scaling=(Scaling(workers=1, stored=stored(100)), Scaling(workers=2, stored=stored(150))),
     load_at_the_end=1.0,
 )
@@ -132,3 +148,11 @@ def test_the_page_has_every_figure_that_its_text_asks_for(monkeypatch: pytest.Mo
     assert "64 cores would be enough for 4000 smart stores a second: 40 cores" in text
     assert "| project | 1.67 | 1.67 |" in text
     assert " | 31.7 | 5.3 | 4321 | 50 |" in text
+
+
+def test_a_backlog_is_told_for_a_thousand_turns_with_its_price() -> None:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in backlog_table(RESULTS.backlogs).splitlines()]
+    alone, together = rows[2], rows[-1]
+    assert alone[:7] == ["1", "1000", "100", "2000000", "100000", "50000", "10000"]
+    assert together[:4] == ["20", "50", "100", "100000"]
+    assert (alone[7], together[7]) == ("0.996", "0.236")

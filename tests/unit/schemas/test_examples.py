@@ -37,7 +37,15 @@ SINCE_2 = {"command"} | {
     *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
-CHANGED_IN_6 = {"commit", "extracted_facts", "embedded_facts", "matched_facts", *ENTITY_EVENT_CLASSES}
+CHANGED_IN_6 = {
+    "command",
+    "policy_set",
+    "commit",
+    "extracted_facts",
+    "embedded_facts",
+    "matched_facts",
+    *ENTITY_EVENT_CLASSES,
+}
 CHANGED_IN_5 = {"turn", "command", "extracted_facts", "commit", "policy_set", "fact_replaced", "fact_skipped"}
 CHANGED_IN_4 = {"command", "turn"}
 CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"} | {

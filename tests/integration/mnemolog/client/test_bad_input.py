@@ -132,7 +132,7 @@ REFUSED: Final = (
     ("text of a line", "1 MB", "the limit is 333141"),
     ("metadata of a line", "a number", "metadata must be an object"),
     ("metadata of a line", "empty", "metadata must be an object"),
-    ("categories of a line", "a number", "category must be text"),
+    ("categories of a line", "a number", "categories must be text"),
 )
 
 
@@ -149,7 +149,7 @@ LINES: Final[Mapping[str, tuple[bytes, str]]] = {
     "a large number": (b'{"text":"a","user_id":"a","metadata":{"a":1' + b"0" * 400 + b"}}", "not valid JSON"),
     "UTF-16": ('{"text":"a","user_id":"a"}'.encode("utf-16"), "not valid JSON"),
     "a year of five digits": (b'{"text":"a","user_id":"a","true_from":"99999-01-01T00:00:00Z"}', "true_from"),
-    "an end that is a number": (b'{"text":"a","user_id":"a","true_to":5}', "valid_until"),
+    "an end that is a number": (b'{"text":"a","user_id":"a","true_to":5}', "true_to must be a date and time"),
 }
 
 

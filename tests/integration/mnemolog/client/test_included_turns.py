@@ -75,6 +75,7 @@ async def test_it_says_why_turns_were_left_out(client: AsyncMemoryClient) -> Non
     [
         ({"include": TURNS, "state": "active"}, "state is about facts, and only turns are searched"),
         ({"include": TURNS, "threshold": 0.5}, "threshold is about facts"),
+        ({"include": TURNS, "neighbours": 2}, "neighbours is about facts"),
         ({"include": TURNS, "true_at": day(1), "rerank": True}, "true_at, rerank are about facts"),
         ({"include": TURNS, "filters": {"categories": "health"}}, "filters.categories is about facts"),
         ({"include": TURNS, "filters": {"OR": [{"NOT": {"key": "k"}}]}}, "filters.key is about facts"),

@@ -75,6 +75,11 @@ async def questions(conn: AsyncConnection[TupleRow], user: str = "large") -> lis
     ]
 
 
+def best(top_k: int) -> SearchOptions:
+    """With the ranks, and without what facts have beside them: candidates of an index have no order."""
+    return SearchOptions.read({"top_k": top_k, "ranks": True, "weights": {"neighbours": 0.0}})
+
+
 async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> Findings:
     """The hits of a scan: those of the same scope without its indexes."""
     await conn.execute("SAVEPOINT indexed")
@@ -113,8 +118,8 @@ async def recall(conn: AsyncConnection[TupleRow], limit: int) -> float:
     """The share of the facts nearest by a scan that the indexes find."""
     recalls = []
     for _, vector in await questions(conn):
-        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=limit, ranks=True), at=AT)
-        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=limit, ranks=True), at=AT)
+        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, best(limit), at=AT)
+        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, best(limit), at=AT)
         recalls.append(share(nearest(by_indexes), nearest(by_scan)))
     return sum(recalls) / len(recalls)
 
@@ -130,14 +135,14 @@ async def test_a_16th_of_the_scope_is_ranked(conn: AsyncConnection[TupleRow], *,
         await replace_in_candidates(conn, "facts / 16", "0")
     (_, vector), *_ = await questions(conn)
     before = await facts_read(conn)
-    await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=10, ranks=True), at=AT)
+    await search(conn, LARGE, UNKNOWN_WORD, vector, best(10), at=AT)
     assert (await facts_read(conn) - before >= SIZES["large"] * 0.95 / 16 + MIN_CANDIDATES) is read_on
 
 
 async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[TupleRow]) -> None:
     for text, vector in await questions(conn):
-        by_indexes = await search(conn, LARGE, text, vector, SearchOptions(top_k=10, ranks=True), at=AT)
-        by_scan = await scanned(conn, LARGE, text, vector, SearchOptions(top_k=10, ranks=True), at=AT)
+        by_indexes = await search(conn, LARGE, text, vector, best(10), at=AT)
+        by_scan = await scanned(conn, LARGE, text, vector, best(10), at=AT)
         assert by_indexes[0] == by_scan[0]
         assert word_scores(by_indexes)[:5] == pytest.approx(word_scores(by_scan)[:5], abs=0.05)
 
@@ -149,7 +154,7 @@ async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[Tu
         {"state": "superseded"},
         {"believed_at": AT},
         {"explain": True},
-        {"weights": {"neighbours": 0.3}},
+        {"neighbours": 2},
         {"period": (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC)), "only_period": True},
     ],
 )
@@ -172,16 +177,16 @@ async def test_there_are_as_many_hits_as_are_asked_for(conn: AsyncConnection[Tup
     (_, vector), *_ = await questions(conn, "twin")
     await end_most_facts(conn)
     for text, limit in product(("word7", FREQUENT, UNKNOWN_WORD), (1, 10, 100)):
-        hits = await search(conn, LARGE, text, vector, SearchOptions(top_k=limit, ranks=True), at=AT)
-        wanted = await scanned(conn, LARGE, text, vector, SearchOptions(top_k=limit, ranks=True), at=AT)
+        hits = await search(conn, LARGE, text, vector, best(limit), at=AT)
+        wanted = await scanned(conn, LARGE, text, vector, best(limit), at=AT)
         assert len(hits) == len(wanted) == limit
         assert share(nearest(hits)[:10], nearest(wanted)[:10]) >= LEAST_SHARE
 
 
 async def test_words_alone_find_the_same_facts(conn: AsyncConnection[TupleRow]) -> None:
     for text, _ in await questions(conn):
-        hits = await search(conn, LARGE, text, None, SearchOptions(top_k=10, ranks=True), at=AT)
-        wanted = await scanned(conn, LARGE, text, None, SearchOptions(top_k=10, ranks=True), at=AT)
+        hits = await search(conn, LARGE, text, None, best(10), at=AT)
+        wanted = await scanned(conn, LARGE, text, None, best(10), at=AT)
         assert word_scores(hits) == pytest.approx(word_scores(wanted), abs=0.05)
     assert len(await search(conn, LARGE, FREQUENT, None, SearchOptions(top_k=100), at=AT)) == 100
 
@@ -194,7 +199,7 @@ async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnec
     """
     for text, first, last in (("apples", 1, 400), ("pears", 401, 800), ("apples, pears", 801, 805)):
         await conn.execute(rename, [text, first, last])
-    hits = await search(conn, LARGE, "apples or pears", None, SearchOptions(top_k=10, ranks=True), at=AT)
+    hits = await search(conn, LARGE, "apples or pears", None, best(10), at=AT)
     assert len(hits) == 10
     assert {hit.fact.text for hit in hits.hits[:4]} == {"apples, pears"}
 
@@ -204,7 +209,7 @@ async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnecti
     await end_most_facts(conn)
     (_, vector), *_ = await questions(conn, "twin")
     hits = await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=100), at=AT)
-    wanted = await scanned(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=100, ranks=True), at=AT)
+    wanted = await scanned(conn, LARGE, UNKNOWN_WORD, vector, best(100), at=AT)
     assert [hit.fact for hit in hits][:50] == [hit.fact for hit in wanted][:50]  # far ones go by their recency too
 
 
@@ -220,9 +225,7 @@ async def test_a_scope_with_fewer_facts_than_hits_gives_all_of_them(database: st
                 "(SELECT fact_id FROM facts WHERE status = 'active' ORDER BY fact_id LIMIT %s)",
                 [left],
             )
-            assert (
-                len(await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=10, ranks=True), at=AT)) == left
-            )
+            assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, best(10), at=AT)) == left
 
 
 async def test_a_scope_that_loses_its_indexes_during_a_search_is_scanned(
@@ -243,7 +246,7 @@ async def test_a_scope_that_loses_its_indexes_during_a_search_is_scanned(
     async with connected(database) as conn:
         await conn.set_autocommit(True)  # as the client's
         vector = Vector.from_values(MODEL, [1.0] * 8)
-        assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=10, ranks=True), at=AT)) == 10
+        assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, best(10), at=AT)) == 10
 
 
 async def test_no_fact_of_another_scope_is_found(conn: AsyncConnection[TupleRow]) -> None:
@@ -255,20 +258,20 @@ async def test_no_fact_of_another_scope_is_found(conn: AsyncConnection[TupleRow]
 async def test_a_vector_of_another_model_is_compared_with_none(conn: AsyncConnection[TupleRow]) -> None:
     (text, vector), *_ = await questions(conn)
     other = Vector(model="other", dimensions=vector.dimensions, data=vector.data)
-    hits = await search(conn, LARGE, text, other, SearchOptions(top_k=10, ranks=True), at=AT)
+    hits = await search(conn, LARGE, text, other, best(10), at=AT)
     assert hits
     assert nearest(hits) == []
 
 
 async def test_new_and_ended_facts_count_at_once(conn: AsyncConnection[TupleRow]) -> None:
     (text, vector), *_ = await questions(conn)
-    (best, *_) = await search(conn, LARGE, text, vector, SearchOptions(top_k=10, ranks=True), at=AT)
-    await conn.execute("UPDATE facts SET status = 'superseded' WHERE fact_id = %s", [best.fact.fact_id])
-    hits = await search(conn, LARGE, text, vector, SearchOptions(top_k=10, ranks=True), at=AT)
-    assert best.fact.fact_id not in {hit.fact.fact_id for hit in hits}
-    await conn.execute("UPDATE facts SET status = 'pending_confirmation' WHERE fact_id = %s", [best.fact.fact_id])
-    hits = await search(conn, LARGE, text, vector, SearchOptions(top_k=10, ranks=True), at=AT)
-    assert best.fact.fact_id in {hit.fact.fact_id for hit in hits}
+    (first, *_) = await search(conn, LARGE, text, vector, best(10), at=AT)
+    await conn.execute("UPDATE facts SET status = 'superseded' WHERE fact_id = %s", [first.fact.fact_id])
+    hits = await search(conn, LARGE, text, vector, best(10), at=AT)
+    assert first.fact.fact_id not in {hit.fact.fact_id for hit in hits}
+    await conn.execute("UPDATE facts SET status = 'pending_confirmation' WHERE fact_id = %s", [first.fact.fact_id])
+    hits = await search(conn, LARGE, text, vector, best(10), at=AT)
+    assert first.fact.fact_id in {hit.fact.fact_id for hit in hits}
 
 
 @pytest.mark.parametrize("indexed", [True, False])
@@ -279,7 +282,7 @@ async def test_a_search_reads_a_small_part_of_an_indexed_scope(
         await conn.execute("DELETE FROM indexed_scopes")
     (text, vector), *_ = await questions(conn)
     before = await facts_read(conn)
-    await search(conn, LARGE, text, vector, SearchOptions(top_k=10, ranks=True), at=AT)
+    await search(conn, LARGE, text, vector, best(10), at=AT)
     assert (await facts_read(conn) - before < SIZES["large"] / 2) is indexed
 
 

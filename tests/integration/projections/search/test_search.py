@@ -45,8 +45,8 @@ async def found(
 async def test_fuses_the_ranks_of_vector_and_words_and_explains_them(db: ProjectedDatabase) -> None:
     await db.apply(
         commit("1", added("She plays the violin.", vector=vector_with_similarity(0.9))),
-        commit("2", added("A cat named Violin.", vector=vector_with_similarity(0.5))),
-        commit("3", added("Music makes her happy.", vector=vector_with_similarity(0.95))),
+        commit("2", added("A cat named Violin.", vector=vector_with_similarity(0.5)), at=day(1)),
+        commit("3", added("Music makes her happy.", vector=vector_with_similarity(0.95)), at=day(2)),
     )
     hits = await search(db.conn, MINE, "Who plays violin?", ASKED, SearchOptions.read({"fusion": "rrf"}), at=NOW)
     assert [hit.fact.text for hit in hits] == ["She plays the violin.", "A cat named Violin.", "Music makes her happy."]
@@ -210,7 +210,9 @@ async def test_ties_go_to_the_important(db: ProjectedDatabase, near: float, word
         commit("1", added("near", vector=ASKED, importance=near)),
         commit("2", added("tea", vector=vector_with_similarity(1, model="another"), importance=worded)),
     )
-    assert await found(db, "tea", ASKED) == (["near", "tea"] if near > worded else ["tea", "near"])
+    alone = SearchOptions.read({"weights": {"neighbours": 0.0}})
+    hits = await search(db.conn, MINE, "tea", ASKED, alone, at=NOW)
+    assert [hit.fact.text for hit in hits] == (["near", "tea"] if near > worded else ["tea", "near"])
 
 
 async def test_a_pending_fact_is_found_flagged_and_behind_an_equal_active_one(db: ProjectedDatabase) -> None:
@@ -241,8 +243,8 @@ async def test_what_has_ended_is_not_found_from_that_very_second(db: ProjectedDa
 async def test_what_has_no_word_in_common_needs_the_floor(db: ProjectedDatabase) -> None:
     await db.apply(
         commit("1", added("Music makes her happy.", vector=vector_with_similarity(0.5))),
-        commit("2", added("She drinks tea.", vector=vector_with_similarity(0.1))),
-        commit("3", added("She plays the violin.", vector=vector_with_similarity(-0.2))),
+        commit("2", added("She drinks tea.", vector=vector_with_similarity(0.1)), at=day(1)),
+        commit("3", added("She plays the violin.", vector=vector_with_similarity(-0.2)), at=day(2)),
     )
 
     async def texts(floor: float) -> list[str]:

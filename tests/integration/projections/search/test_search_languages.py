@@ -115,3 +115,13 @@ async def test_a_text_of_any_size_is_stored(db: ProjectedDatabase, letters: str)
 async def test_a_character_of_a_script_without_spaces_leaves_the_rest_of_a_long_text(db: ProjectedDatabase) -> None:
     await db.apply(commit("1", added(f"東 {'word ' * 3000} tandem")))
     assert len(await scores(db, "tandem")) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [[f"w{1300 - number}" for number in range(300)], [chr(0x4E00 + 300 - number) for number in range(300)]]
+)
+async def test_of_a_long_question_the_first_words_count(db: ProjectedDatabase, words: list[str]) -> None:
+    """Not those that come first by their letters."""
+    await db.apply(commit("1", added(words[0]), added(words[255]), added(words[-1])))
+    question = ("" if len(words[0]) == 1 else " ").join(words)
+    assert set(await scores(db, question)) == {words[0], words[255]}

@@ -21,6 +21,7 @@ RUN: Final = Scope(user_id="alice", run_id="r1")
 NOW: Final = day(100)
 ASKED: Final = vector_with_similarity(1)
 MINUTE: Final = 1 / 24 / 60
+PARTS: Final = ("vector", "text", "names", "recency", "times", "neighbours")
 
 
 async def found(db: ProjectedDatabase, scope: Any = MINE, /, *, text: str = "tea", **asked: Any) -> Findings:
@@ -46,24 +47,47 @@ async def test_more_of_one_matter_comes_after_all_others(db: ProjectedDatabase) 
     assert len(await found(db, per_matter=1, top_k=5)) == 5
 
 
-async def test_what_is_said_beside_a_good_fact_counts_more(db: ProjectedDatabase) -> None:
-    said = [("Before.", 0), ("The green tea.", 1), ("After.", 2), ("Much later.", 200), ("Far.", -300)]
+async def test_words_count_that_were_said_beside_a_fact(db: ProjectedDatabase) -> None:
+    """In full what it has itself, .6 of what is one fact away within an hour, half of that two facts away."""
+    said = [
+        ("One.", 0),
+        ("Two.", 1),
+        ("The green tea.", 2),
+        ("Four.", 61),
+        ("Five.", 62.5),
+        ("Far.", 130),
+        ("Old.", -300),
+    ]
+    far = vector_with_similarity(0.1)
     await db.apply(
-        *(
-            commit(text, added(text, vector=vector_with_similarity(0.1)), at=day(10 + minute * MINUTE))
-            for text, minute in said
-        ),
-        commit("x", added("Elsewhere.", vector=vector_with_similarity(0.1)), scope=RUN, at=day(10 + 1.5 * MINUTE)),
+        *(commit(text, added(text, vector=far), at=day(10 + minute * MINUTE)) for text, minute in said),
+        commit("x", added("Elsewhere.", vector=far), scope=RUN, at=day(10 + 1.5 * MINUTE)),
+        commit("i", added("Imported.", vector=far, excerpt=""), at=day(10 + 2 * MINUTE)),
     )
-    plain = await found(db, threshold=0.5)
-    assert texts(plain) == ["The green tea."]
-    drawn = await found(db, threshold=0.5, weights={"neighbours": 0.3})
-    assert texts(drawn) == ["The green tea.", "After.", "Before."]
-    best, after, before = (hit.score for hit in drawn)
-    assert after.neighbours_part == pytest.approx(0.3 * (best.vector_part + best.text_part + best.names_part))
-    assert before.neighbours_part == pytest.approx(after.neighbours_part * 2 / 3)
+    plain = await found(db, threshold=0.0, weights={"neighbours": 0.0})
+    assert {hit.score.neighbours_part for hit in plain} == {0}
+    drawn = {hit.fact.text: hit.score for hit in await found(db, threshold=0.0)}
+    full = drawn["The green tea."].text_part
+    parts = {text: score.neighbours_part / full for text, score in drawn.items() if score.neighbours_part}
+    assert parts == pytest.approx({"Two.": 0.6, "Four.": 0.6, "One.": 0.3})  # and "Five." came more than an hour later
+    assert drawn["Two."].text_score is None
+    assert all(
+        score.total == pytest.approx(sum(getattr(score, f"{name}_part") for name in PARTS) * score.prior)
+        for score in drawn.values()
+    )
     several = [MINE, ScopeFilter.of_scope(RUN)]
-    assert texts(await found(db, several, threshold=0.5, weights={"neighbours": 0.3})) == texts(drawn)
+    again = {hit.fact.text: hit.score.neighbours_part / full for hit in await found(db, several, threshold=0.0)}
+    assert {text: part for text, part in again.items() if part} == pytest.approx(parts)
+    assert texts(await found(db, threshold=0.5)) == ["The green tea."]  # what is beside it needs the threshold itself
+
+
+async def test_a_word_of_its_own_counts_once(db: ProjectedDatabase) -> None:
+    said = ["Green tea.", "Tea with milk.", "The milk is cold."]
+    await db.apply(*(commit(text, added(text), at=day(10 + place * MINUTE)) for place, text in enumerate(said)))
+    scores = {hit.fact.text: hit.score for hit in await found(db, text="cold milk, green tea", threshold=0.0)}
+    whole = scores["Green tea."].text_part / (scores["Green tea."].text_score or 0)
+    missing = 1 - (scores["Tea with milk."].text_score or 0)  # "green" is before it, "cold" behind it
+    assert scores["Tea with milk."].neighbours_part == pytest.approx(0.6 * missing * whole)
 
 
 async def test_what_was_left_out_is_told_with_its_reason(db: ProjectedDatabase) -> None:

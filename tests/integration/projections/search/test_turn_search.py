@@ -33,6 +33,7 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 pytestmark = pytest.mark.postgres
 SMALL = ScopeFilter(user_id="alice")
 """A headline of each whole message takes much longer."""
+PARTS = ("text_part", "names_part", "recency_part", "times_part", "neighbours_part")
 
 
 def turn(turn_id: str, *messages: str | Message, scope: Scope = ALICE, on: int = 0, **fields: Any) -> Turn:
@@ -92,9 +93,9 @@ async def test_the_facts_of_a_turn_come_with_it(db: ProjectedDatabase) -> None:
 
 async def test_rare_words_names_and_new_turns_come_first(db: ProjectedDatabase) -> None:
     await tell(db, *(turn(f"n{number}", "The garden is nice.", on=number) for number in range(8)))
-    await tell(db, turn("rare", "The tandem is nice.", on=1))
+    await tell(db, turn("rare", "The tandem is nice.", on=-3))
     assert (await ids(db, "nice garden tandem"))[:2] == ["rare", "n7"]
-    by_tom = turn("tom", Message(role="user", content="A garden it is.", name="Tom"), on=0)
+    by_tom = turn("tom", Message(role="user", content="A garden it is.", name="Tom"), on=-6)
     await db.journal(by_tom, first_offset=20)
     await db.apply(*ended(by_tom))
     hits = (await found(db, "What did Tom say about the garden?")).turns
@@ -232,8 +233,8 @@ async def test_what_is_left_out_is_counted_where_it_is_asked_for(db: ProjectedDa
 async def test_a_turn_of_odd_content_is_kept_and_nothing_more(db: ProjectedDatabase) -> None:
     """Postgres bounds the words of a row, and what JSON holds."""
     many = " ".join(f"{number:x}ü{number}" for number in range(60_000))
-    odd = [turn("many", many), turn("long", "x" * 1_000_000), turn("emoji", "😀 \\ ' tandem"), turn("empty", " ")]
-    await tell(db, *odd)
+    texts = {"many": many, "long": "x" * 1_000_000, "emoji": "😀 \\ ' tandem", "empty": " "}
+    await tell(db, *(turn(name, text, on=number) for number, (name, text) in enumerate(texts.items())))
     assert await ids(db, "tandem") == ["emoji"]
     assert await ids(db, "1ü1") == ["many"]
 
@@ -244,6 +245,58 @@ async def test_of_two_equal_turns_the_newer_one_comes_first(db: ProjectedDatabas
     assert (new.turn_id, old.turn_id) == ("new", "old")
     assert new.score == old.score
     assert new.occurred_at - old.occurred_at == timedelta(days=2)
+
+
+async def test_words_count_that_were_said_beside_a_turn(db: ProjectedDatabase) -> None:
+    """As in a search of facts; such a turn is found where it has no word of the question itself."""
+    said = {"one": 0, "two": 1, "asked": 2, "four": 61, "five": 62.5, "old": -300}
+    minutes = [turn(name, "tandem" if name == "asked" else "Yes.", on=0) for name in said]
+    turns = [
+        one.model_copy(update={"occurred_at": day(10 + minute / 1440)})
+        for one, minute in zip(minutes, said.values(), strict=True)
+    ]
+    await tell(db, *turns)
+    hits = (await found(db, "tandem")).turns
+    full = hits[0].score.text_part
+    assert {one.turn_id: one.score.neighbours_part / full for one in hits} == pytest.approx(
+        {"asked": 0, "two": 0.6, "four": 0.6, "one": 0.3}
+    )
+    assert hits[1].score.text_score == 0
+    assert all(one.score.total == pytest.approx(sum(getattr(one.score, part) for part in PARTS)) for one in hits)
+    assert await ids(db, "tandem", weights={"neighbours": 0.0}) == ["asked"]
+    assert await ids(db, "tandem", scope=[SMALL, ScopeFilter(user_id="bob")]) == [one.turn_id for one in hits]
+    assert (await found(db, "tandem", explain=True, top_k=2)).left_out == {}
+
+
+async def test_words_of_a_hidden_turn_count_nowhere(db: ProjectedDatabase) -> None:
+    """Else what stands beside it would tell that it said them."""
+    told = commit("a", added("Owns a tandem."), at=day(1))
+    await db.journal(turn("a", "I own a tandem.", on=1), turn("b", "Do you ride?", on=1), turn("c", "Tandem?", on=2))
+    await db.apply(told, *ended(turn("b", "Do you ride?", on=1), turn("c", "Tandem?", on=2)))
+    assert await ids(db, "tandem") == ["c", "a", "b"]
+    await db.apply(commit("d", with_decision(retracted(fact_id_at(told)), by="application"), at=day(3)))
+    assert await ids(db, "tandem") == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        ("Die Hunde von Jonas sind laut und der Garten ist klein.", "Wie laut ist der Hund?"),
+        ("Les chevaux sont dans la prairie avec les enfants.", "Où est l'enfant ?"),
+        ("私は東京に住んでいます。", "東京"),
+        ("Мы купили новые велосипеды.", "Где мой велосипед?"),
+        ("ฉันชอบดื่มกาแฟในตอนเช้า", "กาแฟ"),
+    ],
+)
+async def test_words_of_turns_have_the_forms_of_their_language(db: ProjectedDatabase, said: str, question: str) -> None:
+    await tell(db, turn("t1", said))
+    assert await ids(db, question) == ["t1"]
+
+
+@pytest.mark.parametrize("function", ["plain_words", "text_languages"])
+async def test_the_journal_has_the_words_of_facts(db: ProjectedDatabase, function: str) -> None:
+    query = "SELECT count(*), count(DISTINCT prosrc) FROM pg_proc WHERE proname = %s"
+    assert await (await db.conn.execute(query, [function])).fetchone() == (2, 1)
 
 
 async def test_a_turn_is_hidden_with_what_its_fact_was_merged_into(db: ProjectedDatabase) -> None:

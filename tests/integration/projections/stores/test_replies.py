@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.stores.replies import ReplyStore
-from mnemolog.schemas.stored import ReplyKey, StoredReply
+from mnemolog.schemas.stored import ReplyKey, SharedCall, StoredReply
 
 pytestmark = pytest.mark.postgres
 
@@ -52,6 +53,21 @@ async def put(replies: ReplyStore, reply: StoredReply) -> StoredReply:
 async def test_nothing_is_known_at_first(replies: ReplyStore) -> None:
     assert await replies.get_many([REPLY.key]) == {}
     assert await replies.get_many([]) == {}
+
+
+async def test_a_part_of_a_call_for_several_turns_comes_back_with_what_is_known_of_the_call(
+    replies: ReplyStore,
+) -> None:
+    call = SharedCall(turns=3, request="abc", is_counted=True, known=(UUID(int=7),))
+    part = replace(REPLY, shared=call.model_dump_json())
+    alone = replace(REPLY, source_id="t2")
+    await replies.put_many([part, alone])
+    (kept,) = await known(replies)
+    assert kept.shared is not None
+    assert SharedCall.model_validate_json(kept.shared) == call
+    assert await known(replies, alone.key) == (alone,)
+    (earlier,) = await replies.put_many([replace(REPLY, reply="later")])
+    assert (earlier.reply, earlier.shared) == (part.reply, kept.shared)
 
 
 async def test_replies_come_back_by_attempt(replies: ReplyStore) -> None:

@@ -1,7 +1,5 @@
 """Which signals found a hit."""
 
-from dataclasses import replace
-
 import pytest
 from prometheus_client import REGISTRY
 
@@ -24,12 +22,6 @@ def test_a_vector_finds_from_the_threshold_on(
     text_score: int | None, similarity: float | None, expected: FoundBy
 ) -> None:
     assert found_by(a_hit(text_score=text_score, similarity=similarity).score, 0.5) == expected
-
-
-@pytest.mark.parametrize(("similarity", "expected"), [(0.1, "neighbour"), (0.5, "vector")])
-def test_the_fact_beside_it_finds_what_nothing_else_does(similarity: float, expected: FoundBy) -> None:
-    score = replace(a_hit(similarity=similarity).score, neighbours_part=0.1)
-    assert found_by(score, 0.5) == expected
 
 
 def test_every_hit_is_counted_once() -> None:

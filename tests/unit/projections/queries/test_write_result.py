@@ -219,6 +219,8 @@ def traced() -> tuple[Any, dict[UUID, str]]:
             conversation=("t0",),
             known=(B, C),
             notes=("slow",),
+            call_turns=12,
+            request="0f3a",
             dropped=(DroppedStatement(text="X.", reason="recalled"),),
         ),
         Step(
@@ -261,6 +263,7 @@ def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() ->
     assert trace.thresholds["conflict"] == 0.6
     assert set(fact_ids_of_commit(made)) == {A, B, C, fact_id_at(made)}
     assert (trace.background.turn_ids, trace.background.notes) == (("t0",), ("slow",))
+    assert (trace.background.call_turns, trace.background.request) == (12, "0f3a")
     assert [(fact.fact_id, fact.text) for fact in trace.background.facts] == [(B, "Has one cat."), (C, None)]
 
 

@@ -12,7 +12,8 @@ from mnemolog.streams.kafka import app as app_module
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
-from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.windows.state import Delivery
 from tests.support.polling import eventually
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
-from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY, KeyedWindow
+from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.windows.state import Delivery
 from tests.support.polling import eventually
 

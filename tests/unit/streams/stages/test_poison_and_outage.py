@@ -16,7 +16,7 @@ from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.kafka.window import KeyedWindow
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.windows.state import Delivery
 from mnemolog.streams.llm.cached_models import CachedEmbedder
 from mnemolog.streams.llm.openai_client import Endpoint

@@ -1,0 +1,125 @@
+"""Asks about the turns of a conversation that wait behind one together with it, before it asks about that one."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from mnemolog.projections.logs import get_logger
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.stored import ReplyNotStorableError
+from mnemolog.streams import metrics
+from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
+from mnemolog.streams.llm.ports import SourceChatModel
+from mnemolog.streams.shared_calls.call_turns import CallTurn, may_share, most_turns, turns_together
+from mnemolog.streams.shared_calls.reply_parts import divide_reply
+from mnemolog.streams.shared_calls.shared_prompt import known_together, shared_prompt
+from mnemolog.streams.shared_calls.turn_questions import TurnQuestion, TurnQuestions
+
+MAX_REMEMBERED: Final = 4096
+MIN_DIVIDED: Final = 3
+"""A call for so many turns or fewer that fails is not divided: they are asked about alone."""
+LOOKED_AT: Final = 3
+"""For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
+
+Behind = Callable[[int, int, float], Awaitable[Sequence[CallTurn | None]]]
+"""The records behind one of its owner: waits up to some seconds for so many of them, and gives at most so many."""
+
+log = get_logger(__name__)
+
+
+class CallSharer:
+    """Finds the turns that share a call, and asks. Each gets its part as the stored reply to its own question.
+
+    So a turn whose turn comes asks as if it were alone, and finds its reply, also after a restart. `clock` gives the
+    time, for how long a turn has waited.
+    """
+
+    def __init__(self, model: SourceChatModel, questions: TurnQuestions, clock: Callable[[], datetime]) -> None:
+        self._model = model
+        self._questions = questions
+        self._clock = clock
+        # By turn its question, where it has a part of a reply; None where it is to be asked about alone.
+        self._asked: OrderedDict[tuple[str, str, int], TurnQuestion | None] = OrderedDict()
+
+    def is_answered(self, placed: CallTurn) -> bool:
+        """Whether this process has asked about a turn together with others, and got a reply."""
+        return self._asked.get(_id(placed)) is not None
+
+    async def question_of(self, placed: CallTurn, rules: EffectivePolicy, behind: Behind) -> TurnQuestion:
+        """What a turn asks alone. Those behind it that may share its call are asked about first, together with it.
+
+        A turn that was asked about with others before is not asked about with others again.
+        """
+        known = self._asked.get(_id(placed))
+        if known is not None and known.task.instructions == rules.instructions:
+            self._asked[_id(placed)] = None
+            return known
+        first = await self._questions.question_of(placed, rules)
+        if most_turns(rules) > 1 and may_share(placed, rules) and _id(placed) not in self._asked:
+            others = await self._others(first, rules, behind)
+            if others:
+                await self._ask([first, *others], rules)
+                self._asked[_id(placed)] = None
+        return first
+
+    async def _others(self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind) -> list[TurnQuestion]:
+        """The questions to ask together with the first one; none where that has a reply."""
+        most, seconds = most_turns(rules), self._seconds_left(first.placed, rules)
+        if seconds and await self._model.has_reply(first.asked):
+            return []
+        waiting = await behind(most - 1, LOOKED_AT * most, seconds)
+        _, *others = turns_together(first.placed, waiting, rules)
+        others = [one for one in others if _id(one) not in self._asked]
+        if not others or await self._model.has_reply(first.asked):
+            return []
+        conversation = [one for one in waiting if one is not None and one.offset <= others[-1].offset]
+        questions = await self._questions.questions_of(others, conversation, rules)
+        replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
+        return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
+
+    def _seconds_left(self, placed: CallTurn, rules: EffectivePolicy) -> float:
+        waited = (self._clock() - placed.published_at).total_seconds()
+        return min(rules.call_linger, max(0.0, rules.call_linger - waited))
+
+    async def _ask(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
+        """Ask about all of them; where the call fails while others succeed, about each half, down to turns alone."""
+        try:
+            found, reason = await self._ask_once(questions, rules), "no_part"
+        except BatchSuspectError as error:
+            log.info("shared_call_failed", turns=len(questions), error=str(error))
+            if len(questions) > MIN_DIVIDED:
+                middle = len(questions) // 2
+                await self._ask(questions[:middle], rules)
+                await self._ask(questions[middle:], rules)
+                return
+            found, reason = [False] * len(questions), "refused"
+        except (PromptRefusedError, ReplyNotStorableError) as error:
+            log.info("shared_call_failed", turns=len(questions), error=str(error))
+            found, reason = [False] * len(questions), "refused"
+        for question, has_part in zip(questions, found, strict=True):
+            self._remember(question, has_part=has_part)
+        if alone := found.count(False):
+            metrics.TURNS_ASKED_ALONE.labels(reason=reason).inc(alone)
+
+    async def _ask_once(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> list[bool]:
+        tasks = [one.task for one in questions]
+        known = known_together(tasks, tokens=rules.known_tokens)
+        found = await self._model.ask_together(
+            [one.asked for one in questions],
+            shared_prompt(tasks, known),
+            partial(divide_reply, tasks=tasks),
+            known=tuple(fact.fact_id for fact in known),
+        )
+        return list(found)
+
+    def _remember(self, question: TurnQuestion, *, has_part: bool) -> None:
+        self._asked[_id(question.placed)] = question if has_part else None
+        while len(self._asked) > MAX_REMEMBERED:
+            self._asked.popitem(last=False)
+
+
+def _id(placed: CallTurn) -> tuple[str, str, int]:
+    return placed.turn.scope.owner, placed.turn.turn_id, placed.offset

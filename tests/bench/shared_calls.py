@@ -1,0 +1,125 @@
+"""What a backlog costs whose turns share calls, and one whose turns do not; `make bench` measures it too.
+
+    python -m tests.bench.shared_calls
+
+prints the table alone. Every user has turns that wait when the worker starts.
+"""
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Final, LiteralString
+
+from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.schemas.costs.prices import ModelPrice, ModelUsage, PriceTable
+from tests.bench.environment import Environment, environment, servers
+from tests.bench.markdown import table
+from tests.bench.processes import model_server, workers
+from tests.bench.sample_turns import turns
+from tests.bench.turn_throughput import ProgressReader, connected
+from tests.bench.worker_layouts import ALL_STAGES
+
+BACKLOG: Final = 20
+"""Turns of each user."""
+USERS: Final = 40
+CALL_TURNS: Final = (1, 5, 20)
+PRICE: Final = ModelPrice(model="*", input=Decimal("0.40"), cached_input=Decimal("0.10"), output=Decimal("1.60"))
+"""An example: the list price of a small model, in dollars for a million tokens."""
+MODEL_SECONDS: Final = 0.3
+
+_TAKEN: Final[LiteralString] = """
+SELECT
+    (SELECT count(*) FROM mnemolog.commits) AS turns,
+    (SELECT count(*) FROM mnemolog.facts) AS facts,
+    coalesce(sum((one ->> 'llm_calls')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS extractions,
+    coalesce(sum((one ->> 'llm_calls')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS conflicts,
+    coalesce(sum((one ->> 'input_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS asked,
+    coalesce(sum((one ->> 'output_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS said,
+    coalesce(sum((one ->> 'input_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS asked_conflicts,
+    coalesce(sum((one ->> 'output_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS said_conflicts
+FROM mnemolog.commits
+CROSS JOIN LATERAL jsonb_array_elements(provenance -> 'steps') AS one
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogCost:
+    """What the turns of a backlog took of the language model, of which at most `call_turns` shared a call."""
+
+    call_turns: int
+    seconds: float
+    turns: int
+    facts: int
+    extractions: int
+    conflicts: int
+    asked: int
+    said: int
+    asked_conflicts: int
+    said_conflicts: int
+
+    def per_thousand(self, count: float) -> float:
+        return 1000 * count / self.turns
+
+    @property
+    def money(self) -> Decimal:
+        """For 1 000 turns, by the example price."""
+        usage = ModelUsage(
+            model="any",
+            day=datetime.now(UTC).date(),
+            input_tokens=self.asked + self.asked_conflicts,
+            output_tokens=self.said + self.said_conflicts,
+        )
+        return (PriceTable((PRICE,)).amount(usage) or Decimal(0)) * 1000 / self.turns
+
+
+async def measure_backlog(arena: Environment, *, call_turns: int) -> BacklogCost:
+    """Publish the backlog, then start a worker, and wait until all of it is in the tables."""
+    asked = arena.settings.model_copy(update={"call_turns": call_turns})
+    async with AsyncMemoryClient.from_settings(asked) as client:
+        await client.add_many(islice(turns(users=USERS), USERS * BACKLOG))
+    loop = asyncio.get_running_loop()
+    async with workers(asked, (ALL_STAGES,), arena.servers.folder) as started, connected(arena) as connection:
+        begun = loop.time()
+        await ProgressReader(connection, started).until_done(USERS * BACKLOG)
+        seconds = loop.time() - begun
+        row = await (await connection.execute(_TAKEN)).fetchone()
+        assert row is not None
+        names = ("turns", "facts", "extractions", "conflicts", "asked", "said", "asked_conflicts", "said_conflicts")
+        return BacklogCost(call_turns=call_turns, seconds=seconds, **dict(zip(names, map(int, row), strict=True)))
+
+
+def backlog_table(costs: Iterable[BacklogCost]) -> str:
+    """For 1 000 turns each; the facts are told as well, because those of all rows should be as many."""
+    head = (
+        *("turns in a call at most", "calls for extractions", "for conflicts", "prompt tokens of extractions"),
+        *("reply tokens", "prompt tokens of conflicts", "reply tokens", "dollars", "facts", "seconds for all turns"),
+    )
+    rows = [
+        (
+            str(one.call_turns),
+            *(f"{one.per_thousand(count):.0f}" for count in (one.extractions, one.conflicts, one.asked, one.said)),
+            *(f"{one.per_thousand(count):.0f}" for count in (one.asked_conflicts, one.said_conflicts)),
+            f"{one.money:.3f}",
+            f"{one.per_thousand(one.facts):.0f}",
+            f"{one.seconds:.0f}",
+        )
+        for one in costs
+    ]
+    return table(head, rows)
+
+
+async def main() -> None:
+    async with servers() as running, model_server(MODEL_SECONDS, running.folder) as (base_url, _):
+        found = []
+        for count in CALL_TURNS:
+            async with environment(running, f"backlog{count}") as one:
+                found.append(await measure_backlog(one.with_model(base_url), call_turns=count))
+    sys.stdout.write(f"{backlog_table(found)}\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,168 @@
+"""A backlog of turns shares calls, over real servers: each turn gets what it would get alone."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pytest
+
+from mnemolog.projections.queries.results import WriteResult
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from tests.support.builders.model_replies import fact_json, facts_reply
+from tests.support.harnesses.pipeline_harness import START, PipelineHarness
+from tests.support.harnesses.worker_harness import OUTCOME_SECONDS
+from tests.support.servers.kafka_client import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
+
+BACKLOG: Final = 20
+SAID: Final = (
+    *("Kayaks leak", "Pianos rust", "Tents burn", "Looms creak", "Drums echo", "Canoes sink", "Easels wobble"),
+    *("Kilns crack", "Lathes hum", "Harps break", "Sleds slide", "Cellos groan", "Anvils ring", "Barges drift"),
+    *("Organs wheeze", "Cranes lift", "Wagons roll", "Flutes whistle", "Ladders bend", "Mirrors shine", "Quilts fray"),
+)
+"""No two of them have a word in common: nothing is to be decided about them."""
+
+
+@pytest.fixture(autouse=True)
+def quick_again(harness: PipelineHarness) -> Iterator[None]:
+    """The server is as quick as before, and fails no more."""
+    yield
+    harness.server.latency = 0.0
+    harness.server.failures.clear()
+
+
+class Backlog:
+    """Turns of a user with one fact each, which are published while the first one is asked about."""
+
+    def __init__(self, harness: PipelineHarness, name: str, *, turns: int = BACKLOG) -> None:
+        self.harness = harness
+        self.name = name
+        self.texts = list(SAID[: turns + 1])
+        said = [fact_json(text, subject=text) for text in self.texts]
+        for number, fact in enumerate(said):
+            harness.model.extractions[f"{name}-{number}"] = facts_reply(fact)
+        self.turns = [
+            Turn(
+                turn_id=f"{name}-{number}",
+                scope=Scope(user_id=name),
+                messages=(Message(role="user", content=fact["excerpt"]),),
+                occurred_at=START,
+                speaker=name.capitalize(),
+            )
+            for number, fact in enumerate(said)
+        ]
+
+    async def run(self) -> list[WriteResult]:
+        """Publish the first turn, the others once it is asked about, and wait for all; gives the ends of the others."""
+        server = self.harness.server
+        server.latency, before = 1.0, server.requests["chat"]
+        await self.harness.memory.add_many(self.turns[:1])
+
+        async def is_asked() -> bool:
+            return server.requests["chat"] > before
+
+        await wait_until(is_asked)
+        await self.harness.memory.add_many(self.turns[1:])
+        _, *ends = await self.ends()
+        return ends
+
+    async def ends(self) -> list[WriteResult]:
+        waiting = (
+            self.harness.memory.wait(turn.turn_id, user_id=self.name, verbose=True, timeout=OUTCOME_SECONDS)
+            for turn in self.turns
+        )
+        return await asyncio.gather(*waiting)
+
+    async def facts(self) -> list[str]:
+        """The texts of the facts, in the order in which they were committed."""
+        query = "SELECT text FROM facts WHERE user_id = %s ORDER BY recorded_at, ordinal"
+        return [row["text"] for row in await self.harness.rows(query, self.name)]
+
+
+async def set_policy(harness: PipelineHarness, name: str, **rules: Any) -> None:
+    issued = await harness.memory.set_policy(rules, user_id=name)
+    assert (await harness.memory.wait(issued.command_id, user_id=name)).success
+
+
+def extractions(ends: Sequence[WriteResult]) -> tuple[float, float]:
+    """Calls of a language model, and prompt tokens, a turn."""
+    stages = [stage for end in ends for stage in end.stages if stage.stage == "extract"]
+    return sum(end.llm_calls for end in ends) / len(ends), sum(one.tokens.input for one in stages) / len(ends)
+
+
+def shared_with(end: WriteResult) -> int:
+    assert end.trace is not None
+    return end.trace.background.call_turns
+
+
+async def test_a_backlog_of_twenty_turns_takes_a_fraction_of_the_calls_and_tokens(harness: PipelineHarness) -> None:
+    await set_policy(harness, "vic", call_turns=1)
+    together, one_by_one = Backlog(harness, "uma"), Backlog(harness, "vic")
+    ends = await together.run()
+    harness.server.latency = 0.0
+    alone = await one_by_one.run()
+    (calls, tokens), (calls_alone, tokens_alone) = extractions(ends), extractions(alone)
+    assert calls < 0.2
+    assert calls_alone == 1
+    assert tokens < tokens_alone / 2
+    assert all(end.status == "facts" for end in (*ends, *alone))
+    assert [shared_with(end) for end in alone] == [1] * BACKLOG
+    assert max(map(shared_with, ends)) >= BACKLOG / 2
+    requests = {end.trace.background.request for end in ends if end.trace and shared_with(end) > 1}
+    assert len(requests) <= 3
+    assert await together.facts() == together.texts
+    assert await one_by_one.facts() == one_by_one.texts
+
+
+async def test_a_turn_that_a_shared_call_fails_on_is_asked_about_alone(harness: PipelineHarness) -> None:
+    backlog = Backlog(harness, "wim", turns=6)
+    harness.server.fail(mode="content_filter", times=None, path="chat", containing="turn_id: wim-4")
+    ends = await backlog.run()
+    assert [end.status for end in ends] == ["facts", "facts", "facts", "failed", "facts", "facts"]
+    assert await backlog.facts() == [text for text in backlog.texts if text != backlog.texts[4]]
+
+
+@pytest.mark.parametrize("mode", ["truncated", "wrong_schema"])
+async def test_a_shared_reply_that_is_malformed_costs_no_fact(harness: PipelineHarness, mode: str) -> None:
+    backlog = Backlog(harness, f"xan-{mode}".replace("_", "-"), turns=6)
+    harness.server.fail(mode=mode, times=None, path="chat", containing="turn 2\\nturn_id: xan")
+    ends = await backlog.run()
+    assert [end.status for end in ends] == ["facts"] * 6
+    assert await backlog.facts() == backlog.texts
+
+
+async def test_a_slow_conversation_delays_no_other(harness: PipelineHarness) -> None:
+    slow, quick = Backlog(harness, "yves", turns=6), harness.person("zoe")
+    harness.server.fail(mode="hang", times=None, path="chat", containing="turn 2\\nturn_id: yves")
+    waiting = asyncio.create_task(slow.run())
+
+    async def is_waiting() -> bool:
+        return bool(await slow.facts())
+
+    await wait_until(is_waiting)
+    harness.server.latency = 0.0
+    assert (await quick.say(fact_json("Zoe owns a globe."))).status == "facts"
+    assert not waiting.done()
+    harness.server.failures.clear()
+    assert [end.status for end in await waiting] == ["facts"] * 6
+
+
+async def test_the_parts_of_a_call_are_kept_by_turn_and_add_up(harness: PipelineHarness) -> None:
+    backlog = Backlog(harness, "abe", turns=6)
+    ends = await backlog.run()
+    query = """
+        SELECT source_id, input_tokens, shared ->> 'request' AS request, shared ->> 'is_counted' AS counted
+        FROM mnemolog_journal.model_replies WHERE owner = 'default/abe' AND shared IS NOT NULL
+    """
+    kept = {row["source_id"]: row for row in await harness.rows(query)}
+    assert len(kept) >= 3
+    steps = {end.turn_id: stage for end in ends for stage in end.stages if stage.stage == "extract"}
+    for turn_id, row in kept.items():
+        assert (row["input_tokens"], row["counted"]) == (
+            steps[turn_id].tokens.input,
+            str(bool(steps[turn_id].llm_calls)).lower(),
+        )
+    counted = [row for row in kept.values() if row["counted"] == "true"]
+    assert len(counted) == len({row["request"] for row in kept.values()})

@@ -1,0 +1,107 @@
+"""What waits behind a record that a window works on, and how long one may wait for more of it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
+from mnemolog.streams.kafka.windows.state import Delivery
+from tests.support.polling import eventually
+from tests.support.virtual_time import run_in_virtual_time
+
+LONG = 1000.0
+
+
+def record(offset: int, key: bytes = b"a", *, partition: int = 0) -> KafkaRecord:
+    return KafkaRecord(topic="t", partition=partition, offset=offset, key=key, value=b"", timestamp=0.0)
+
+
+class Stage:
+    """A window whose records wait until they are let through."""
+
+    def __init__(self) -> None:
+        self.window = KeyedWindow(self.process)
+        self.begun: list[KafkaRecord] = []
+        self.let_through = asyncio.Event()
+
+    async def process(self, one: KafkaRecord) -> None:
+        self.begun.append(one)
+        await self.let_through.wait()
+
+    async def fail(self, error: BaseException) -> None:
+        raise AssertionError(error)
+
+    async def take(self, *records: KafkaRecord) -> None:
+        async def deliveries() -> AsyncIterator[Delivery]:
+            for one in records:
+                yield Delivery(record=one, epoch=self.window.epoch)
+
+        await self.window.run(deliveries(), self.fail)
+        await eventually(lambda: bool(self.begun), timeout=5)
+
+    async def behind(self, *, enough: int = 0, most: int = 10, seconds: float = 0.0) -> list[int]:
+        found = await self.window.records_behind(self.begun[0], enough=enough, most=most, seconds=seconds)
+        return offsets(found)
+
+
+def offsets(records: Sequence[KafkaRecord]) -> list[int]:
+    return [one.offset for one in records]
+
+
+async def test_the_records_of_the_key_and_partition_that_wait_are_seen_and_left_where_they_are() -> None:
+    stage = Stage()
+    await stage.take(record(0), record(1), record(2, b"b"), record(3), record(4, partition=1), record(5))
+    assert await stage.behind() == [1, 3, 5]
+    assert await stage.behind(most=2) == [1, 3]
+    stage.let_through.set()
+    await eventually(lambda: len(stage.begun) == 6, timeout=5)
+    assert [one.offset for one in stage.begun if one.key == b"a" and one.partition == 0] == [0, 1, 3, 5]
+
+
+async def test_nothing_waits_behind_a_record_that_is_forgotten() -> None:
+    stage = Stage()
+    await stage.take(record(0), record(1))
+    stage.let_through.set()
+    await stage.window.drain(1)
+    assert await stage.behind(enough=1, seconds=LONG) == []
+
+
+def test_who_waits_for_records_has_them_when_there_are_enough() -> None:
+    async def run() -> float:
+        stage, begun = Stage(), asyncio.get_running_loop().time()
+        await stage.take(record(0))
+        waiting = asyncio.create_task(stage.behind(enough=2, seconds=LONG))
+        await stage.take(record(1))
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        await stage.take(record(2, b"b"), record(3))
+        assert await waiting == [1, 3]
+        return asyncio.get_running_loop().time() - begun
+
+    assert run_in_virtual_time(run()) < LONG / 2
+
+
+def test_who_waits_for_records_has_what_there_is_when_the_time_is_over() -> None:
+    async def run() -> float:
+        stage, begun = Stage(), asyncio.get_running_loop().time()
+        await stage.take(record(0), record(1))
+        assert await stage.behind(enough=2, seconds=5.0) == [1]
+        return asyncio.get_running_loop().time() - begun
+
+    assert 5.0 <= run_in_virtual_time(run()) < 6.0
+
+
+def test_a_drain_lets_nobody_wait_and_begins_nothing_new() -> None:
+    async def run() -> float:
+        stage, begun = Stage(), asyncio.get_running_loop().time()
+        await stage.take(record(0), record(1))
+        waiting = asyncio.create_task(stage.behind(enough=5, seconds=LONG))
+        await asyncio.sleep(0)
+        draining = asyncio.create_task(stage.window.drain(10))
+        assert await waiting == []
+        assert await stage.behind(enough=5, seconds=LONG) == []
+        stage.let_through.set()
+        await draining
+        return asyncio.get_running_loop().time() - begun
+
+    assert run_in_virtual_time(run()) < LONG / 2

@@ -1,0 +1,375 @@
+"""`extract` over a queue of waiting turns: one call for many, and each turn's own reply, limits and trace."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final, cast
+from uuid import UUID
+
+import pytest
+
+from mnemolog.schemas.base import Record
+from mnemolog.schemas.command import Command, Delete
+from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.instructions.model import Instructions
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import ReplyKey, StoredReply
+from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.streams.conversation.background import BackgroundReader
+from mnemolog.streams.conversation.recent_turns import RecentTurns
+from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.cached_models import CachedChatModel
+from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
+from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
+from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt, Usage
+from mnemolog.streams.offline import RuleModel
+from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.extract import ExtractStage, parse_source, turns_behind
+
+NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SAID: Final = ("I live in Berlin.", "My cat is called Tom.", "I work at Acme.", "I am allergic to nuts.")
+RULES: Final = EffectivePolicy(known_facts=0)
+Damage = Callable[[str], str]
+
+
+class Replies:
+    """The table of replies, in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[ReplyKey, int], StoredReply] = {}
+
+    async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:
+        found = {key: tuple(one for (own, _), one in sorted(self.kept.items()) if own == key) for key in keys}
+        return {key: kept for key, kept in found.items() if kept}
+
+    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
+        return [self.kept.setdefault(one.attempt_key, one) for one in replies]
+
+
+@dataclass
+class CountingModel:
+    """The rules as a model that costs tokens; what it says of several turns can be damaged."""
+
+    model: str = "told-1"
+    calls: list[Prompt] = field(default_factory=list)
+    damage: Damage | None = None
+    refused: str = ""
+    is_quick: bool = False
+    rules: RuleModel = field(default_factory=RuleModel)
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        self.calls.append(prompt)
+        if self.refused and self.refused in prompt.messages[1].content:
+            error = BatchSuspectError if self.is_quick and isinstance(prompt, SharedPrompt) else PromptRefusedError
+            raise error("content_filter", "as the test asked for")
+        text = (await self.rules.complete(replace(prompt, model=None))).text
+        if self.damage is not None and isinstance(prompt, SharedPrompt):
+            text = self.damage(text)
+        asked = sum(len(message.content) for message in prompt.messages) // 4
+        usage = Usage(input_tokens=asked, output_tokens=len(text) // 4, cached_tokens=asked // 3)
+        return Reply(text=text, model=self.model, usage=usage)
+
+    async def close(self) -> None: ...
+
+    @property
+    def turns(self) -> list[int]:
+        """How many turns each call asked about."""
+        return [len(one.tasks) if isinstance(one, SharedPrompt) else 1 for one in self.calls]
+
+
+class _Nothing:
+    async def messages_before(self, requests: Sequence[object]) -> list[tuple[()]]:
+        return [() for _ in requests]
+
+    async def shown_facts(self, requests: Sequence[object]) -> None:
+        raise AssertionError(f"no facts are known to {requests}")
+
+
+@dataclass
+class Queue:
+    """Processes the records of an owner in order, each with those behind it; `results` by turn."""
+
+    model: CountingModel
+    rules: EffectivePolicy = RULES
+    replies: Replies = field(default_factory=Replies)
+    hits: dict[str, LimitHit] = field(default_factory=dict)
+    waited: list[tuple[int, float]] = field(default_factory=list)
+    now: datetime = NOON
+    detect_mood: bool = False
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """What a process remembers is gone."""
+        nothing: Any = _Nothing()
+        self.stage = ExtractStage(
+            CachedChatModel(self.model, self.replies),
+            categories=CATEGORIES,
+            rules_for=self._rules_for,
+            precheck=self._precheck,
+            backgrounds=BackgroundReader(nothing, nothing, self.replies, RecentTurns()),
+            clock=lambda: self.now,
+            detect_mood=self.detect_mood,
+        )
+
+    async def _rules_for(self, _scope: Scope, _overrides: Overrides) -> EffectivePolicy:
+        return self.rules
+
+    async def _precheck(self, _s: Scope, _r: EffectivePolicy, size: int, _at: datetime) -> LimitHit | None:
+        return self.hits.get(str(size))
+
+    async def process(self, records: Sequence[KafkaRecord], place: int) -> ExtractedFacts | SourceEndedError:
+        async def behind(enough: int, most: int, seconds: float) -> Sequence[KafkaRecord]:
+            self.waited.append((enough, seconds))
+            return records[place + 1 :][:most]
+
+        read = partial(parse_source, max_bytes=100_000)
+        try:
+            return await self.stage(read(records[place]), records[place], partial(turns_behind, read, behind))
+        except SourceEndedError as error:
+            return error
+
+    async def run(self, records: Sequence[KafkaRecord]) -> list[Any]:
+        return [await self.process(records, place) for place in range(len(records))]
+
+
+def record(number: int, source: Record) -> KafkaRecord:
+    value = source.model_dump_json().encode()
+    return KafkaRecord(
+        topic="t", partition=0, offset=number, key=b"default/mira", value=value, timestamp=NOON.timestamp() + number
+    )
+
+
+def turn(number: int, said: str, **fields: Any) -> KafkaRecord:
+    given: dict[str, Any] = {
+        "turn_id": f"t{number}",
+        "scope": Scope(user_id="mira"),
+        "messages": (Message(role="user", content=said),),
+        "occurred_at": NOON - timedelta(hours=1) + timedelta(seconds=number),
+        "speaker": "Mira",
+    }
+    return record(number, Turn(**(given | fields)))
+
+
+def turns(*said: str) -> list[KafkaRecord]:
+    return [turn(number, words) for number, words in enumerate(said)]
+
+
+def facts(results: Sequence[Any]) -> list[list[str]]:
+    return [[fact.text for fact in one.facts] for one in results]
+
+
+def asked_in(results: Sequence[ExtractedFacts]) -> list[int]:
+    """With how many turns each turn's first call was shared, itself too."""
+    return [one.steps[-1].call_turns for one in results]
+
+
+def alone() -> Queue:
+    return Queue(CountingModel(), EffectivePolicy(known_facts=0, call_turns=1))
+
+
+async def test_turns_that_wait_share_a_call_and_say_the_same_as_one_by_one() -> None:
+    dialogue = (*SAID, "Where do I live?", "Yes.", "She is three years old.")
+    shared, single = Queue(CountingModel()), alone()
+    results, others = await shared.run(turns(*dialogue)), await single.run(turns(*dialogue))
+    assert (shared.model.turns, single.model.turns) == ([7], [1] * 7)
+    assert facts(results) == facts(others)
+    assert [one.facts for one in results] == [one.facts for one in others]
+    assert [one.steps[-1].dropped for one in results] == [one.steps[-1].dropped for one in others]
+    assert asked_in(results) == [7] * 7
+    (request,) = {one.steps[-1].request for one in results}
+    assert request
+    assert {one.steps[-1].prompt_version for one in results} == {f"{others[0].steps[-1].prompt_version}-turns-1"}
+
+
+async def test_an_answer_in_a_turn_of_its_own_is_read_with_its_question() -> None:
+    asked = turn(1, "", messages=(Message(role="assistant", content="Where do you live?"),))
+    records = [turn(0, SAID[2]), asked, turn(2, "Berlin."), turn(3, SAID[3])]
+    shared, single = Queue(CountingModel()), alone()
+    results = await shared.run(records)
+    assert shared.model.turns == [3]
+    assert facts(results) == facts(await single.run(records))
+    assert "Berlin" in facts(results)[2][0]
+    assert "> assistant: Where do you live?" in shared.model.calls[0].messages[1].content
+
+
+async def test_each_turn_has_its_own_mood() -> None:
+    said = ("I am so happy about my new flat!", "I work at Acme.", "I am furious, my bike was stolen!")
+    shared, single = (
+        Queue(CountingModel(), rules, detect_mood=True) for rules in (RULES, replace(RULES, call_turns=1))
+    )
+    moods = [one.steps[-1].mood for one in await shared.run(turns(*said))]
+    assert (shared.model.turns, len(set(moods))) == ([3], 3)
+    assert moods == [one.steps[-1].mood for one in await single.run(turns(*said))]
+    (of_turn,) = (one for name, one in shared.model.calls[0].schema["$defs"].items() if "Turn" in name)
+    assert of_turn["required"] == ["turn", "facts", "mood"]
+
+
+async def test_what_a_call_took_is_divided_among_its_turns_and_the_call_counts_once() -> None:
+    queue = Queue(CountingModel())
+    results = await queue.run(turns(*SAID))
+    steps = [one.steps[-1] for one in results]
+    asked = sum(len(message.content) for message in queue.model.calls[0].messages) // 4
+    assert sum(step.input_tokens for step in steps) == asked
+    assert sum(step.cached_tokens for step in steps) == asked // 3
+    assert [step.llm_calls for step in steps] == [1, 0, 0, 0]
+    assert all(step.input_tokens > 0 and step.output_tokens > 0 for step in steps)
+
+
+async def test_a_prompt_for_twenty_takes_less_than_half_of_the_tokens_of_twenty_prompts() -> None:
+    said = [f"I met Ana in city number {number}." for number in range(20)]
+    shared, single = Queue(CountingModel()), alone()
+    tokens = [
+        sum(one.steps[-1].input_tokens for one in await queue.run(turns(*said)) if one.steps)
+        for queue in (shared, single)
+    ]
+    assert shared.model.turns == [20]
+    assert tokens[0] < tokens[1] / 4
+
+
+async def test_after_a_restart_no_turn_is_asked_about_again_whatever_waits_behind_it() -> None:
+    queue, records = Queue(CountingModel()), turns(*SAID)
+    first = await queue.process(records, 0)
+    for count in (len(records), 2):
+        queue.restart()
+        again = await queue.run(records[:count])
+        assert queue.model.turns == [4]
+        assert again[0] == first
+    assert facts(await queue.run(records)) == facts(await alone().run(records))
+
+
+async def test_after_a_restart_only_the_turns_that_no_call_asked_about_share_the_next_one() -> None:
+    queue, records = Queue(CountingModel()), turns(*SAID, "I have two sisters.", "My boss is called Eva.")
+    await queue.process(records[:4], 0)
+    queue.restart()
+    results = await queue.run(records)
+    assert queue.model.turns == [4, 2]
+    assert asked_in(results) == [4, 4, 4, 4, 2, 2]
+
+
+async def test_the_turn_that_has_no_part_is_asked_about_alone_and_the_others_are_not() -> None:
+    def without_the_third(text: str) -> str:
+        reply = json.loads(text)
+        del reply["turns"][2]
+        return json.dumps(reply)
+
+    queue = Queue(CountingModel(damage=without_the_third))
+    results = await queue.run(turns(*SAID))
+    assert queue.model.turns == [4, 1]
+    assert asked_in(results) == [4, 4, 1, 4]
+    assert facts(results) == facts(await alone().run(turns(*SAID)))
+    assert sum(one.steps[-1].llm_calls for one in results) == 2
+
+
+async def test_a_turn_whose_part_is_invalid_is_asked_about_again_alone() -> None:
+    def with_an_invalid_second(text: str) -> str:
+        reply = json.loads(text)
+        reply["turns"][1]["facts"][0]["certainty"] = "sure"
+        return json.dumps(reply)
+
+    queue = Queue(CountingModel(damage=with_an_invalid_second))
+    results = await queue.run(turns(*SAID))
+    assert queue.model.turns == [4, 1]
+    assert [one.steps[-1].reprompts for one in results] == [0, 1, 0, 0]
+    assert "certainty" in results[1].steps[-1].complaints[0]
+    assert results[1].steps[-1].prompt_version == PROMPT_VERSION
+    assert SAID[2] not in queue.model.calls[1].messages[1].content
+    assert facts(results) == facts(await alone().run(turns(*SAID)))
+
+
+@pytest.mark.parametrize("text", ["no", '{"facts": []}', '{"turns": []}'])
+async def test_after_a_reply_that_cannot_be_divided_each_turn_is_asked_about_alone(text: str) -> None:
+    queue = Queue(CountingModel(damage=lambda _: text))
+    results = await queue.run(turns(*SAID))
+    assert queue.model.turns[0] == 4
+    assert set(queue.model.turns[1:]) <= {1}
+    assert sum(one.steps[-1].llm_calls for one in results) == len(queue.model.calls)
+    whole = sum(sum(len(message.content) for message in call.messages) // 4 for call in queue.model.calls)
+    assert sum(one.steps[-1].input_tokens for one in results) == whole
+    assert results[0].steps[-1].reprompts == 1
+    assert facts(results) == facts(await alone().run(turns(*SAID)))
+
+
+async def test_after_a_call_that_is_refused_each_turn_is_asked_about_alone_and_the_faulty_one_fails_alone() -> None:
+    queue = Queue(CountingModel(refused=f"conversation:\nuser: {SAID[2]}"))
+    first, second, third, fourth = await queue.run(turns(*SAID))
+    assert queue.model.turns == [4, 1, 1, 1, 1]
+    assert isinstance(third, SourceEndedError)
+    assert third.reason == "content_filter"
+    expected = facts(await alone().run(turns(*SAID)))
+    assert facts([first, second, fourth]) == [expected[0], expected[1], expected[3]]
+
+
+async def test_a_call_that_fails_while_others_succeed_is_divided_until_the_faulty_turn_is_alone() -> None:
+    said = [f"I met Ana in city number {number}." for number in range(8)]
+    queue = Queue(CountingModel(refused=f"conversation:\nuser: {said[5]}", is_quick=True))
+    results = await queue.run(turns(*said))
+    assert queue.model.turns == [8, 4, 4, 2, 2, 1, 1]
+    assert [isinstance(one, SourceEndedError) for one in results] == [number == 5 for number in range(8)]
+    whole = facts(await alone().run(turns(*said)))
+    assert facts([*results[:5], *results[6:]]) == [*whole[:5], *whole[6:]]
+
+
+async def test_a_command_between_them_divides_turns_into_two_calls() -> None:
+    command = Command(
+        command_id="c", scope=Scope(user_id="mira"), issued_at=NOON, order=Delete(fact_ids=(UUID(int=1),)), actor=None
+    )
+    records = [turn(0, SAID[0]), turn(1, SAID[1]), record(2, command), turn(3, SAID[2]), turn(4, SAID[3])]
+    queue = Queue(CountingModel())
+    await queue.run(records)
+    assert queue.model.turns == [2, 2]
+    assert SAID[0] not in queue.model.calls[1].messages[1].content
+
+
+async def test_a_turn_whose_answer_is_paid_for_is_not_stopped_by_a_limit_before_its_commit() -> None:
+    records, queue = turns(*SAID), Queue(CountingModel())
+    await queue.process(records, 0)
+    size = len(records[1].value or b"")
+    queue.hits = {str(size): LimitHit(name="tokens_per_day", level="tenant", count=9, limit=9)}
+    paid = await queue.process(records, 1)
+    assert isinstance(paid, ExtractedFacts)
+    assert (paid.end, bool(paid.facts)) == (None, True)
+    queue.restart()
+    unpaid = await queue.process(records, 1)
+    assert isinstance(unpaid, ExtractedFacts)
+    assert unpaid.end is not None
+
+
+@pytest.mark.parametrize(("age", "expected"), [(0.0, 5.0), (3.0, 2.0), (60.0, 0.0)])
+async def test_a_turn_waits_no_longer_than_its_linger_after_it_was_published(age: float, expected: float) -> None:
+    queue = Queue(CountingModel(), EffectivePolicy(known_facts=0, call_linger=5.0))
+    queue.now = NOON + timedelta(seconds=age)
+    await queue.process(turns(*SAID), 0)
+    assert queue.waited == [(19, expected)]
+
+
+async def test_a_turn_that_has_its_reply_waits_for_nobody() -> None:
+    queue, records = Queue(CountingModel(), EffectivePolicy(known_facts=0, call_linger=5.0)), turns(*SAID)
+    await queue.process(records, 0)
+    queue.restart()
+    queue.waited.clear()
+    await queue.process(records, 0)
+    assert (queue.waited, queue.model.turns) == ([], [4])
+
+
+async def test_a_turn_whose_instructions_have_changed_meanwhile_is_asked_about_with_those() -> None:
+    queue, records = Queue(CountingModel()), turns(*SAID)
+    await queue.process(records, 0)
+    queue.rules = replace(queue.rules, instructions=Instructions(text="Only cats."))
+    result = cast("ExtractedFacts", await queue.process(records[:2], 1))
+    assert queue.model.turns == [4, 1]
+    assert "Only cats." in queue.model.calls[1].messages[0].content
+    assert result.steps[-1].instructions == queue.rules.instructions.version  # type: ignore[union-attr] # set above
+
+
+async def test_a_turn_alone_asks_what_it_asked_before() -> None:
+    queue, single = Queue(CountingModel()), alone()
+    results = await queue.run(turns(SAID[0]))
+    assert facts(results) == facts(await single.run(turns(SAID[0])))
+    assert (results[0].steps[-1].prompt_version, asked_in(results)) == (PROMPT_VERSION, [1])
+    assert queue.model.calls == single.model.calls

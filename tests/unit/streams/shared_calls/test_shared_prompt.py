@@ -1,0 +1,88 @@
+"""The question about several turns: what it shows, once, and in which order."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import Background, EarlierMessage, ShownFact
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.conversation.background_limits import best_facts
+from mnemolog.streams.conversation.recent_turns import messages_of
+from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.ports import ExtractionTask
+from mnemolog.streams.shared_calls.shared_prompt import known_together, shared_prompt
+
+NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FACTS: Final = [ShownFact(fact_id=UUID(int=number), text=f"Fact number {number}.") for number in range(6)]
+
+
+def turn(number: int, *messages: tuple[str, str]) -> Turn:
+    return Turn(
+        turn_id=f"t{number}",
+        scope=Scope(user_id="mira"),
+        messages=tuple(
+            Message(role="user" if role == "user" else "assistant", content=said) for role, said in messages
+        ),
+        occurred_at=NOON + timedelta(minutes=number),
+        speaker="Mira",
+    )
+
+
+def said(*turns: Turn) -> tuple[EarlierMessage, ...]:
+    return tuple(message for one in turns for message in messages_of(one))
+
+
+BEFORE: Final = turn(0, ("user", "Hello."), ("assistant", "Hi."))
+FIRST: Final = turn(1, ("user", "I live in Berlin."), ("assistant", "Nice."))
+BETWEEN: Final = turn(2, ("assistant", "Any pets?"))
+LAST: Final = turn(3, ("user", "A cat\nturn 9"))
+
+
+def task(own: Turn, *earlier: Turn, facts: tuple[ShownFact, ...] = ()) -> ExtractionTask:
+    background = Background(messages=said(*earlier), facts=facts, names=("Mira",))
+    return ExtractionTask(turn=own, categories=CATEGORIES, background=background)
+
+
+def test_each_message_and_fact_is_shown_once_and_in_its_place() -> None:
+    tasks = [task(FIRST, BEFORE), task(LAST, BEFORE, FIRST, BETWEEN)]
+    _, question = shared_prompt(tasks, FACTS[:1]).messages
+    assert question.content.splitlines() == [
+        "names of the user: Mira",
+        "known:",
+        "> Fact number 0.",
+        "turn 1",
+        "turn_id: t1",
+        "occurred_at: 2026-03-01T12:01:00+00:00 (Sunday)",
+        "speaker: Mira",
+        "earlier:",
+        "> user (Mira): Hello.",
+        "> assistant: Hi.",
+        "conversation:",
+        "user: I live in Berlin.",
+        "assistant: Nice.",
+        "turn 2",
+        "turn_id: t3",
+        "occurred_at: 2026-03-01T12:03:00+00:00 (Sunday)",
+        "speaker: Mira",
+        "earlier:",
+        "> assistant: Any pets?",
+        "conversation:",
+        "user: A cat",
+        "  turn 9",
+    ]
+
+
+def test_the_rules_are_those_of_one_turn() -> None:
+    system, _ = shared_prompt([task(FIRST), task(LAST)], ()).messages
+    alone, _ = extraction_prompt(task(FIRST)).messages
+    assert system.content.partition("A fact says")[2] == alone.content.partition("A fact says")[2]
+    assert '{"turns": [{"turn": 1, "facts": [...]}, ...]}' in system.content
+
+
+def test_the_best_facts_of_each_turn_are_known_within_the_tokens_of_one_turn() -> None:
+    tasks = [task(FIRST, facts=tuple(FACTS[:3])), task(LAST, facts=(FACTS[4], FACTS[0], FACTS[5]))]
+    assert [fact.fact_id.int for fact in known_together(tasks, tokens=10_000)] == [0, 4, 1, 2, 5]
+    tokens = next(number for number in range(1000) if len(best_facts(FACTS, tokens=number)) == 2)
+    assert [fact.fact_id.int for fact in known_together(tasks, tokens=tokens)] == [0, 4]
