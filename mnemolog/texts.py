@@ -19,6 +19,9 @@ OFFLINE_NOTICE: Final = (
     "docs/offline-provider.md says how to name OpenAI or a local server."
 )
 """For what runs with the offline provider."""
+NO_SELECTED: Final = (
+    "no fact of the scopes, filters, states and times that were asked for is near enough to this question"
+)
 NO_TURN: Final = "no turn of this scope that may be shown has a word of the question"
 """Why a search found no turn."""
 _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length

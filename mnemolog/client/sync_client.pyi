@@ -308,12 +308,17 @@ class MemoryClient:
         """For each id of a fact or event the beginning, of eight characters or more, that stands for no other now."""
 
     def entities(
-        self, *, type: str | None = ..., limit: int | None = ..., after: UUID | None = ..., **scope: Unpack[ScopeArgs]
+        self,
+        *,
+        type: str | None = ...,
+        limit: int | None = ...,
+        after: UUID | str | None = ...,
+        **scope: Unpack[ScopeArgs],
     ) -> list[Entity]:
         """The entities that facts of a scope name, in the order in which they were named first. The user is one.
 
         All of them, those of one `type` ("person", "place"), or `limit` of them, from the first or from the one that
-        follows the entity `after`.
+        follows the entity `after`, a whole id.
         """
 
     def entity(self, name: str, *, all_versions: bool = ..., **scope: Unpack[ScopeArgs]) -> EntityDetails:

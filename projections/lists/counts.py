@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows, fetch_value
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.errors import check_limit
 from mnemolog.projections.queries.fact_rows import read_query, with_filter
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.filters.model import EVERYTHING, Filter
@@ -53,7 +53,6 @@ async def named_ids(
 
     It reads the counts of scopes, and no fact. Raises `QueryError` for a limit below 1.
     """
-    if limit is not None and limit < 1:
-        raise QueryError(f"limit is {limit}: give 1 or more, or leave it out for all")
+    check_limit(limit)
     query = read_query("scopes", "named_ids", scope=scope.parameters, row="known", parts={"name": name})
     return await fetch_rows(conn, IdCount, query, {**scope.parameters, "limit": limit, "after": after})

@@ -11,7 +11,12 @@ from psycopg.rows import TupleRow, dict_row
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile, profile_of, timeline_of
 from mnemolog.projections.lists.relations import EntityRelation, relations
-from mnemolog.projections.queries.errors import AmbiguousIdError, QueryError, UnknownEntityError, check_id_text
+from mnemolog.projections.queries.errors import (
+    AmbiguousIdError,
+    UnknownEntityError,
+    check_id_text,
+    check_limit,
+)
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact, brief_repr, counted
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -112,8 +117,7 @@ async def entities(
     after: UUID | None = None,
 ) -> list[Entity]:
     """The entities of a scope, in the order in which they were named first. Raises `QueryError` for a limit below 1."""
-    if limit is not None and limit < 1:
-        raise QueryError(f"limit is {limit}: give 1 or more, or leave it out for all")
+    check_limit(limit)
     query = read_query("entities", "listed_entities", scope=scope.parameters, row="e", parts=_COLUMNS)
     return await fetch_rows(conn, Entity, query, {**scope.parameters, "type": kind, "limit": limit, "after": after})
 
@@ -138,7 +142,9 @@ async def entity(
     if not found:
         raise UnknownEntityError(given)
     if len(found) > 1:
-        raise AmbiguousIdError("entity", given, [(str(one.entity_id), one.name) for one in found])
+        candidates = [(str(one.entity_id), one.name) for one in found]
+        is_name = not all(one.startswith(given) for one, _ in candidates)
+        raise AmbiguousIdError("entity", given, candidates, is_name=is_name)
     (one,) = found
     its = [one.entity_id]
     named = {"entity_id": one.entity_id}

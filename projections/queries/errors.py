@@ -10,6 +10,7 @@ from mnemolog.schemas.errors import InvalidArgumentError
 from mnemolog.schemas.scope import Scope
 
 _SHOWN_CANDIDATES: Final = 5
+_MOST_ROWS: Final = 2**63 - 1
 
 
 class QueryError(InvalidArgumentError, ProjectionError):
@@ -42,14 +43,16 @@ class AmbiguousTurnError(QueryError):
 
 
 class AmbiguousIdError(QueryError):
-    """Several ids begin so; `candidates` are some of them, each with what it stands for."""
+    """Several ids begin so, or several have this name; `candidates` are some of them, each with what it stands for."""
 
-    def __init__(self, kind: str, given: str, candidates: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, kind: str, given: str, candidates: Sequence[tuple[str, str]], *, is_name: bool = False) -> None:
         named = ", ".join(f"{one} ({text:.40})" for one, text in candidates[:_SHOWN_CANDIDATES])
         more = ", ..." if len(candidates) > _SHOWN_CANDIDATES else ""
-        super().__init__(
-            f"several {kind} ids begin with {given!r}: give more characters of the one meant: {named}{more}"
-        )
+        if is_name:
+            wanted = f"more than one {kind} has the name {given!r:.80}: give the id"
+        else:
+            wanted = f"several {kind} ids begin with {given!r}: give more characters"
+        super().__init__(f"{wanted} of the one meant: {named}{more}")
         self.given = given
         self.candidates = tuple(candidates)
 
@@ -71,7 +74,7 @@ class UnknownEntityError(ProjectionError, LookupError):
     """No entity of this name or id is in the scope."""
 
     def __init__(self, given: str) -> None:
-        super().__init__(f"no entity {given!r} is known in this scope: `entities` lists those that are")
+        super().__init__(f"no entity {given!r:.80} is known in this scope: `entities` lists those that are")
         self.given = given
 
 
@@ -100,6 +103,12 @@ def check_id_text(**ids: object) -> None:
         if not value.strip() or "\x00" in value:
             raise QueryError(f"{name} is empty or holds U+0000, which no stored id does")
         check_unicode(value)
+
+
+def check_limit(limit: int | None) -> None:
+    """Raise `QueryError` for a page without room, or of more rows than Postgres counts."""
+    if limit is not None and not 1 <= limit <= _MOST_ROWS:
+        raise QueryError(f"limit is {limit}: give 1 or more, at most {_MOST_ROWS}, or leave it out for all")
 
 
 def check_unicode(text: str) -> None:

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from psycopg.sql import Composed
 
 from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.queries.errors import QueryError, UnknownFactError, check_zones
+from mnemolog.projections.queries.errors import QueryError, UnknownFactError, check_limit, check_zones
 from mnemolog.projections.queries.fact_rows import read_query, with_filter
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -52,8 +52,7 @@ async def facts(
     each begins after the last fact of the one before have each fact once, whatever is stored meanwhile.
     Raises `QueryError` for a limit below 1, and `UnknownFactError`.
     """
-    if limit is not None and limit < 1:
-        raise QueryError(f"limit is {limit}: give 1 or more, or leave it out for all")
+    check_limit(limit)
     query, parameters = listing_query(scope, wanted, all_versions=all_versions, continued=after is not None)
     place = {} if after is None else await _place(conn, scope.tenant, after)
     return await fetch_rows(conn, Fact, query, {**parameters, **scope.parameters, **place, "at": at, "limit": limit})

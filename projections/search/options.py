@@ -143,10 +143,14 @@ class SearchOptions(Record):
         return {name: weight / (whole or 1.0) if name in _ADDED else weight for name, weight in weights.items()}
 
     @property
+    def selects(self) -> bool:
+        """Whether it asks for other facts than all that are current."""
+        return self.travels or self.only_period or self.state is not None or self.filters != EVERYTHING
+
+    @property
     def narrows(self) -> bool:
         """Whether it asks about more than the best facts that the indexes of a large scope hold."""
-        wide = self.travels or self.only_period or self.explain or self.neighbours > 0
-        return wide or self.state is not None or self.filters != EVERYTHING
+        return self.selects or self.explain or self.neighbours > 0
 
     def times(self, now: datetime) -> tuple[datetime | None, datetime]:
         """When it was known (None for now) and when it was true. The one that is not given is the other one, or now."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Final, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
@@ -27,6 +27,7 @@ MAX_FILTER_VALUES: Final = 1000
 """Of one `in` or `nin`."""
 BRANCHES: Final = ("AND", "OR", "NOT")
 _BEGINS_WITH_A_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_IS_A_DAY: Final = re.compile(r"\s*\d{4}-\d\d-\d\d\s*")
 
 DayOfWeek = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 T = TypeVar("T")
@@ -37,10 +38,24 @@ JsonScalar = StrictBool | StrictInt | StrictFloat | Text
 
 
 def _written_as_time(value: object) -> object:
-    """Seconds since 1970 are refused: they are a number that somebody mistook for a time more often than a time."""
+    """A day begins at 00:00 UTC.
+
+    Seconds since 1970 are refused: they are a number that somebody mistook for a time more often than a time.
+    """
+    if isinstance(value, str) and _IS_A_DAY.fullmatch(value):
+        return _beginning(value.strip())
     if isinstance(value, datetime) or (isinstance(value, str) and _BEGINS_WITH_A_DAY.match(value)):
         return value
-    raise ValueError("must be a time such as 2026-01-31T09:30:00+01:00")
+    if isinstance(value, date):
+        return datetime.combine(value, time(), UTC)
+    raise ValueError("must be a time such as 2026-01-31T09:30:00+01:00, or a day such as 2026-01-31")
+
+
+def _beginning(day: str) -> datetime:
+    try:
+        return datetime.combine(date.fromisoformat(day), time(), UTC)
+    except ValueError as error:
+        raise ValueError(f"is not a day of the calendar ({error})") from error
 
 
 Time = Annotated[Timestamp, BeforeValidator(_written_as_time)]

@@ -91,7 +91,7 @@ def promotion_detail(context: CommandContext, found: PromotableFacts, taken: int
     told = "; ".join(filter(None, parts))
     if taken:
         return told
-    return f"nothing is promoted: {told or f'nothing is active in {_words(payload)}'}"
+    return f"nothing is promoted: {told or f'nothing that it selects is active in {_words(payload)}'}"
 
 
 def _words(payload: Promote) -> str:

@@ -6,6 +6,7 @@ from uuid import UUID
 from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import ScopeArgs
 from mnemolog.client.inputs.asked_names import AskedName, read_question
+from mnemolog.client.inputs.fact_ids import whole_id
 from mnemolog.client.inputs.scopes import scope_filter
 from mnemolog.client.metrics import measured
 from mnemolog.client.queries.arguments import FactIdReader
@@ -28,15 +29,18 @@ class EntityQueryMixin(FactIdReader):
         *,
         type: str | None = None,  # noqa: A002 -- as an entity has it
         limit: int | None = None,
-        after: UUID | None = None,
+        after: UUID | str | None = None,
         **scope: Unpack[ScopeArgs],
     ) -> list[Entity]:
         """The entities that facts of a scope name, in the order in which they were named first. The user is one.
 
         All of them, those of one `type` ("person", "place"), or `limit` of them, from the first or from the one that
-        follows the entity `after`.
+        follows the entity `after`, a whole id.
         """
-        return await self._query(lists.entities, scope_filter(scope), kind=type, limit=limit, after=after)
+        following = None if after is None else whole_id(after)
+        if following is None and after is not None:
+            raise QueryError(f"after {after!r:.80} is a part of an id: give the whole `entity_id` of the last one")
+        return await self._query(lists.entities, scope_filter(scope), kind=type, limit=limit, after=following)
 
     async def entity(self, name: str, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> EntityDetails:
         """One entity: its names, the current facts that name it with its role in each, and its possible twins.

@@ -24,11 +24,11 @@ from mnemolog.projections.search import search as searches
 from mnemolog.projections.search.hits import Findings
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import storable_question
-from mnemolog.projections.search.scope_counts import ScopeCount, count_facts
+from mnemolog.projections.search.scope_counts import count_facts
 from mnemolog.projections.search.turn_hits import TurnFindings
 from mnemolog.projections.search.turn_search import search_turns
 from mnemolog.schemas.vector import Vector
-from mnemolog.texts import NO_TURN, no_hit_sentence
+from mnemolog.texts import NO_SELECTED, NO_TURN, no_hit_sentence
 
 
 @measured
@@ -81,8 +81,7 @@ class SearchMixin(ClientBase):
     ) -> tuple[Findings, str | None]:
         """The facts that are found, or a notice why there is none."""
         with search_phase("sql"):
-            found, missed = await self._query(_search, within, words, vector, asked, at=self._now())
-        return found, no_hit_sentence(missed) if missed else None
+            return await self._query(_search, within, words, vector, asked, at=self._now())
 
     async def _turns(
         self, within: Sequence[ScopeFilter], words: str, asked: SearchOptions, included: Included
@@ -122,8 +121,11 @@ async def _search(
     options: SearchOptions,
     *,
     at: datetime,
-) -> tuple[Findings, ScopeCount | None]:
-    """What is found; where there is no hit in one scope, how many facts there are."""
+) -> tuple[Findings, str | None]:
+    """What is found, or why nothing is: of all that one scope has now, its facts are counted for that."""
     found = await searches.search(conn, within, text, vector, options, at=at)
-    is_explained = found.hits or len(within) > 1 or options.narrows
-    return found, None if is_explained else await count_facts(conn, within[0], at=at)
+    if found.hits:
+        return found, None
+    if len(within) > 1 or options.selects:
+        return found, NO_SELECTED
+    return found, no_hit_sentence(await count_facts(conn, within[0], at=at))

@@ -1,6 +1,7 @@
 """Entities as the client and the command line show them."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -47,8 +48,23 @@ async def test_lists_are_of_one_type_one_page_and_one_scope(client: AsyncMemoryC
     assert [one.name for one in (*first, *rest)] == ["Alice", "Ana", "Rome", "Tom", "Tom"]
     assert [one.name for one in await client.entities(user_id="ben")] == ["Ben", "Ana"]
     assert len(await client.entities(user_id="*")) == 7
-    with pytest.raises(QueryError, match="limit is 0"):
-        await client.entities(user_id="alice", limit=0)
+    rest = await client.entities(user_id="alice", after=str(first[-1].entity_id))
+    assert [one.name for one in rest] == ["Rome", "Tom", "Tom"]
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ({"limit": 0}, "limit is 0: give 1 or more"),
+        ({"limit": 10**30}, "limit is 1000000000000000000000000000000: give 1 or more, at most 9223372036854775807"),
+        ({"after": 5}, "after must be an id, not int"),
+        ({"after": "Ana"}, "after 'Ana' is not an id"),
+        ({"after": "e87c5d02"}, "after 'e87c5d02' is a part of an id"),
+    ],
+)
+async def test_what_is_no_page_is_refused(client: AsyncMemoryClient, page: dict[str, Any], said: str) -> None:
+    with pytest.raises(QueryError, match=said):
+        await client.entities(user_id="alice", **page)
 
 
 @pytest.mark.parametrize("name", ["Ana", "ÁNA", "ana keller", "my wife Ana"])
@@ -63,7 +79,7 @@ async def test_an_entity_is_found_by_each_of_its_names(client: AsyncMemoryClient
 
 
 async def test_one_of_several_of_a_name_is_found_by_its_id_with_its_twin(client: AsyncMemoryClient) -> None:
-    with pytest.raises(AmbiguousIdError, match="Tom"):
+    with pytest.raises(AmbiguousIdError, match="more than one entity has the name 'Tom': give the id of the one meant"):
         await client.entity("Tom", user_id="alice")
     colleague, brother = [one for one in await client.entities(user_id="alice") if one.name == "Tom"]
     assert (await client.entity("Tom from work", user_id="alice")).twins == [brother]

@@ -1,4 +1,4 @@
-"""A search whose filter alone says whose facts it is about."""
+"""The scopes of a search: those that a filter alone names, and what is said where nothing in them is found."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,6 +9,7 @@ import pytest_asyncio
 from mnemolog import AsyncMemoryClient, QueryError
 from mnemolog.schemas.scope import Scope
 from mnemolog.settings import Settings
+from mnemolog.texts import NO_SELECTED
 from tests.support.builders.commits import added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -47,3 +48,33 @@ async def test_a_filter_alone_says_whose_facts_are_searched(
 async def test_a_filter_that_names_nobody_is_refused(client: AsyncMemoryClient) -> None:
     with pytest.raises(QueryError, match="does not say whose facts"):
         await client.search("tea", filters={"memory": {"contains": "tea"}})
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"state": "expired"},
+        {"filters": {"categories": "health"}},
+        {"believed_at": "2025-01-01"},
+        {"true_at": "2025-01-01"},
+        {"period": ("2020-01-01", "2020-02-01"), "only_period": True},
+        {"any": [{"run_id": "r2"}, {"run_id": "r3"}]},
+    ],
+)
+async def test_where_what_was_asked_for_has_no_hit_the_notice_says_so(
+    client: AsyncMemoryClient, asked: dict[str, Any]
+) -> None:
+    found = await client.search("tea", user_id="alice", **asked)
+    assert (found.hits, found.notice) == ((), NO_SELECTED)
+
+
+@pytest.mark.parametrize("asked", [{}, {"explain": True}, {"neighbours": 2}, {"weights": {"neighbours": 0.5}}])
+async def test_where_all_current_facts_have_no_hit_the_notice_tells_of_other_scopes(
+    client: AsyncMemoryClient, asked: dict[str, Any]
+) -> None:
+    found = await client.search("quantum", user_id="alice", threshold=1.0, **asked)
+    assert found.hits == ()
+    assert found.notice == (
+        "nothing known is near enough to this question; facts in scopes that also name a run: 1, "
+        "search with run_id='**' (--run '**')"
+    )

@@ -217,8 +217,17 @@ async def test_what_is_not_active_is_refused_by_name_and_left_out_otherwise(reso
     assert (closed.outcome, closed.reason) == ("rejected", "closed_fact")
     unknown = await promote(resolver, "unknown", fact_ids=(UUID(int=1),))
     assert (unknown.outcome, unknown.reason) == ("rejected", "unknown_fact")
-    assert (await promote(resolver, "all")).detail.startswith("nothing is promoted")
+    done = await promote(resolver, "all")
+    assert "nothing is promoted: nothing that it selects is active in" in done.detail
+    assert done.detail.endswith("user_id=mira run_id=r2")
     assert await statuses_of(resolver) == {ROME: "active"}
+
+
+async def test_a_selection_without_facts_is_not_told_as_a_run_without_facts(resolver: ResolverHarness) -> None:
+    await tell_move(resolver)
+    done = await promote(resolver, source_id="unknown")
+    assert "nothing that it selects is active in" in done.detail
+    assert (await promote(resolver, "all")).detail == ""
 
 
 async def test_a_pending_fact_of_a_run_is_left_out(resolver: ResolverHarness) -> None:
