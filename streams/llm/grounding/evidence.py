@@ -112,7 +112,8 @@ class Evidence:
 
     def _without_speaker(self, text: str) -> str:
         """A line of a transcript without its speaker: a name with digits in it states no number."""
-        return next((text.removeprefix(f"{name}: ") for name in self._names() if text.startswith(f"{name}: ")), text)
+        lines = (f"{' '.join(name.split())}: " for name in self._names())
+        return next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
 
     def _names(self) -> Iterator[str]:
         yield from (name for name in (self.turn.speaker, *(one.name for one in self.turn.messages)) if name)

@@ -44,7 +44,9 @@ async def test_no_readable_text_ends_as_an_invalid_reply(content: str, speaker: 
     await _assert_valid(content, speaker, at)
 
 
-@pytest.mark.parametrize(("content", "speaker"), [("0", "0#0"), ("2;1", "\u00bd"), ("I have 3 cats.", "3 of 5")])
+@pytest.mark.parametrize(
+    ("content", "speaker"), [("0", "0#0"), ("2;1", "\u00bd"), ("0", "0\r0"), ("I have 3 cats.", "3 of 5")]
+)
 async def test_a_speaker_with_digits_states_no_number(content: str, speaker: str) -> None:
     await _assert_valid(content, speaker)
 

@@ -79,7 +79,7 @@ MESSAGES = TALK | st.text(st.characters(exclude_categories=["Cs"], exclude_chara
 
 def test_the_rules_stay_few() -> None:
     files = [path for path in (ROOT / "streams/offline").iterdir() if path.is_file()]
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 1090
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 1100
 
 
 def letters(text: str) -> str:
