@@ -75,7 +75,7 @@ def test_other_commands_find_up(home_shell: CommandLine, up: RunningUp) -> None:
 def test_a_second_up_is_refused(home_shell: CommandLine, up: RunningUp) -> None:
     second = home_shell.run("up")
     assert second.code == 1
-    assert f"is in use by process {up.command.process.pid} since" in second.stderr
+    assert f"is in use by process {up.command.process.pid} since" in " ".join(second.stderr.split())
 
 
 def test_the_printed_commands_work_as_they_stand(home_shell: CommandLine) -> None:

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
-_PREFIX, _LOCK = "mnemolog-servers-", ".lock"
+_PREFIX, _LOCK = "mnemolog-tests-", ".lock"
 MEMORY_BYTES: Final = 4 * 2**30
 """What has to be free in memory for servers' data to lie there: a process of `make test` takes up to half a GiB."""
 

@@ -15,7 +15,7 @@ import pytest
 from mnemolog.embedded.errors import JarsUnavailableError
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
 from tests.support.builders.commits import added, commit, day, fact_id_at, pending, replaced
-from tests.support.builders.entity_events import entity_id_at, registered, relation_stated, with_entities
+from tests.support.builders.entity_events import entity_id_at, linked, registered, relation_stated, with_entities
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.paths import ROOT
 from tests.support.programs import required_program
@@ -71,12 +71,13 @@ async def fill(db: ProjectedDatabase) -> None:
         "t1",
         added("Lives in Vienna.", key="home_city", value="Vienna", category="identity"),
         added("Is allergic to nuts.", category="health"),
+        added("Ana is a nurse."),
         at=day(1),
     )
-    alice, nuts = entity_id_at(known), entity_id_at(known, 1)
-    people = (registered("Alice"), registered("nuts", place=1, kind="other"))
+    alice, nuts, ana = (entity_id_at(known, place) for place in range(3))
+    people = (registered("Alice"), registered("nuts", place=1, kind="other"), registered("Ana", place=2))
     await db.apply(
-        with_entities(known, *people, relation_stated(1, alice, "allergic_to", nuts)),
+        with_entities(known, *people, linked(2, ana), relation_stated(1, alice, "allergic_to", nuts)),
         commit("t2", replaced("Lives in Munich.", fact_id_at(known), key="home_city", value="Munich"), at=day(2)),
         commit("t3", pending("Is not allergic to nuts.", fact_id_at(known, 1), needs_human=True), at=day(3)),
     )

@@ -66,7 +66,7 @@ def test_folders_that_a_killed_run_has_left_in_memory_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "MEMORY_BYTES", 0)
-    left, others = tmp_path / "mnemolog-servers-killed", tmp_path / "somebody-elses"
+    left, others = tmp_path / "mnemolog-tests-killed", tmp_path / "somebody-elses"
     for folder in (left, others):
         folder.mkdir()
         (folder / ".lock").touch()
