@@ -177,7 +177,7 @@ def follow_ups_are_not_awaited() -> AbstractContextManager[object]:
 
     async def begin(self: FollowUps, commit: Commit, policies: StoredPolicies) -> None:
         async def publish() -> None:
-            await asyncio.sleep(0.5)  # by then the commit is sent
+            await asyncio.sleep(5)  # the commit is sent long before
             await original(self, commit, policies)
 
         self.__dict__.setdefault("publishing", []).append(asyncio.ensure_future(publish()))
