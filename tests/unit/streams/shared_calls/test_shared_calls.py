@@ -210,6 +210,23 @@ async def test_each_turn_has_its_own_mood() -> None:
     assert of_turn["required"] == ["turn", "facts", "mood"]
 
 
+async def test_a_reply_to_a_complaint_without_a_mood_leaves_that_of_the_reply_before() -> None:
+    class Moodless(CountingModel):
+        async def complete(self, prompt: Prompt) -> Reply:
+            reply = await super().complete(prompt)
+            told = json.loads(reply.text)
+            if isinstance(prompt, SharedPrompt):
+                told["turns"][1]["facts"][0]["certainty"] = "sure"
+            else:
+                del told["mood"]
+            return replace(reply, text=json.dumps(told))
+
+    queue = Queue(Moodless(), detect_mood=True)
+    results = await queue.run(turns("I work at Acme.", "I am furious, my bike was stolen!"))
+    assert queue.model.turns == [2, 1]
+    assert results[1].steps[-1].mood.emotion == "anger"
+
+
 async def test_what_a_call_took_is_divided_among_its_turns_and_the_call_counts_once() -> None:
     queue = Queue(CountingModel())
     results = await queue.run(turns(*SAID))
