@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import orjson
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
@@ -23,10 +22,11 @@ def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | 
     A fact is part of the turn that its excerpt is in. Where the reply has no part at all the first turn gets all of it,
     in a form that is no valid reply: it is asked about again alone, and has what the call took.
     """
-    parts = _move_facts(_parts_of(reply.text, len(tasks)), tasks)
-    texts = [None if part is None else orjson.dumps(part).decode() for part in parts]
+    said = reply.text.encode("utf-8", "replace").decode()  # half a sign is no JSON
+    parts = _move_facts(_parts_of(said, len(tasks)), tasks)
+    texts = [None if part is None else to_json(part, inf_nan_mode="null").decode() for part in parts]
     if all(text is None for text in texts):
-        texts[0] = orjson.dumps({"undivided": reply.text}).decode()
+        texts[0] = to_json({"undivided": said}).decode()
     asked = [0 if text is None else _LINES + message_tokens(task.turn) for text, task in zip(texts, tasks, strict=True)]
     usages = divide_usage(reply.usage, asked, [len(text or "") for text in texts])
     return [
@@ -64,11 +64,18 @@ def divide(total: int, weights: Sequence[int]) -> list[int]:
 
 
 def _parts_of(text: str, turns: int) -> list[_Part | None]:
-    """What a reply says of each turn; of a reply that was cut off, the last turn that it names is not whole."""
+    """What a reply says of each turn; of a reply that was cut off, the last turn that it names is not whole.
+
+    Nothing of any turn where it numbers one that was not asked about: it may count from another number.
+    """
     found: list[_Part | None] = [None] * turns
     for item in _items(text):
         number, facts = (item.get("turn"), item.get("facts")) if isinstance(item, dict) else (None, None)
-        if not isinstance(number, int) or not 1 <= number <= turns or not isinstance(facts, list):
+        if type(number) is not int:  # a bool is an int, too
+            continue
+        if not 1 <= number <= turns:
+            return [None] * turns
+        if not isinstance(facts, list):
             continue
         part = {name: value for name, value in item.items() if name != "turn"}
         known = found[number - 1]

@@ -85,7 +85,8 @@ def test_a_fact_that_two_turns_are_given_is_one() -> None:
     "text",
     [
         '{"turns": [{"turn": 1, "facts": []}, {"turn": 3, "facts": []}]}',
-        '{"turns": [{"turn": 1, "facts": []}, {"turn": 2, "facts": null}, {"turn": 3, "facts": []}, {"turn": 9}]}',
+        '{"turns": [{"turn": 1, "facts": []}, {"turn": 2, "facts": null}, {"turn": 3, "facts": []}]}',
+        '{"turns": [{"turn": true, "facts": [1]}, {"turn": 1, "facts": []}, {"turn": 3, "facts": []}]}',
         '{"turns": [{"turn": 1, "facts": []}, {"turn": "2", "facts": []}, {"turn": 3, "facts": []}, 5]}',
     ],
 )
@@ -106,6 +107,26 @@ def test_a_reply_that_has_no_part_goes_to_the_first_turn_with_all_that_it_took(t
     assert first is not None
     assert (first.usage, others) == (usage, [None, None])
     assert parse_extraction(first.text, TASKS[0]).value is None
+
+
+@pytest.mark.parametrize("numbers", [(0, 1, 2), (1, 2, 4), (1, 2, 10**30)])
+def test_a_reply_that_numbers_a_turn_that_was_not_asked_about_has_no_part(numbers: tuple[int, int, int]) -> None:
+    one, two, three = numbers
+    first, *others = divide_reply(reply((one, [BERLIN]), (two, [CAT]), (three, [ACME])), TASKS)
+    assert first is not None
+    assert (others, parse_extraction(first.text, TASKS[0]).value) == ([None, None], None)
+
+
+@pytest.mark.parametrize("number", [10**30, float("nan"), float("-inf")])
+def test_a_number_that_json_has_no_room_for_is_a_fault_of_its_own_turn(number: float) -> None:
+    parts = divide_reply(reply((1, [BERLIN]), (2, [CAT | {"value": number}]), (3, [])), TASKS)
+    assert texts(parts) == [[SAID[0]], [SAID[1]], []]
+
+
+def test_a_reply_with_half_a_sign_is_kept_without_it() -> None:
+    first, *_ = divide_reply(Reply(text="no \ud800", model="m"), TASKS)
+    assert first is not None
+    assert json.loads(first.text) == {"undivided": "no ?"}
 
 
 def test_turns_without_a_part_take_no_tokens() -> None:
