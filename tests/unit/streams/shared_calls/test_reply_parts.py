@@ -1,6 +1,7 @@
 """The reply to a question about several turns is divided among them, and so are the tokens that it took."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.extract_prompt import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
@@ -23,9 +25,9 @@ TOKENS = st.integers(0, 100_000)
 WEIGHTS = st.lists(st.integers(0, 5000), min_size=1, max_size=40)
 
 
-def task(said: str) -> ExtractionTask:
+def task(said: str, **fields: Any) -> ExtractionTask:
     messages = (Message(role="user", content=said), Message(role="assistant", content="Tom eats fish."))
-    turn = Turn(turn_id=said, scope=Scope(user_id="mira"), messages=messages, occurred_at=NOON)
+    turn = Turn(turn_id=said, scope=Scope(user_id="mira"), messages=messages, occurred_at=NOON, **fields)
     return ExtractionTask(turn=turn, categories=CATEGORIES)
 
 
@@ -66,6 +68,51 @@ def test_of_two_turns_that_say_it_the_stated_one_has_the_fact() -> None:
     for stated in (1, 3):
         parts = divide_reply(reply((1, []), (2, []), (stated, [fact("Lives there.", "Berlin.")])), twice)
         assert [bool(one) for one in texts(parts)] == [stated == 1, False, stated == 3]
+
+
+NUTS = "I am allergic to nuts."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "excerpt"),
+    [
+        (task("I like art."), task("We had an early start."), "art"),
+        (task(NUTS), task(NUTS, recalled=(NUTS,)), NUTS),
+        (task("No"), task("I moved to Norway."), "No"),
+    ],
+    ids=["part of a word", "recalled", "short answer"],
+)
+def test_a_part_of_a_word_and_recalled_memory_are_no_excerpt(
+    first: ExtractionTask, second: ExtractionTask, excerpt: str
+) -> None:
+    parts = divide_reply(reply((1, []), (2, [fact("It is so.", excerpt)])), [first, second])
+    assert texts(parts) == [["It is so."], []]
+
+
+ANA = "The user's sister Ana Keller"
+
+
+@pytest.mark.parametrize(
+    ("said", "later", "named"),
+    [
+        ("I moved to Bern.", "No, to Basel.", {"key": "home_city", "value": "Basel"}),
+        ("She moved to Bern.", "My sister Ana Keller is a doctor.", {"subject": ANA}),
+        (
+            "She moved.",
+            "My sister Ana is a doctor.",
+            {"entities": [{"name": "Ana", "type": "person", "role": "subject"}]},
+        ),
+    ],
+    ids=["value", "subject", "entity"],
+)
+def test_a_turn_whose_facts_name_what_only_a_later_turn_says_is_asked_about_alone(
+    said: str, later: str, named: dict[str, Any]
+) -> None:
+    replied = reply((1, [fact("As a later turn has it.", said) | named]), (2, []))
+    assert texts(divide_reply(replied, [task(said), task(later)])) == [None, []]
+    told = Background(names=("Basel", "Ana Keller"))
+    assert texts(divide_reply(replied, [replace(task(said), background=told), task(later)]))[0] is not None
+    assert texts(divide_reply(replied, [task(said, recalled=(later,)), task(later)]))[0] is not None
 
 
 @pytest.mark.parametrize("excerpt", ["I live in Rome.", "Tom eats fish.", ""])
