@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from mnemolog.projections.context.tokens import estimate_tokens
 from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
 from mnemolog.schemas.turn import Overrides, Turn
-from mnemolog.streams.llm.grounding.evidence import evidence_messages
+from mnemolog.streams.llm.grounding.evidence import evidence_messages, shown_messages
 
 _NO_OVERRIDES = Overrides()
 
@@ -65,4 +65,4 @@ def most_turns(rules: EffectivePolicy) -> int:
 
 def message_tokens(turn: Turn) -> int:
     """The estimated tokens of what a prompt shows of a turn."""
-    return sum(map(estimate_tokens, (*(message.content for message in turn.messages), *turn.recalled)))
+    return sum(map(estimate_tokens, (*(message.content for message in shown_messages(turn)), *turn.recalled)))

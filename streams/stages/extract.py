@@ -19,7 +19,7 @@ from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.provenance import Mood, Step
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
@@ -155,7 +155,7 @@ class ExtractStage:
         rules = await self._rules_for(parsed.scope, parsed.overrides)
         notes = source.notes
         # What is paid for already is decided by the exact limits, when the turn is committed.
-        is_paid = self._sharer.is_answered(placed)
+        is_paid = self._sharer.is_answered(placed, rules)
         hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
         if hit:
             if end := end_over_limit(hit, rules):
@@ -193,7 +193,7 @@ class ExtractStage:
         facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
         step = _step(answer, question.task.background)
         if self._detect_mood:
-            step = step.model_copy(update={"mood": read_mood(answer.replies[-1].text)})
+            step = step.model_copy(update={"mood": _last_mood(answer.replies)})
         return facts, with_instructions(step.model_copy(update={"dropped": left_out}), told)
 
     async def _ask(self, question: TurnQuestion) -> Answer[tuple[ExtractedFact, ...]]:
@@ -216,6 +216,11 @@ class ExtractStage:
 def _placed(turn: Turn, envelope: ExtractedFacts) -> CallTurn:
     offset = envelope.origin.offset
     return CallTurn(turn=turn, published_at=envelope.published_at, offset=offset, size=envelope.size)
+
+
+def _last_mood(replies: Sequence[TimedReply]) -> Mood | None:
+    """The last valid one: a model that is told of a fault in its facts may leave the mood out."""
+    return next(filter(None, (read_mood(reply.text) for reply in reversed(replies))), None)
 
 
 def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, background: Background) -> Step:

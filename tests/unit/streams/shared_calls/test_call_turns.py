@@ -79,6 +79,12 @@ def test_the_number_of_turns_and_their_tokens_are_bounded() -> None:
     assert together(*many, rules=EffectivePolicy(call_tokens=0)) == []
 
 
+def test_a_system_message_takes_no_tokens_as_no_prompt_shows_it() -> None:
+    one = placed(1)
+    told = (Message(role="system", content="word " * 50), *one.turn.messages)
+    assert message_tokens(placed(1, messages=told).turn) == message_tokens(one.turn)
+
+
 def test_no_more_turns_than_a_minute_allows() -> None:
     limits = {"tenant": Limits(turns_per_minute=8), "scope": Limits(turns_per_minute=3)}
     assert most_turns(EffectivePolicy(limits={"tenant": limits["tenant"], "scope": limits["scope"]})) == 3

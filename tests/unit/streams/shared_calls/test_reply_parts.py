@@ -1,6 +1,7 @@
 """The reply to a question about several turns is divided among them, and so are the tokens that it took."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.extract_prompt import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
@@ -23,9 +25,9 @@ TOKENS = st.integers(0, 100_000)
 WEIGHTS = st.lists(st.integers(0, 5000), min_size=1, max_size=40)
 
 
-def task(said: str) -> ExtractionTask:
+def task(said: str, **fields: Any) -> ExtractionTask:
     messages = (Message(role="user", content=said), Message(role="assistant", content="Tom eats fish."))
-    turn = Turn(turn_id=said, scope=Scope(user_id="mira"), messages=messages, occurred_at=NOON)
+    turn = Turn(turn_id=said, scope=Scope(user_id="mira"), messages=messages, occurred_at=NOON, **fields)
     return ExtractionTask(turn=turn, categories=CATEGORIES)
 
 
@@ -68,6 +70,51 @@ def test_of_two_turns_that_say_it_the_stated_one_has_the_fact() -> None:
         assert [bool(one) for one in texts(parts)] == [stated == 1, False, stated == 3]
 
 
+NUTS = "I am allergic to nuts."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "excerpt"),
+    [
+        (task("I like art."), task("We had an early start."), "art"),
+        (task(NUTS), task(NUTS, recalled=(NUTS,)), NUTS),
+        (task("No"), task("I moved to Norway."), "No"),
+    ],
+    ids=["part of a word", "recalled", "short answer"],
+)
+def test_a_part_of_a_word_and_recalled_memory_are_no_excerpt(
+    first: ExtractionTask, second: ExtractionTask, excerpt: str
+) -> None:
+    parts = divide_reply(reply((1, []), (2, [fact("It is so.", excerpt)])), [first, second])
+    assert texts(parts) == [["It is so."], []]
+
+
+ANA = "The user's sister Ana Keller"
+
+
+@pytest.mark.parametrize(
+    ("said", "later", "named"),
+    [
+        ("I moved to Bern.", "No, to Basel.", {"key": "home_city", "value": "Basel"}),
+        ("She moved to Bern.", "My sister Ana Keller is a doctor.", {"subject": ANA}),
+        (
+            "She moved.",
+            "My sister Ana is a doctor.",
+            {"entities": [{"name": "Ana", "type": "person", "role": "subject"}]},
+        ),
+    ],
+    ids=["value", "subject", "entity"],
+)
+def test_a_turn_whose_facts_name_what_only_a_later_turn_says_is_asked_about_alone(
+    said: str, later: str, named: dict[str, Any]
+) -> None:
+    replied = reply((1, [fact("As a later turn has it.", said) | named]), (2, []))
+    assert texts(divide_reply(replied, [task(said), task(later)])) == [None, []]
+    told = Background(names=("Basel", "Ana Keller"))
+    assert texts(divide_reply(replied, [replace(task(said), background=told), task(later)]))[0] is not None
+    assert texts(divide_reply(replied, [task(said, recalled=(later,)), task(later)]))[0] is not None
+
+
 @pytest.mark.parametrize("excerpt", ["I live in Rome.", "Tom eats fish.", ""])
 def test_a_fact_that_no_turn_says_stays_where_it_was_stated_and_is_dropped_there(excerpt: str) -> None:
     parts = divide_reply(reply((1, []), (2, [fact("Tom eats fish.", excerpt or "x")]), (3, [])), TASKS)
@@ -85,7 +132,8 @@ def test_a_fact_that_two_turns_are_given_is_one() -> None:
     "text",
     [
         '{"turns": [{"turn": 1, "facts": []}, {"turn": 3, "facts": []}]}',
-        '{"turns": [{"turn": 1, "facts": []}, {"turn": 2, "facts": null}, {"turn": 3, "facts": []}, {"turn": 9}]}',
+        '{"turns": [{"turn": 1, "facts": []}, {"turn": 2, "facts": null}, {"turn": 3, "facts": []}]}',
+        '{"turns": [{"turn": true, "facts": [1]}, {"turn": 1, "facts": []}, {"turn": 3, "facts": []}]}',
         '{"turns": [{"turn": 1, "facts": []}, {"turn": "2", "facts": []}, {"turn": 3, "facts": []}, 5]}',
     ],
 )
@@ -106,6 +154,26 @@ def test_a_reply_that_has_no_part_goes_to_the_first_turn_with_all_that_it_took(t
     assert first is not None
     assert (first.usage, others) == (usage, [None, None])
     assert parse_extraction(first.text, TASKS[0]).value is None
+
+
+@pytest.mark.parametrize("numbers", [(0, 1, 2), (1, 2, 4), (1, 2, 10**30)])
+def test_a_reply_that_numbers_a_turn_that_was_not_asked_about_has_no_part(numbers: tuple[int, int, int]) -> None:
+    one, two, three = numbers
+    first, *others = divide_reply(reply((one, [BERLIN]), (two, [CAT]), (three, [ACME])), TASKS)
+    assert first is not None
+    assert (others, parse_extraction(first.text, TASKS[0]).value) == ([None, None], None)
+
+
+@pytest.mark.parametrize("number", [10**30, float("nan"), float("-inf")])
+def test_a_number_that_json_has_no_room_for_is_a_fault_of_its_own_turn(number: float) -> None:
+    parts = divide_reply(reply((1, [BERLIN]), (2, [CAT | {"value": number}]), (3, [])), TASKS)
+    assert texts(parts) == [[SAID[0]], [SAID[1]], []]
+
+
+def test_a_reply_with_half_a_sign_is_kept_without_it() -> None:
+    first, *_ = divide_reply(Reply(text="no \ud800", model="m"), TASKS)
+    assert first is not None
+    assert json.loads(first.text) == {"undivided": "no ?"}
 
 
 def test_turns_without_a_part_take_no_tokens() -> None:
