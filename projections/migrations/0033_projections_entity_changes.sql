@@ -45,6 +45,7 @@ ADD COLUMN is_own boolean NOT NULL DEFAULT false,
 ADD COLUMN is_current boolean NOT NULL DEFAULT true,
 DROP CONSTRAINT entity_aliases_pkey,
 ADD PRIMARY KEY (entity_id, kind, key, event_id);
+CREATE INDEX entity_aliases_source ON entity_aliases (owner, source_id);
 COMMENT ON TABLE entity_aliases IS
 'The names of an entity, as they were said first: a name ("Ana"), what it is to somebody ("my wife"), or the user. Equal '
 'keys of one kind are the same name; head is what a name is looked up by. One that is not current was undone or moved.';
