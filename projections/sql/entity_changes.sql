@@ -210,12 +210,13 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: facts_of_entity
 -- The open facts that name an entity now, and how many there are.
-SELECT DISTINCT
+SELECT
     f.fact_id,
     count(*) OVER () AS total
 FROM current_entity_links AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s AND f.status IN ('active', 'pending_confirmation')
+GROUP BY f.fact_id
 ORDER BY f.fact_id
 LIMIT %(limit)s;
 
