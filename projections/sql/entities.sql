@@ -167,7 +167,7 @@ SELECT
         ORDER BY twins.since, twins.twin_id
     ) AS possible_twins,
     ARRAY(
-        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.key)
+        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
         FROM current_entity_names AS alias
         WHERE alias.entity_id = e.entity_id
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key

@@ -49,7 +49,7 @@ ORDER BY found.recorded_at, found.ordinal, found.is_mirror, found.predicate, fou
 SELECT
     alias.entity_id,
     alias.kind,
-    alias.key
+    alias.current_key
 FROM current_entity_names AS alias
 WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
 
