@@ -45,6 +45,7 @@ ADD COLUMN is_own boolean NOT NULL DEFAULT false,
 ADD COLUMN is_current boolean NOT NULL DEFAULT true,
 DROP CONSTRAINT entity_aliases_pkey,
 ADD PRIMARY KEY (entity_id, kind, key, event_id);
+CREATE INDEX entity_aliases_source ON entity_aliases (owner, source_id);
 COMMENT ON TABLE entity_aliases IS
 'The names of an entity, as they were said first: a name ("Ana"), what it is to somebody ("my wife"), or the user. Equal '
 'keys of one kind are the same name; head is what a name is looked up by. One that is not current was undone or moved.';
@@ -69,11 +70,24 @@ SELECT
     a.user_id,
     a.agent_id,
     a.app_id,
-    a.run_id
+    a.run_id,
+    CASE
+        WHEN a.kind = 'tie' AND right(a.key, 36) ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN coalesce(
+            (
+                SELECT left(a.key, -36) || holder.merged_into::text
+                FROM entities AS holder
+                WHERE holder.entity_id = right(a.key, 36)::uuid AND holder.merged_into IS NOT NULL
+            ),
+            a.key
+        )
+        ELSE a.key
+    END AS current_key
 FROM entity_aliases AS a
 INNER JOIN entities AS e ON a.entity_id = e.entity_id
 WHERE a.is_current;
-COMMENT ON VIEW current_entity_names IS 'The names of entities as they are now: those of a merged one are of the other.';
+COMMENT ON VIEW current_entity_names IS
+'The names of entities as they are now: those of a merged one are of the other. In current_key a tie to a merged entity '
+'("wife of <id>") is one to the other.';
 
 CREATE VIEW current_entity_links AS
 SELECT

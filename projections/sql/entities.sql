@@ -131,8 +131,8 @@ ORDER BY number
 ON CONFLICT (relation_id, fact_id) DO NOTHING;
 
 -- name: entities_of_heads
--- The entities of exactly this scope that names with these heads may mean, with all their names: those that are called by
--- one of the keys first, then the newest, at most `limit`; and those that these facts are about, each with its facts.
+-- The entities of exactly this scope that names with these heads may mean, with all their names: the user first, then
+-- those that are called by one of the keys, then the newest, at most `limit`; and those that these facts are about.
 WITH subjects AS (
     SELECT
         link.fact_id,
@@ -144,6 +144,7 @@ WITH subjects AS (
 found AS (
     SELECT
         alias.entity_id,
+        bool_or(alias.kind = 'user') AS is_user,
         bool_or(alias.key = ANY(%(keys)s::text [])) AS is_called,
         max(alias.recorded_at) AS recorded_at
     FROM current_entity_names AS alias
@@ -152,7 +153,7 @@ found AS (
         = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
         AND alias.head = ANY(%(heads)s::text [])
     GROUP BY alias.entity_id
-    ORDER BY is_called DESC, recorded_at DESC, alias.entity_id
+    ORDER BY is_user DESC, is_called DESC, recorded_at DESC, alias.entity_id
     LIMIT %(limit)s
 )
 SELECT
@@ -166,7 +167,7 @@ SELECT
         ORDER BY twins.since, twins.twin_id
     ) AS possible_twins,
     ARRAY(
-        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.key)
+        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
         FROM current_entity_names AS alias
         WHERE alias.entity_id = e.entity_id
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key

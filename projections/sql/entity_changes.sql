@@ -48,10 +48,15 @@ FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid []) AS turned (event_id, 
 WHERE entity_changes.event_id = turned.event_id;
 
 -- name: named_by_facts
--- The entities that these facts name, or named before a split.
+-- The entities that these facts name, or named before a split, and those of which their sources told a name.
 SELECT entity_id FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid [])
 UNION
-SELECT moved_to FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid []) AND moved_to IS NOT NULL;
+SELECT moved_to FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid []) AND moved_to IS NOT NULL
+UNION
+SELECT alias.entity_id
+FROM facts
+INNER JOIN entity_aliases AS alias ON facts.owner = alias.owner AND facts.source_id = alias.source_id
+WHERE facts.fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: derived_entities
 -- The entities whose state is not, or may not be, what a new one has.
@@ -62,6 +67,11 @@ UNION
 SELECT link.entity_id
 FROM facts
 INNER JOIN fact_entities AS link ON facts.fact_id = link.fact_id
+WHERE facts.status = 'undone'
+UNION
+SELECT alias.entity_id
+FROM facts
+INNER JOIN entity_aliases AS alias ON facts.owner = alias.owner AND facts.source_id = alias.source_id
 WHERE facts.status = 'undone'
 ORDER BY entity_id;
 
@@ -200,12 +210,13 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: facts_of_entity
 -- The open facts that name an entity now, and how many there are.
-SELECT DISTINCT
+SELECT
     f.fact_id,
     count(*) OVER () AS total
 FROM current_entity_links AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s AND f.status IN ('active', 'pending_confirmation')
+GROUP BY f.fact_id
 ORDER BY f.fact_id
 LIMIT %(limit)s;
 

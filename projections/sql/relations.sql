@@ -49,7 +49,7 @@ ORDER BY found.recorded_at, found.ordinal, found.is_mirror, found.predicate, fou
 SELECT
     alias.entity_id,
     alias.kind,
-    alias.key
+    alias.current_key
 FROM current_entity_names AS alias
 WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
 
@@ -86,7 +86,7 @@ SELECT
     'learned',
     f.text,
     f.fact_id
-FROM current_entity_links AS link
+FROM (SELECT DISTINCT fact_id, entity_id FROM current_entity_links) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s
 UNION ALL
@@ -95,7 +95,7 @@ SELECT
     CASE WHEN f.believed_to IS NULL THEN 'ended' ELSE 'withdrawn' END,
     f.text,
     f.fact_id
-FROM current_entity_links AS link
+FROM (SELECT DISTINCT fact_id, entity_id FROM current_entity_links) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s AND coalesce(f.believed_to, f.closed_at) IS NOT NULL
 UNION ALL
@@ -106,7 +106,12 @@ SELECT
     said.fact_id
 FROM relationships AS r
 INNER JOIN relationship_evidence AS said ON r.relation_id = said.relation_id
-INNER JOIN entities AS subject ON r.subject_id = subject.entity_id
-INNER JOIN entities AS object ON r.object_id = object.entity_id
-WHERE %(entity_id)s IN (coalesce(subject.merged_into, r.subject_id), coalesce(object.merged_into, r.object_id))
+LEFT JOIN fact_entities AS s ON said.fact_id = s.fact_id AND r.subject_id = s.entity_id AND s.moved_to IS NOT NULL
+LEFT JOIN fact_entities AS o ON said.fact_id = o.fact_id AND r.object_id = o.entity_id AND o.moved_to IS NOT NULL
+INNER JOIN entities AS was ON coalesce(s.moved_to, r.subject_id) = was.entity_id
+INNER JOIN entities AS whom ON coalesce(o.moved_to, r.object_id) = whom.entity_id
+INNER JOIN entities AS subject ON coalesce(was.merged_into, was.entity_id) = subject.entity_id
+INNER JOIN entities AS object ON coalesce(whom.merged_into, whom.entity_id) = object.entity_id
+WHERE %(entity_id)s IN (subject.entity_id, object.entity_id) AND subject.entity_id <> object.entity_id
+    AND subject.status = 'active' AND object.status = 'active'
 ORDER BY at, change, text, fact_id;

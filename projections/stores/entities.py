@@ -22,7 +22,7 @@ class EntityStore(Store):
     async def known_entities(
         self, scope: Scope, *, heads: Collection[str], keys: Collection[str], fact_ids: Collection[UUID] = ()
     ) -> list[KnownEntity]:
-        """Those with a name of one of these heads, those called by one of the keys first, then the newest.
+        """Those with a name of one of these heads: the user, those called by one of the keys, the newest.
 
         And those that these facts are about; in one round trip.
         """

@@ -8,6 +8,7 @@ import pytest
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.stores.entity_changes import EntityChangeStore
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.commands import EntityCommand, ForgetEntity, MergeEntities, SplitEntity
@@ -31,6 +32,9 @@ class Family:
 
     async def id_of(self, name: str) -> UUID:
         return (await self.client.entity(name, user_id="alice")).entity.entity_id
+
+    async def moments(self, of: str) -> list[tuple[str, str]]:
+        return [(one.change, one.text) for one in (await self.client.entity(of, user_id="alice")).timeline]
 
     async def done(self, payload: EntityCommand | Undo) -> Commit:
         commit = await self.people.order(payload, ALICE)
@@ -65,9 +69,20 @@ async def test_relations_of_merged_entities_are_of_one(family: Family, database:
     assert await family.triples() == STATED
 
 
+async def test_a_fact_that_names_both_of_merged_entities_is_one_fact(family: Family) -> None:
+    await family.people.say("I met Ana and Annette", ("Ana", "person"), ("Annette", "person"))
+    ana = await family.id_of("Ana")
+    await family.done(MergeEntities(entity_ids=(await family.id_of("Annette"),), into=ana))
+    store = EntityChangeStore(family.people.pipeline.pool)
+    total, facts = await store.facts_of_entity(ana, limit=10)
+    assert total == len(facts) == 3
+    assert (await family.moments("Ana")).count(("learned", "I met Ana and Annette")) == 1
+
+
 async def test_a_relation_within_one_entity_is_none(family: Family) -> None:
     await family.done(MergeEntities(entity_ids=(await family.id_of("Annette"),), into=await family.id_of("Tom")))
     assert await family.triples() == STATED[:1]
+    assert "related" not in [change for change, _ in await family.moments("Tom")]
 
 
 async def test_a_relation_of_a_fact_that_a_split_moves_is_of_the_new_entity(family: Family) -> None:
@@ -75,6 +90,8 @@ async def test_a_relation_of_a_fact_that_a_split_moves_is_of_the_new_entity(fami
     ana = await family.id_of("Ana")
     split = await family.done(SplitEntity(entity_id=ana, name="Eva Meier", fact_ids=(fact.fact_id,)))
     assert await family.triples() == [("Alice", "spouse", "Eva Meier"), STATED[1]]
+    assert ("related", "Alice spouse Eva Meier") in await family.moments("Eva Meier")
+    assert "related" not in [change for change, _ in await family.moments("Ana")]
     await family.done(Undo(source_id=split.source_id))
     assert await family.triples() == STATED
 

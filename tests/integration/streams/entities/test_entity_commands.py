@@ -114,6 +114,16 @@ async def test_a_merged_entity_is_the_other_one(talk: Talk) -> None:
     assert await talk.seen() == {"Ana Keller": (["Annie"], ["Annie", "Ana Keller", "I saw annie"])}
 
 
+async def test_what_is_of_a_merged_entity_is_of_the_other_one(talk: Talk) -> None:
+    for name in ("Ben's dog", "Carl Frey"):
+        await talk.met(name)
+    ben, dog = await talk.id_of("Ben"), await talk.id_of("Ben's dog")
+    await talk.done(MergeEntities(entity_ids=(ben,), into=await talk.id_of("Carl Frey")))
+    await talk.saw("Ben's dog")
+    assert len(await talk.client.entities(user_id="alice", type="animal")) == 1
+    assert [one.entity_id for one in await talk.client.who("Carl Frey's dog", user_id="alice")] == [dog]
+
+
 async def test_a_chain_of_merges_ends_at_the_last_one_and_each_is_undone_by_itself(talk: Talk) -> None:
     for name in ("Ana", "Bea", "Cleo"):
         await talk.met(name)

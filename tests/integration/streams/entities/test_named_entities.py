@@ -6,6 +6,7 @@ import pytest
 
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.stores import entities
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
@@ -100,3 +101,16 @@ async def test_a_rebuild_gives_equal_entities(people: NamedPeople, database: str
     assert report.equal
     rows = {table.table: table.rebuilt_rows for table in report.tables}
     assert (rows["entities"], rows["entity_aliases"], rows["fact_entities"]) == (4, 8, 6)
+
+
+async def test_the_user_is_known_among_more_entities_than_are_looked_up(
+    people: NamedPeople, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newer entities have the name that is looked up; the user has none."""
+    monkeypatch.setattr(entities, "MAX_FOUND", 2)
+    await people.say("I sail", speaker=None)
+    for place in ("work", "school", "golf"):
+        await people.say(f"Tom from {place} sings", subject=f"Tom from {place}", speaker=None)
+    await people.say("I saw Tom", ("Tom", "person"), speaker=None)
+    users = await people.rows("SELECT count(DISTINCT entity_id) FROM entity_aliases WHERE kind = 'user'")
+    assert users == [(1,)]
