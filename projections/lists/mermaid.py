@@ -7,7 +7,7 @@ from uuid import UUID
 
 MAX_LABEL: Final = 60
 """Characters of a name that are shown; a longer one is cut."""
-_PLAIN: Final = frozenset(" ,.'-_")
+_PLAIN: Final = frozenset(" ,'")  # ".", "-" and "_" make lists and emphasis: a label is read as Markdown
 
 
 def mermaid(names: Mapping[UUID, str], edges: Iterable[tuple[UUID, str, UUID, bool]]) -> str:

@@ -48,11 +48,11 @@ class EntityAliasAdded(EntityEvent):
 
 
 class FactLinked(EntityEvent):
-    """The entities that a fact names."""
+    """The entities that a fact names: its subject, up to `MAX_ENTITIES` others, and an owner of each ("Ana's dog")."""
 
     event: Literal["fact_linked"] = "fact_linked"
     fact_id: UUID
-    links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=2 * MAX_ENTITIES)]
+    links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=2 * (MAX_ENTITIES + 1))]
 
 
 class RelationEvent(EntityEvent):

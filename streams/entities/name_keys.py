@@ -11,8 +11,8 @@ _LETTERS: Final = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i", "ħ": "h", "ŧ": "t"}
 )
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
-_GAPS: Final = re.compile("[\\s\\-\u2010\u2011\u2013_/]+")
-_EDGES: Final = ' ,;:!?"“”„«»()[]{}<>*#'
+_GAPS: Final = re.compile("[\\s\\-\u2010\u2011\u2013_/()]+")  # a " (" in a key begins an origin, nothing else
+_EDGES: Final = ' ,;:!?"“”„«»[]{}<>*#'
 
 
 def name_key(name: str) -> str:

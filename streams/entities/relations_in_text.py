@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from mnemolog.schemas.entities.model import MAX_NAME
 from mnemolog.schemas.entities.relations import NamedRelation, read_predicate
 from mnemolog.streams.entities.names_in_text import value_entities
 from mnemolog.streams.entities.spoken_names import ties_in
@@ -18,6 +19,8 @@ _OVER: Final = re.compile(
 
 def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRelation, ...]:
     """What the value of a key is to the subject: a home, an employer, somebody or something of theirs."""
+    if len(subject or "") > MAX_NAME:
+        return ()
     named, read = value_entities(key, value, subject), read_predicate(key)
     return tuple(
         NamedRelation(subject=subject or USER, predicate=read.word, object=entity.name) for entity in named if read
@@ -26,10 +29,13 @@ def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRel
 
 def ended_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
     """The ties of the subject that a sentence says to be over: "Ana is no longer my wife"."""
-    found = {}
+    found, start = {}, 0
     for tie, words in ties_in(said):
-        if _OVER.search(said[: said.index(words)]):
+        at = said.index(words, start)
+        start = at + 1
+        if _OVER.search(said[:at]):
             _, _, whom = words.partition(" ")
             name = f"{subject}'s {whom}" if subject else words
-            found[name] = NamedRelation(subject=subject or USER, predicate=tie, object=name)
+            if len(name) <= MAX_NAME:
+                found[name] = NamedRelation(subject=subject or USER, predicate=tie, object=name)
     return tuple(found.values())

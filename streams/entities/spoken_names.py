@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mnemolog.schemas.entities.model import MAX_NAME
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.text.patterns import tables
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES
@@ -35,6 +36,8 @@ _FROM_IN_TEXT: Final = re.compile(
     rf"(?<!\w)(?P<name>{NAME}(?: {NAME})?) "
     rf"(?:from (?:(?:the|my|our) )?[a-z][\w-]+|(?i:{WORDS['from']}) (?i:{WORDS['origins']}))(?!\w)"
 )
+MAX_ORIGIN: Final = MAX_NAME - len(" ()")
+"""Letters of the key of an origin: it stands behind the key of a name."""
 _PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
@@ -74,7 +77,7 @@ def read_name(text: str) -> SpokenName | None:
             return found
     if match := _FROM.match(said):
         origin = match["there"] or match["origin"]
-        return SpokenName(text=said, name=match["name"], origin=name_key(origin))
+        return SpokenName(text=said, name=match["name"], origin=name_key(origin)[:MAX_ORIGIN])
     if (match := _ANOTHER.match(said)) and _is_proper(match["name"]):
         return SpokenName(text=said, name=match["name"], origin="another", is_another=True)
     return SpokenName(text=said, name=said)

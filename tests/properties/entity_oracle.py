@@ -88,6 +88,8 @@ class World:
     facts: dict[str, str] = field(default_factory=dict)
     living: set[str] = field(default_factory=set)
     forgotten: set[str] = field(default_factory=set)
+    never_split: set[str] = field(default_factory=set)
+    """What splits that were undone had made: what was decided about it meant nothing else."""
 
     def one_with(self, entity: str) -> set[str]:
         return {other for other, head in self.heads.items() if head == self.heads[entity]}
@@ -122,7 +124,7 @@ class World:
                     self.living.add(entity)
             case Split(new=new, name=name):
                 self.heads[new], self.own[new] = new, name
-                self._split(step) if step.holds else self.unite(new, step.entity)
+                self._split(step) if step.holds else self._unsplit(step)
             case _ if step.holds:
                 self._decide(step)
 
@@ -137,9 +139,14 @@ class World:
                 self.names.append((entity, name))
             case Merged(entities=entities, into=into):
                 for entity in entities:
-                    self.unite(entity, into)
-            case Forgotten(entity=entity):
+                    if not {entity, into} & self.never_split:
+                        self.unite(entity, into)
+            case Forgotten(entity=entity) if entity not in self.never_split:
                 self.forgotten |= self.one_with(entity)
+
+    def _unsplit(self, step: Split) -> None:
+        self.never_split.add(step.new)
+        self.unite(step.new, step.entity)
 
     def _split(self, step: Split) -> None:
         same = self.one_with(step.entity)

@@ -73,6 +73,7 @@ class CurrentState:
     _withdrawn: set[ToldAlias] = field(default_factory=set)
     _undone: set[UUID] = field(default_factory=set)
     _split_off: set[UUID] = field(default_factory=set)
+    _never_split: set[UUID] = field(default_factory=set)
 
     @classmethod
     def of(
@@ -106,19 +107,24 @@ class CurrentState:
                     self._withdraw(moved_from, [alias], change.log_offset)
             case EntitiesMerged(merged=merged, into=into):
                 for entity_id in merged:
-                    self._join(entity_id, into)
+                    if self._never_split.isdisjoint((entity_id, into)):
+                        self._join(entity_id, into)
             case EntitySplit() as split:
                 self._split_off.add(split.new_id)
                 self._split(split)
                 self._withdraw(split.entity_id, split.names, change.log_offset)
-            case EntityForgotten(entity_id=entity_id):
+            case EntityForgotten(entity_id=entity_id) if entity_id not in self._never_split:
                 root = self._root(entity_id)
                 self._forgotten |= {one for one in self.entities if self._root(one) == root}
 
     def _leave_out(self, event: AnyEntityChange) -> None:
-        """What a split that was undone had made is what it was made of: later facts may name it."""
+        """What a split that was undone had made is what it was made of: later facts may name it.
+
+        A merge or a forgetting of it was not meant for what it was made of, and falls with the split.
+        """
         self._undone.add(event.event_id)
         if isinstance(event, EntitySplit):
+            self._never_split.add(event.new_id)
             self._join(event.new_id, event.entity_id)
 
     def _split(self, split: EntitySplit) -> None:

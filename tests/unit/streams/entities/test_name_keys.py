@@ -27,6 +27,7 @@ from mnemolog.streams.entities.name_keys import name_key
         ("Алёна", "АЛЕНА"),
         ("Ελένη", "ΕΛΕΝΗ"),
         ("ｶﾅ", "カナ"),
+        ("Siemens (Munich)", "Siemens Munich"),
     ],
 )
 def test_the_same_name_has_one_key(one: str, other: str) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities.model import MAX_ENTITIES, NamedEntity
+from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, NamedEntity
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext
@@ -19,7 +19,9 @@ NAMES = st.builds(
     lambda tie, first, last, origin: f"{tie}{first}{last}{origin if not tie else ''}",
     *(st.sampled_from(words) for words in (TIES, FIRST, LAST, ORIGINS)),
 ) | st.sampled_from(["my wife", "my brother", "our dog", "Tom's wife", "Alice's brother"])
-TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60)
+SIGNS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60)
+LONG_KEYS = st.sampled_from(["\ufdfa" * 20, " from ", "A"])  # the sign is 18 letters of a key
+TEXTS = SIGNS | st.lists(LONG_KEYS, max_size=4).map("".join)
 SPEAKERS = st.sampled_from(["Alice", "Bob Marsh", None])
 SAID = st.lists(st.tuples(NAMES, SPEAKERS), max_size=8)
 
@@ -81,6 +83,27 @@ def test_a_source_brings_a_bounded_number_of_entities() -> None:
     links = talk.tell(*facts)
     assert len(talk.known) == MAX_NEW_ENTITIES
     assert all(len(one) >= 1 for one in links)  # of the user
+
+
+def test_a_name_whose_key_and_origin_are_much_longer_is_found_again() -> None:
+    talk = EntityTalk()
+    name = "A" + "\ufdfa" * 20 + " from " + "\ufdfa" * 20
+    first = [link.entity_id for link in talk.say(name)]
+    assert [link.entity_id for link in talk.say(name)] == first
+    assert len(talk.known) == len(first) == 2
+
+
+def test_a_fact_may_name_an_owner_in_each_of_its_names() -> None:
+    others = [f"P{chr(97 + place)}a's dog" for place in range(MAX_ENTITIES)]
+    assert len(EntityTalk().say(*others)) == 1 + 2 * MAX_ENTITIES
+    links = EntityTalk().say(*others[1:], subject="Zoe's dog")
+    assert len(links) == 2 * MAX_ENTITIES
+
+
+def test_the_ties_of_a_speaker_whose_name_is_too_long_are_nobodys() -> None:
+    talk = EntityTalk(user_names=("Ana",))
+    assert talk.say("Eve", subject="my wife", speaker="B" + "x" * MAX_NAME) != ()
+    assert {one.name for one in talk.known.values()} == {"Eve"}
 
 
 def test_what_only_dropped_facts_name_stays_unknown() -> None:
