@@ -24,7 +24,7 @@ LATER = {
 
 
 def statuses(later: AnyEntityChange, *, is_split: bool) -> list[str]:
-    entities = [RegisteredEntity(one, one, "Eva", False, True) for one in (EVA, EVE, MIA)]  # noqa: FBT003 -- a row
+    entities = [RegisteredEntity(one, one, "Eva", False, True) for one in (EVA, EVE, MIA)]
     changes = [StoredChange(SPLIT, 1, is_split), StoredChange(later, 2, in_effect=True)]
     current = CurrentState.of(entities, (), (), changes).current()
     assert is_split or current[EVE].merged_into == EVA

@@ -219,7 +219,7 @@ async def test_of_the_turns_behind_one_only_those_of_its_scope_are_remembered_ah
         remembered.append(one.turn_id)
         remember(one, place)
 
-    queue.recent.remember = noted  # type: ignore[method-assign]  # for this test alone
+    queue.recent.remember = noted  # type: ignore[method-assign, assignment]  # for this test alone
     other = turn(1, SAID[1], scope=Scope(user_id="mira", run_id="r1"))
     await queue.process([turn(0, SAID[0]), other, turn(2, SAID[2])], 0)
     assert (queue.model.turns, remembered) == ([2], ["t0", "t2"])
