@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
+from mnemolog.projections.db.faults import RECORD_ERRORS
+from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import ReplyNotStorableError
@@ -23,6 +25,8 @@ MIN_DIVIDED: Final = 3
 """A call for so many turns or fewer that fails is not divided: they are asked about alone."""
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
+_TURN_ERRORS: Final = (*RECORD_ERRORS, StatementTimeoutError, ReplyNotStorableError)
+"""What a value of one of the turns can cause."""
 
 Behind = Callable[[int, int, float], Awaitable[Sequence[CallTurn | None]]]
 """The records behind one of its owner: waits up to some seconds for so many of them, and gives at most so many."""
@@ -44,26 +48,38 @@ class CallSharer:
         # By turn its question, where it has a part of a reply; None where it is to be asked about alone.
         self._asked: OrderedDict[tuple[str, str, int], TurnQuestion | None] = OrderedDict()
 
-    def is_answered(self, placed: CallTurn) -> bool:
-        """Whether this process has asked about a turn together with others, and got a reply."""
-        return self._asked.get(_id(placed)) is not None
+    def is_answered(self, placed: CallTurn, rules: EffectivePolicy) -> bool:
+        """Whether this process has asked about a turn together with others, by these rules, and got a reply."""
+        return self._answered(placed, rules) is not None
+
+    def _answered(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion | None:
+        known = self._asked.get(_id(placed))
+        return known if known is not None and known.task.instructions == rules.instructions else None
 
     async def question_of(self, placed: CallTurn, rules: EffectivePolicy, behind: Behind) -> TurnQuestion:
         """What a turn asks alone. Those behind it that may share its call are asked about first, together with it.
 
         A turn that was asked about with others before is not asked about with others again.
         """
-        known = self._asked.get(_id(placed))
-        if known is not None and known.task.instructions == rules.instructions:
+        if known := self._answered(placed, rules):
             self._asked[_id(placed)] = None
             return known
         first = await self._questions.question_of(placed, rules)
-        if most_turns(rules) > 1 and may_share(placed, rules) and _id(placed) not in self._asked:
-            others = await self._others(first, rules, behind)
-            if others:
-                await self._ask([first, *others], rules)
-                self._asked[_id(placed)] = None
+        is_first = most_turns(rules) > 1 and may_share(placed, rules) and _id(placed) not in self._asked
+        if is_first and (others := await self._others_if_readable(first, rules, behind)):
+            await self._ask([first, *others], rules)
+            self._asked[_id(placed)] = None
         return first
+
+    async def _others_if_readable(
+        self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind
+    ) -> list[TurnQuestion]:
+        """As `_others`; none where one of them is at fault: it fails when its turn comes, and not this one."""
+        try:
+            return await self._others(first, rules, behind)
+        except _TURN_ERRORS as error:
+            log.info("shared_call_failed", turns=1, error=str(error).strip())
+            return []
 
     async def _others(self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind) -> list[TurnQuestion]:
         """The questions to ask together with the first one; none where that has a reply."""
@@ -75,7 +91,8 @@ class CallSharer:
         others = [one for one in others if _id(one) not in self._asked]
         if not others or await self._model.has_reply(first.asked):
             return []
-        conversation = [one for one in waiting if one is not None and one.offset <= others[-1].offset]
+        scope, last = first.placed.turn.scope, others[-1].offset
+        conversation = [one for one in waiting if one is not None and one.turn.scope == scope and one.offset <= last]
         questions = await self._questions.questions_of(others, conversation, rules)
         replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
         return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
@@ -96,7 +113,7 @@ class CallSharer:
                 await self._ask(questions[middle:], rules)
                 return
             found, reason = [False] * len(questions), "refused"
-        except (PromptRefusedError, ReplyNotStorableError) as error:
+        except (PromptRefusedError, *_TURN_ERRORS) as error:
             log.info("shared_call_failed", turns=len(questions), error=str(error))
             found, reason = [False] * len(questions), "refused"
         for question, has_part in zip(questions, found, strict=True):

@@ -155,7 +155,7 @@ class ExtractStage:
         rules = await self._rules_for(parsed.scope, parsed.overrides)
         notes = source.notes
         # What is paid for already is decided by the exact limits, when the turn is committed.
-        is_paid = self._sharer.is_answered(placed)
+        is_paid = self._sharer.is_answered(placed, rules)
         hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
         if hit:
             if end := end_over_limit(hit, rules):

@@ -1,176 +1,37 @@
 """`extract` over a queue of waiting turns: one call for many, and each turn's own reply, limits and trace."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any, Final, cast
+from dataclasses import replace
+from datetime import timedelta
+from typing import cast
 from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.base import Record
+from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.schemas.command import Command, Delete
 from mnemolog.schemas.envelopes import ExtractedFacts
-from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import ReplyKey, StoredReply
-from mnemolog.schemas.turn import Message, Overrides, Turn
-from mnemolog.streams.conversation.background import BackgroundReader
-from mnemolog.streams.conversation.recent_turns import RecentTurns
-from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.cached_models import CachedChatModel
-from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.conversation.recent_turns import Place
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
-from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt, Usage
-from mnemolog.streams.offline import RuleModel
+from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt
 from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.extract import ExtractStage, parse_source, turns_behind
-
-NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SAID: Final = ("I live in Berlin.", "My cat is called Tom.", "I work at Acme.", "I am allergic to nuts.")
-RULES: Final = EffectivePolicy(known_facts=0)
-Damage = Callable[[str], str]
-
-
-class Replies:
-    """The table of replies, in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[ReplyKey, int], StoredReply] = {}
-
-    async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:
-        found = {key: tuple(one for (own, _), one in sorted(self.kept.items()) if own == key) for key in keys}
-        return {key: kept for key, kept in found.items() if kept}
-
-    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
-        return [self.kept.setdefault(one.attempt_key, one) for one in replies]
-
-
-@dataclass
-class CountingModel:
-    """The rules as a model that costs tokens; what it says of several turns can be damaged."""
-
-    model: str = "told-1"
-    calls: list[Prompt] = field(default_factory=list)
-    damage: Damage | None = None
-    refused: str = ""
-    is_quick: bool = False
-    rules: RuleModel = field(default_factory=RuleModel)
-
-    async def complete(self, prompt: Prompt) -> Reply:
-        self.calls.append(prompt)
-        if self.refused and self.refused in prompt.messages[1].content:
-            error = BatchSuspectError if self.is_quick and isinstance(prompt, SharedPrompt) else PromptRefusedError
-            raise error("content_filter", "as the test asked for")
-        text = (await self.rules.complete(replace(prompt, model=None))).text
-        if self.damage is not None and isinstance(prompt, SharedPrompt):
-            text = self.damage(text)
-        asked = sum(len(message.content) for message in prompt.messages) // 4
-        usage = Usage(input_tokens=asked, output_tokens=len(text) // 4, cached_tokens=asked // 3)
-        return Reply(text=text, model=self.model, usage=usage)
-
-    async def close(self) -> None: ...
-
-    @property
-    def turns(self) -> list[int]:
-        """How many turns each call asked about."""
-        return [len(one.tasks) if isinstance(one, SharedPrompt) else 1 for one in self.calls]
-
-
-class _Nothing:
-    async def messages_before(self, requests: Sequence[object]) -> list[tuple[()]]:
-        return [() for _ in requests]
-
-    async def shown_facts(self, requests: Sequence[object]) -> None:
-        raise AssertionError(f"no facts are known to {requests}")
-
-
-@dataclass
-class Queue:
-    """Processes the records of an owner in order, each with those behind it; `results` by turn."""
-
-    model: CountingModel
-    rules: EffectivePolicy = RULES
-    replies: Replies = field(default_factory=Replies)
-    hits: dict[str, LimitHit] = field(default_factory=dict)
-    waited: list[tuple[int, float]] = field(default_factory=list)
-    now: datetime = NOON
-    detect_mood: bool = False
-
-    def __post_init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """What a process remembers is gone."""
-        nothing: Any = _Nothing()
-        self.stage = ExtractStage(
-            CachedChatModel(self.model, self.replies),
-            categories=CATEGORIES,
-            rules_for=self._rules_for,
-            precheck=self._precheck,
-            backgrounds=BackgroundReader(nothing, nothing, self.replies, RecentTurns()),
-            clock=lambda: self.now,
-            detect_mood=self.detect_mood,
-        )
-
-    async def _rules_for(self, _scope: Scope, _overrides: Overrides) -> EffectivePolicy:
-        return self.rules
-
-    async def _precheck(self, _s: Scope, _r: EffectivePolicy, size: int, _at: datetime) -> LimitHit | None:
-        return self.hits.get(str(size))
-
-    async def process(self, records: Sequence[KafkaRecord], place: int) -> ExtractedFacts | SourceEndedError:
-        async def behind(enough: int, most: int, seconds: float) -> Sequence[KafkaRecord]:
-            self.waited.append((enough, seconds))
-            return records[place + 1 :][:most]
-
-        read = partial(parse_source, max_bytes=100_000)
-        try:
-            return await self.stage(read(records[place]), records[place], partial(turns_behind, read, behind))
-        except SourceEndedError as error:
-            return error
-
-    async def run(self, records: Sequence[KafkaRecord]) -> list[Any]:
-        return [await self.process(records, place) for place in range(len(records))]
-
-
-def record(number: int, source: Record) -> KafkaRecord:
-    value = source.model_dump_json().encode()
-    return KafkaRecord(
-        topic="t", partition=0, offset=number, key=b"default/mira", value=value, timestamp=NOON.timestamp() + number
-    )
-
-
-def turn(number: int, said: str, **fields: Any) -> KafkaRecord:
-    given: dict[str, Any] = {
-        "turn_id": f"t{number}",
-        "scope": Scope(user_id="mira"),
-        "messages": (Message(role="user", content=said),),
-        "occurred_at": NOON - timedelta(hours=1) + timedelta(seconds=number),
-        "speaker": "Mira",
-    }
-    return record(number, Turn(**(given | fields)))
-
-
-def turns(*said: str) -> list[KafkaRecord]:
-    return [turn(number, words) for number, words in enumerate(said)]
-
-
-def facts(results: Sequence[Any]) -> list[list[str]]:
-    return [[fact.text for fact in one.facts] for one in results]
-
-
-def asked_in(results: Sequence[ExtractedFacts]) -> list[int]:
-    """With how many turns each turn's first call was shared, itself too."""
-    return [one.steps[-1].call_turns for one in results]
-
-
-def alone() -> Queue:
-    return Queue(CountingModel(), EffectivePolicy(known_facts=0, call_turns=1))
+from tests.support.harnesses.shared_queue import (
+    NOON,
+    RULES,
+    SAID,
+    CountingModel,
+    Queue,
+    alone,
+    asked_in,
+    facts,
+    record,
+    turn,
+    turns,
+)
 
 
 async def test_turns_that_wait_share_a_call_and_say_the_same_as_one_by_one() -> None:
@@ -330,6 +191,40 @@ async def test_a_call_that_fails_while_others_succeed_is_divided_until_the_fault
     assert [isinstance(one, SourceEndedError) for one in results] == [number == 5 for number in range(8)]
     whole = facts(await alone().run(turns(*said)))
     assert facts([*results[:5], *results[6:]]) == [*whole[:5], *whole[6:]]
+
+
+async def test_a_turn_that_will_be_asked_about_again_is_stopped_by_a_limit() -> None:
+    records, queue = turns(*SAID), Queue(CountingModel())
+    await queue.process(records, 0)
+    queue.hits = {str(len(records[1].value or b"")): LimitHit(name="tokens_per_day", level="tenant", count=9, limit=9)}
+    queue.rules = replace(queue.rules, instructions=Instructions(text="Only cats."))
+    stopped = await queue.process(records, 1)
+    assert isinstance(stopped, ExtractedFacts)
+    assert stopped.end is not None
+
+
+async def test_of_a_turn_whose_conversation_cannot_be_read_no_other_turn_fails() -> None:
+    queue = Queue(CountingModel(), slow="t2")
+    first, second, third, fourth = await queue.run(turns(*SAID))
+    assert isinstance(third, StatementTimeoutError)
+    assert all(facts([first, second, fourth]))
+
+
+async def test_of_the_turns_behind_one_only_those_of_its_scope_are_remembered_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue = Queue(CountingModel())
+    remembered: list[str] = []
+    remember = queue.recent.remember
+
+    def noted(one: Turn, place: Place) -> None:
+        remembered.append(one.turn_id)
+        remember(one, place)
+
+    monkeypatch.setattr(queue.recent, "remember", noted)
+    other = turn(1, SAID[1], scope=Scope(user_id="mira", run_id="r1"))
+    await queue.process([turn(0, SAID[0]), other, turn(2, SAID[2])], 0)
+    assert (queue.model.turns, remembered) == ([2], ["t0", "t2"])
 
 
 async def test_a_command_between_them_divides_turns_into_two_calls() -> None:
