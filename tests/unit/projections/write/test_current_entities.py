@@ -16,7 +16,7 @@ SPLIT = EntitySplit.model_validate(
     {**COMMON, "event_id": UUID(int=8), "entity_id": EVA, "new_id": EVE, "name": "Eve", "type": "person"}
     | {"names": (name_alias("Eve"),)}
 )
-LATER = {
+LATER: dict[str, AnyEntityChange] = {
     "merge": EntitiesMerged.model_validate({**COMMON, "event_id": UUID(int=9), "merged": (EVE,), "into": MIA}),
     "merge into it": EntitiesMerged.model_validate({**COMMON, "event_id": UUID(int=9), "merged": (MIA,), "into": EVE}),
     "forget": EntityForgotten.model_validate({**COMMON, "event_id": UUID(int=9), "entity_id": EVE}),

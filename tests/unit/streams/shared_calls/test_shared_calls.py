@@ -210,7 +210,9 @@ async def test_of_a_turn_whose_conversation_cannot_be_read_no_other_turn_fails()
     assert all(facts([first, second, fourth]))
 
 
-async def test_of_the_turns_behind_one_only_those_of_its_scope_are_remembered_ahead() -> None:
+async def test_of_the_turns_behind_one_only_those_of_its_scope_are_remembered_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     queue = Queue(CountingModel())
     remembered: list[str] = []
     remember = queue.recent.remember
@@ -219,7 +221,7 @@ async def test_of_the_turns_behind_one_only_those_of_its_scope_are_remembered_ah
         remembered.append(one.turn_id)
         remember(one, place)
 
-    queue.recent.remember = noted  # type: ignore[method-assign, assignment]  # for this test alone
+    monkeypatch.setattr(queue.recent, "remember", noted)
     other = turn(1, SAID[1], scope=Scope(user_id="mira", run_id="r1"))
     await queue.process([turn(0, SAID[0]), other, turn(2, SAID[2])], 0)
     assert (queue.model.turns, remembered) == ([2], ["t0", "t2"])
