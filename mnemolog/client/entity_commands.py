@@ -16,6 +16,7 @@ from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError, NotConnectedError, ServerUnavailableError
 from mnemolog.projections.lists import entities as lists
 from mnemolog.projections.lists.entities import Entity
+from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, ANY_VALUE
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.streams.entities.name_keys import name_key
@@ -191,20 +192,29 @@ class EntityCommandMixin(CommandBase):
         try:
             return [await self._entity_id(one, arguments) for one in given]
         except (NotConnectedError, ServerUnavailableError):
-            whole = [whole_id(one) for one in given if not isinstance(one, Entity)]
-            if not names_owner(arguments) or None in whole:
+            known = [_known(one, arguments) if isinstance(one, Entity) else (whole_id(one), None) for one in given]
+            whole = [(entity_id, scope) for entity_id, scope in known if entity_id is not None]
+            if not names_owner(arguments) or len(whole) < len(known):
                 raise
-            return [(one, None) for one in whole if one is not None]
+            return whole
 
     async def _entity_id(self, given: EntityRef, arguments: CommandArgs) -> tuple[UUID, tuple[str | None, ...]]:
         if isinstance(given, Entity):
-            one = given
-        elif isinstance(given, UUID | str):
+            return _known(given, arguments)
+        if isinstance(given, UUID | str):
             within = wide_filter(scope_ids(arguments))
             one = (await self._query(lists.entity, within, str(given), name_key(str(given)))).entity
-        else:
-            raise InvalidCommandError(f"an entity is given by a name or an id, not {kind_of(given)}")
-        return one.entity_id, tuple(getattr(one, name) for name in SCOPE_FIELDS)
+            return _known(one, arguments)
+        raise InvalidCommandError(f"an entity is given by a name or an id, not {kind_of(given)}")
+
+
+def _known(one: Entity, arguments: CommandArgs) -> tuple[UUID, tuple[str | None, ...]]:
+    """The id and the scope of an entity. Raises `InvalidCommandError` where the caller names another scope."""
+    scope = tuple(getattr(one, name) for name in SCOPE_FIELDS)
+    for (name, named), its in zip(scope_ids(arguments).items(), scope, strict=True):
+        if named not in (None, ANY_VALUE, ANY_OR_NONE, its):
+            raise InvalidCommandError(f"{name} is {named!r}, but entity {one.entity_id} is of {its!r}")
+    return one.entity_id, scope
 
 
 def _as_list(given: object) -> list[Any]:
