@@ -56,27 +56,47 @@ CREATE FUNCTION relations_of_scope(
     endings uuid []
 ) LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-WITH RECURSIVE directed AS (
-    SELECT known.relation_id, known.subject_id, known.predicate, known.object_id, false AS is_mirror, known.recorded_at,
+WITH RECURSIVE named AS (
+    SELECT
+        known.relation_id,
+        said.fact_id AS said_by,
+        ends.subject_id,
+        known.predicate,
+        ends.object_id,
+        known.inverse,
+        known.recorded_at,
         known.ordinal
     FROM relationships AS known
+    INNER JOIN relationship_evidence AS said ON known.relation_id = said.relation_id
+    CROSS JOIN LATERAL (
+        SELECT
+            min(now_named.entity_id::text) FILTER (WHERE given.entity_id = known.subject_id)::uuid AS subject_id,
+            min(now_named.entity_id::text) FILTER (WHERE given.entity_id = known.object_id)::uuid AS object_id
+        FROM unnest(ARRAY[known.subject_id, known.object_id]) AS given (entity_id)
+        LEFT JOIN fact_entities AS link
+            ON link.fact_id = said.fact_id AND given.entity_id = link.entity_id AND link.moved_to IS NOT NULL
+        INNER JOIN entities AS told ON coalesce(link.moved_to, given.entity_id) = told.entity_id
+        INNER JOIN entities AS now_named ON coalesce(told.merged_into, told.entity_id) = now_named.entity_id
+        WHERE now_named.status = 'active'
+    ) AS ends
     WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
         relations_of_scope.tenant,
         relations_of_scope.user_id,
         relations_of_scope.agent_id,
         relations_of_scope.app_id,
         relations_of_scope.run_id
-    )
+    ) AND ends.subject_id <> ends.object_id
+),
+
+directed AS (
+    SELECT named.relation_id, named.said_by, named.subject_id, named.predicate, named.object_id, false AS is_mirror,
+        named.recorded_at, named.ordinal
+    FROM named
     UNION ALL
-    SELECT known.relation_id, known.object_id, known.inverse, known.subject_id, true, known.recorded_at, known.ordinal
-    FROM relationships AS known
-    WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
-        relations_of_scope.tenant,
-        relations_of_scope.user_id,
-        relations_of_scope.agent_id,
-        relations_of_scope.app_id,
-        relations_of_scope.run_id
-    ) AND known.inverse IS NOT NULL
+    SELECT named.relation_id, named.said_by, named.object_id, named.inverse, named.subject_id, true,
+        named.recorded_at, named.ordinal
+    FROM named
+    WHERE named.inverse IS NOT NULL
 ),
 
 carried AS (
@@ -110,7 +130,7 @@ said AS (
         fact.status = 'active' AND coalesce(least(fact.true_to, fact.valid_until) > now(), true) AS lasts,
         fact.believed_from IS NOT NULL AND fact.believed_to IS NULL AS is_believed
     FROM directed
-    INNER JOIN carried ON directed.relation_id = carried.relation_id
+    INNER JOIN carried ON directed.relation_id = carried.relation_id AND directed.said_by = carried.said_by
     CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = carried.fact_id OFFSET 0) AS fact
 ),
 
@@ -161,4 +181,4 @@ END;
 COMMENT ON FUNCTION relations_of_scope IS
 'The relations of exactly one scope in both directions, each once, with what holds now: one is active while some fact says '
 'so and holds, or names it in passing and is believed, and no later fact says that it is over. A fact that was merged '
-'counts as what it became. is_mirror: it was said in the other direction only.';
+'counts as what it became, and entities are read through merges and splits. is_mirror: it was said in the other direction only.';
