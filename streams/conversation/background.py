@@ -59,10 +59,22 @@ class BackgroundReader:
 
     async def background_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> Background:
         """What the turn at `place` is shown: what was kept at its first delivery, or else what is known now."""
+        background, new = await self.background_ahead(turn, place, rules)
+        if new is not None:
+            await self._puts.submit(new)
+        return background
+
+    async def background_ahead(
+        self, turn: Turn, place: Place, rules: EffectivePolicy
+    ) -> tuple[Background, StoredReply | None]:
+        """As `background_of`, of a turn before its turn: what is not kept yet, to be kept with the reply to it.
+
+        A turn that gets no reply then is shown what is known when its turn comes.
+        """
         key = _key(turn, place)
         kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))
         if kept is not None:
-            return kept
+            return kept, None
         shown, notes = await self._facts_for(turn, messages, rules)
         background = Background(
             messages=messages,
@@ -70,8 +82,7 @@ class BackgroundReader:
             names=shown.names,
             notes=notes,
         )
-        await self._puts.submit(_to_stored(key, background))
-        return background
+        return background, _to_stored(key, background)
 
     async def _messages_before(self, turn: Turn, place: Place, rules: EffectivePolicy) -> tuple[EarlierMessage, ...]:
         if not rules.conversation_messages or not rules.conversation_tokens:

@@ -14,6 +14,7 @@ from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
+from mnemolog.streams.kafka.windows.lingerers import Lingerers
 from mnemolog.streams.kafka.windows.state import (
     Delivery,
     DrainResult,
@@ -29,6 +30,8 @@ from mnemolog.streams.kafka.windows.state import (
 
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
+LINGERING_PART: Final = 4
+"""One of so many places may be held by records that wait for others of their key."""
 MAX_HANDED_ON_PER_KEY: Final = 8
 """Of a key, so many records may be in the next windows: for each of at most three one that is processed and one or two
 that wait."""
@@ -94,6 +97,7 @@ class Window:
         self._fail = fail
         async for delivery in deliveries:
             while self._is_full(delivery.record) and delivery.epoch == self._epoch:
+                self._lingerers.stop()
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
             if delivery.epoch == self._epoch and self._horizon is None:
@@ -106,7 +110,7 @@ class Window:
         its commit. Afterwards no earlier task has an effect on what is committed, and the window takes new records.
         """
         async with self._draining:
-            self._stop_waiting()
+            self._lingerers.stop()
             newest = {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
             self._horizon = {} if self._failed else newest
             self._launch()
@@ -123,12 +127,14 @@ class Window:
     ) -> Sequence[KafkaRecord]:
         """At most `most` records of the key and partition of `record`, which is worked on, that wait behind it.
 
-        Waits up to `seconds` until there are `enough`. While draining there are none: nothing new is begun.
+        Waits up to `seconds` until there are `enough`; not at all where others need the room: while a
+        `LINGERING_PART`th of the places is held so, or delivery pauses. While draining there are none.
         """
         queue = self._queues.get(self._key_of(record))
         if queue is None:
             return ()
-        await queue.wait_for(enough, seconds if self._horizon is None else 0)
+        if self._horizon is None and self._pending < self.max_pending:
+            await self._lingerers.wait(queue, enough, seconds)
         waiting = islice(queue.waiting, most if self._horizon is None else 0)
         return [one.record for one in waiting if one.record.topic_partition == record.topic_partition]
 
@@ -190,13 +196,10 @@ class Window:
             stalled_for=now - self._last_progress_at if self._pending > self._handed_on else 0.0,
         )
 
-    def _stop_waiting(self) -> None:
-        for queue in self._queues.values():
-            queue.stop_waiting()
-
     def _reset(self) -> None:
         self._partitions: dict[Partition, PartitionProgress] = {}
         self._queues: dict[Hashable, KeyQueue] = {}
+        self._lingerers = Lingerers(max(1, self.max_in_flight // LINGERING_PART))
         self._ready: list[tuple[int, Hashable]] = []  # the first waiting entry of each key that is not worked on
         self._running: dict[int, asyncio.Task[None]] = {}
         self._refills: set[asyncio.Task[None]] = set()

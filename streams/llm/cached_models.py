@@ -93,6 +93,7 @@ class CachedChatModel:
                 version = self._version(question.prompt)
                 made = _to_stored_reply(question.source, version, part, milliseconds=milliseconds)
                 new.append(replace(made, shared=call.model_dump_json()))
+                new += [question.kept_with] if question.kept_with else []
         await self._replies.put_many(new)
         return [part is not None for part in parts]
 

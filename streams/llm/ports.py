@@ -168,10 +168,11 @@ class RequestSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceQuestion:
-    """The question that a source would ask alone."""
+    """The question that a source would ask alone; `kept_with` is stored with the reply, where others ask it too."""
 
     source: RequestSource
     prompt: TaskPrompt
+    kept_with: StoredReply | None = None
 
 
 DivideReply = Callable[[Reply], Sequence[Reply | None]]

@@ -12,6 +12,7 @@ from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
 from mnemolog.streams.llm.reply_parser import object_text
 from mnemolog.streams.shared_calls.call_turns import message_tokens
 from mnemolog.streams.text.normalise import comparable_text, has_words, without_texts
+from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.subjects import WORDS_FOR_USER, is_user_word
 
 _Part = dict[str, Any]
@@ -22,7 +23,7 @@ _LINES: Final = 40
 def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | None]:
     """The part of each turn as the reply that it would get alone; None where the reply has none for it.
 
-    A fact is part of the turn that its excerpt is in. A part that names what only a later turn says is none.
+    A fact is part of the turn that its excerpt is in. A part with a name or a word that only a later turn says is none.
     Where the reply has no part at all the first turn gets all of it, in a form that is no valid reply: it is asked
     about again alone, and has what the call took.
     """
@@ -139,15 +140,27 @@ def _is_in(fact: Any, said: Sequence[str]) -> bool:
 
 
 def _names_later(part: _Part, task: ExtractionTask, until: str, after: str) -> bool:
-    """Whether a fact names what is said after its turn, and neither until then nor in what that turn is shown."""
+    """Whether a fact has words of what is said after its turn: neither said until then nor shown to that turn."""
     names = [name for fact in part["facts"] for name in _names(fact) if has_words(after, name)]
-    if not names:
+    words = _words_of("\n".join(_texts(part))) & _words_of(after)
+    if not names and not words:
         return False
     shown = task.background
     told = [*(message.content for message in shown.messages), *shown.names]
     told += [text for fact in shown.facts for text in (fact.text, fact.value, fact.subject) if text]
     before = "\n".join([until, *told])
-    return not all(has_words(before, name) for name in names)
+    return not (words <= _words_of(before) and all(has_words(before, name) for name in names))
+
+
+def _texts(part: _Part) -> Iterator[str]:
+    texts = (fact.get("text") for fact in part["facts"] if isinstance(fact, dict))
+    return (text for text in texts if isinstance(text, str))
+
+
+def _words_of(text: str) -> frozenset[str]:
+    """The stems of the words that tell something, the numbers and dates; of a script without spaces the signs."""
+    reading = read(text)
+    return (reading.signs | reading.details).union(reading.stems if reading.is_spaced else ())
 
 
 def _names(fact: Any) -> Iterator[str]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.stored import Background
+from mnemolog.schemas.stored import Background, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.instructions.withheld import allowed_categories
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
@@ -22,6 +22,10 @@ class Backgrounds(Protocol):
     def forget(self, owner: str, published_at: datetime) -> None: ...
 
     async def background_of(self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy) -> Background: ...
+
+    async def background_ahead(
+        self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy
+    ) -> tuple[Background, StoredReply | None]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +59,17 @@ class TurnQuestions:
 
     async def question_of(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
         """What the turn asks alone; the same at each delivery."""
+        background = await self._backgrounds.background_of(placed.turn, placed.place, rules)
+        return self._question(placed, rules, background, None)
+
+    async def _question_ahead(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
+        background, new = await self._backgrounds.background_ahead(placed.turn, placed.place, rules)
+        return self._question(placed, rules, background, new)
+
+    def _question(
+        self, placed: CallTurn, rules: EffectivePolicy, background: Background, kept_with: StoredReply | None
+    ) -> TurnQuestion:
         turn, told, overrides = placed.turn, rules.instructions, placed.turn.overrides
-        background = await self._backgrounds.background_of(turn, placed.place, rules)
         task = ExtractionTask(
             turn=turn,
             categories=allowed_categories(self._categories, told),
@@ -67,18 +80,20 @@ class TurnQuestions:
         )
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
-        return TurnQuestion(placed=placed, task=task, asked=SourceQuestion(source=source, prompt=prompt))
+        asked = SourceQuestion(source=source, prompt=prompt, kept_with=kept_with)
+        return TurnQuestion(placed=placed, task=task, asked=asked)
 
     async def questions_of(
         self, turns: Sequence[CallTurn], conversation: Sequence[CallTurn], rules: EffectivePolicy
     ) -> list[TurnQuestion]:
-        """The questions of several turns of `conversation`, which are its turns in order, those between them too.
+        """What several turns of `conversation` ask ahead; these are its turns in order, those between them too.
 
-        One after the other: each is shown what was said right before it, and no more than that is remembered.
+        One after the other: each is shown what was said right before it, and no more than that is remembered. What
+        they are shown is kept with their replies.
         """
         found, wanted = [], {one.place for one in turns}
         for one in conversation:
             self._backgrounds.remember(one.turn, one.place)
             if one.place in wanted:
-                found.append(await self.question_of(one, rules))
+                found.append(await self._question_ahead(one, rules))
         return found

@@ -30,6 +30,9 @@ class _NoBackgrounds:
     async def background_of(self, *_: object) -> Background:
         return NO_BACKGROUND
 
+    async def background_ahead(self, *_: object) -> tuple[Background, None]:
+        return NO_BACKGROUND, None
+
 
 @dataclass(frozen=True)
 class SimulatedChat:

@@ -96,6 +96,9 @@ class Shown:
         del turn, place, rules
         return self.background
 
+    async def background_ahead(self, *_: object) -> tuple[Background, None]:
+        raise AssertionError("nothing waits behind a turn here")
+
 
 async def extracted(
     model: ScriptedModel,

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.stores.conversation import ConversationRequest
+from mnemolog.projections.stores.shown_facts import ShownFacts
 from mnemolog.schemas.base import Record
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import ReplyKey, StoredReply
+from mnemolog.schemas.stored import ReplyKey, ShownFact, StoredReply
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import RecentTurns
@@ -76,17 +77,20 @@ class CountingModel:
         return [len(one.tasks) if isinstance(one, SharedPrompt) else 1 for one in self.calls]
 
 
-class _Nothing:
-    slow = ""
-    """The turn before which no messages can be read."""
+@dataclass
+class _Known:
+    """What is known is the same for all; before the turn `slow` no messages can be read."""
+
+    slow: str
+    facts: Callable[[], tuple[ShownFact, ...]]
 
     async def messages_before(self, requests: Sequence[ConversationRequest]) -> list[tuple[()]]:
         if self.slow in [one.turn_id for one in requests]:
             raise StatementTimeoutError("messages")
         return [() for _ in requests]
 
-    async def shown_facts(self, requests: Sequence[object]) -> None:
-        raise AssertionError(f"no facts are known to {requests}")
+    async def shown_facts(self, requests: Sequence[object]) -> list[ShownFacts]:
+        return [ShownFacts(names=(), facts=self.facts()) for _ in requests]
 
 
 @dataclass
@@ -101,21 +105,21 @@ class Queue:
     now: datetime = NOON
     detect_mood: bool = False
     slow: str = ""
+    known: tuple[ShownFact, ...] = ()
 
     def __post_init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
         """What a process remembers is gone."""
-        nothing: Any = _Nothing()
-        nothing.slow = self.slow
+        stores: Any = _Known(self.slow, lambda: self.known)
         self.recent = RecentTurns()
         self.stage = ExtractStage(
             CachedChatModel(self.model, self.replies),
             categories=CATEGORIES,
             rules_for=self._rules_for,
             precheck=self._precheck,
-            backgrounds=BackgroundReader(nothing, nothing, self.replies, self.recent),
+            backgrounds=BackgroundReader(stores, stores, self.replies, self.recent),
             clock=lambda: self.now,
             detect_mood=self.detect_mood,
         )

@@ -19,8 +19,8 @@ def record(offset: int, key: bytes = b"a", *, partition: int = 0) -> KafkaRecord
 class Stage:
     """A window whose records wait until they are let through."""
 
-    def __init__(self) -> None:
-        self.window = KeyedWindow(self.process)
+    def __init__(self, *, max_in_flight: int = 256, max_pending: int = 1024) -> None:
+        self.window = KeyedWindow(self.process, max_in_flight=max_in_flight, max_pending=max_pending)
         self.begun: list[KafkaRecord] = []
         self.let_through = asyncio.Event()
 
@@ -40,8 +40,12 @@ class Stage:
         await eventually(lambda: bool(self.begun), timeout=5)
 
     async def behind(self, *, enough: int = 0, most: int = 10, seconds: float = 0.0) -> list[int]:
-        found = await self.window.records_behind(self.begun[0], enough=enough, most=most, seconds=seconds)
-        return offsets(found)
+        return await self.behind_one(self.begun[0], enough=enough, most=most, seconds=seconds)
+
+    async def behind_one(
+        self, one: KafkaRecord, *, enough: int = 9, most: int = 10, seconds: float = LONG
+    ) -> list[int]:
+        return offsets(await self.window.records_behind(one, enough=enough, most=most, seconds=seconds))
 
 
 def offsets(records: Sequence[KafkaRecord]) -> list[int]:
@@ -105,3 +109,37 @@ def test_a_drain_lets_nobody_wait_and_begins_nothing_new() -> None:
         return asyncio.get_running_loop().time() - begun
 
     assert run_in_virtual_time(run()) < LONG / 2
+
+
+async def test_of_the_places_of_a_window_only_a_quarter_is_held_by_those_that_wait() -> None:
+    stage = Stage(max_in_flight=8)
+    await stage.take(*(record(offset, key) for offset, key in enumerate((b"a", b"b", b"c"))))
+    a, b, c = stage.begun
+    waiting = [asyncio.create_task(stage.behind_one(one)) for one in (a, b)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        assert await stage.behind_one(c) == []
+    assert not any(task.done() for task in waiting)
+    await stage.take(*(record(offset) for offset in range(3, 12)))
+    assert await waiting[0] == list(range(3, 12))
+    more = asyncio.create_task(stage.behind_one(c))
+    await asyncio.sleep(0)
+    assert not more.done()
+    for task in (waiting[1], more):
+        task.cancel()
+
+
+async def test_nobody_waits_for_more_while_delivery_pauses() -> None:
+    stage = Stage(max_pending=3)
+    await stage.take(record(0), record(1, b"b"), record(2, b"b"))
+    first, other = stage.begun
+    stage.window.max_pending = 4
+    waiting = asyncio.create_task(stage.behind_one(first))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    delivery = asyncio.create_task(stage.take(record(3, b"b"), record(4, b"c")))
+    async with asyncio.timeout(5):
+        assert await waiting == []
+        assert await stage.behind_one(other) == [2, 3]
+    stage.let_through.set()
+    await delivery

@@ -115,6 +115,31 @@ def test_a_turn_whose_facts_name_what_only_a_later_turn_says_is_asked_about_alon
     assert texts(divide_reply(replied, [task(said, recalled=(later,)), task(later)]))[0] is not None
 
 
+@pytest.mark.parametrize(
+    ("said", "later", "text"),
+    [
+        ("I have a dog.", "And a black cat.", "Mira has a dog and a cat."),
+        ("I run a lot.", "My run takes 40 minutes.", "Mira runs for 40 minutes."),
+        ("我养了一只狗。", "还有一只猫。", "米拉养了一只狗和一只猫。"),
+    ],
+    ids=["word", "number", "sign"],
+)
+def test_a_turn_whose_fact_has_a_word_that_only_a_later_turn_says_is_asked_about_alone(
+    said: str, later: str, text: str
+) -> None:
+    replied = reply((1, [fact(text, said)]), (2, []))
+    assert texts(divide_reply(replied, [task(said), task(later)])) == [None, []]
+    assert texts(divide_reply(replied, [task(said, recalled=(later,)), task(later)]))[0] == [text]
+    behind = reply((1, []), (2, [fact(text, said)]))
+    assert texts(divide_reply(behind, [task(later), task(said)])) == [[], [text]]
+
+
+def test_words_that_no_later_turn_says_are_those_of_the_model() -> None:
+    replied = reply((1, [fact("Mira lives with a parrot.", "I have a bird.")]), (2, []))
+    assert texts(divide_reply(replied, [task("I have a bird."), task("I live in Bern.")])) == [None, []]
+    assert texts(divide_reply(replied, [task("I have a bird."), task("Bern is nice.")]))[0] is not None
+
+
 @pytest.mark.parametrize("excerpt", ["I live in Rome.", "Tom eats fish.", ""])
 def test_a_fact_that_no_turn_says_stays_where_it_was_stated_and_is_dropped_there(excerpt: str) -> None:
     parts = divide_reply(reply((1, []), (2, [fact("Tom eats fish.", excerpt or "x")]), (3, [])), TASKS)

@@ -14,6 +14,7 @@ from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import ShownFact
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.conversation.recent_turns import Place
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
@@ -142,6 +143,26 @@ async def test_the_turn_that_has_no_part_is_asked_about_alone_and_the_others_are
     assert asked_in(results) == [4, 4, 1, 4]
     assert facts(results) == facts(await alone().run(turns(*SAID)))
     assert sum(one.steps[-1].llm_calls for one in results) == 2
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_turn_that_a_call_did_not_answer_is_shown_what_is_known_when_it_is_asked_about_alone(
+    restarts: bool,
+) -> None:
+    def without_the_third(text: str) -> str:
+        reply = json.loads(text)
+        del reply["turns"][2]
+        return json.dumps(reply)
+
+    queue, records = Queue(CountingModel(damage=without_the_third), EffectivePolicy()), turns(*SAID)
+    await queue.process(records, 0)
+    queue.known = (ShownFact(fact_id=UUID(int=1), text="Mira has a cat.", key=None, value=None, subject=None),)
+    if restarts:
+        queue.restart()
+    results = await queue.run(records)
+    assert queue.model.turns == [4, 1]
+    assert [one.steps[-1].known for one in results] == [(), (), (UUID(int=1),), ()]
+    assert "Mira has a cat." in queue.model.calls[1].messages[1].content
 
 
 async def test_a_turn_whose_part_is_invalid_is_asked_about_again_alone() -> None:
