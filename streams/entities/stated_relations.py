@@ -38,28 +38,31 @@ def stated_relations(fact: ExtractedFact, id_of: Callable[[str], UUID | None]) -
 
 
 def _relation(said: NamedRelation, fact: ExtractedFact, id_of: Callable[[str], UUID | None]) -> StatedRelation | None:
-    read, subject_id, object_id = read_predicate(said.predicate), id_of(said.subject), id_of(said.object)
-    if read is None or subject_id is None or object_id is None:
+    subject_id, object_id = id_of(said.subject), id_of(said.object)
+    if subject_id is None or object_id is None:
         return None
-    if read.is_reversed:
-        subject_id, object_id = object_id, subject_id
     is_over = fact.action_hint == "retract" and said.strength != "medium"
-    return StatedRelation(
-        subject_id=subject_id,
-        predicate=read.predicate,
-        object_id=object_id,
-        strength=strength_in(fact, said.strength),
-        is_over=is_over,
-    )
+    return _in_words(said.predicate, subject_id, object_id, strength_in(fact, said.strength), is_over=is_over)
 
 
 def tie_relation(fact: ExtractedFact, tie: str, owner_id: UUID, entity_id: UUID) -> StatedRelation | None:
     """What a name of a fact says in passing: "my brother Tom" is a brother. A retraction says nothing in passing."""
-    read = read_predicate(tie)
-    if fact.action_hint == "retract" or read is None or owner_id == entity_id:
+    if fact.action_hint == "retract" or owner_id == entity_id:
         return None
+    return _in_words(tie, owner_id, entity_id, strength_in(fact, "medium"))
+
+
+def _in_words(
+    word: str, subject_id: UUID, object_id: UUID, strength: Strength, *, is_over: bool = False
+) -> StatedRelation | None:
+    """The relation by the predicate of a word, from the other side where the word is of its inverse ("son")."""
+    read = read_predicate(word)
+    if read is None:
+        return None
+    if read.is_reversed:
+        subject_id, object_id = object_id, subject_id
     return StatedRelation(
-        subject_id=owner_id, predicate=read.predicate, object_id=entity_id, strength=strength_in(fact, "medium")
+        subject_id=subject_id, predicate=read.predicate, object_id=object_id, strength=strength, is_over=is_over
     )
 
 

@@ -8,8 +8,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Final
 
 import orjson
 
@@ -25,11 +23,10 @@ from tests.quality.page import PAGE, page
 from tests.quality.rates import ScoredCase
 from tests.quality.recorded_replies import ReplyNotRecordedError
 from tests.quality.report import misses, report
+from tests.quality.run_options import at_once, run_parser, writes_of_some
 from tests.quality.scores import CaseResult, score, word_of
 from tests.support.databases import temporary_folder
 from tests.support.harnesses.in_process_pipeline import in_process_pipeline
-
-AT_ONCE: Final = {"offline": 4, "openai": 16}
 
 
 def main() -> None:
@@ -46,27 +43,13 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.quality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--provider", choices=("offline", "openai"), default="offline")
-    parser.add_argument("--split", choices=("dev", "test", "all"), default="all")
-    parser.add_argument("--family", choices=FAMILIES, help="only cases of this family")
+    parser = run_parser("tests.quality", __doc__, families=FAMILIES, page="docs/quality.md")
     parser.add_argument("--language", choices=LANGUAGES, help="only cases in this language")
-    parser.add_argument("--json", type=Path, help="write each case with what came of it to this file")
-    parser.add_argument("--at-once", type=int, help="cases at a time; 4 offline, 16 with a server")
-    parser.add_argument("--verbose", action="store_true", help="list the cases that are not right")
-    tape = parser.add_mutually_exclusive_group()
-    tape.add_argument("--record", type=Path, metavar="DIR", help="keep every reply of the models in this folder")
-    tape.add_argument("--replay", type=Path, metavar="DIR", help="take the replies from there, without a server")
-    parser.add_argument("--update-baseline", action="store_true", help="record the offline figures to compare with")
-    parser.add_argument("--write-docs", action="store_true", help="write docs/quality.md from the offline figures")
     return parser
 
 
 def _chosen(given: argparse.Namespace) -> list[Case]:
-    whole = given.split == "all" and not given.family and not given.language
-    if (given.update_baseline or given.write_docs) and not (whole and given.provider == "offline" and not given.replay):
+    if writes_of_some(given):
         sys.exit("the baseline and the page are of all cases with the offline provider: leave the other choices out")
     cases = load(None if given.split == "all" else given.split)
     return [case for case in cases if given.family in (None, case.family) and given.language in (None, case.language)]
@@ -97,7 +80,7 @@ async def _run(cases: Sequence[Case], given: argparse.Namespace) -> list[CaseRes
             settings = StreamsSettings(provider=given.provider, postgres=stack.postgres_url)
             chat, embedder = chosen_models(settings, record=given.record, replay=given.replay)
             async with in_process_pipeline(settings, chat, embedder) as running:
-                return await run_cases(running, cases, at_once=given.at_once or AT_ONCE[given.provider])
+                return await run_cases(running, cases, at_once=at_once(given))
 
 
 def _compared(scored: Sequence[ScoredCase], given: argparse.Namespace) -> int:

@@ -8,8 +8,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
 
 import orjson
 
@@ -20,6 +18,7 @@ from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
 from tests.quality.recorded_replies import ReplyNotRecordedError
 from tests.quality.report import aligned
+from tests.quality.run_options import at_once, run_parser, writes_of_some
 from tests.quality.understanding import baseline
 from tests.quality.understanding.case_runner import run_cases
 from tests.quality.understanding.cases import FAMILIES, DialogueCase, load
@@ -29,11 +28,11 @@ from tests.quality.understanding.scores import score
 from tests.support.databases import temporary_folder
 from tests.support.harnesses.in_process_pipeline import in_process_pipeline
 
-AT_ONCE: Final = {"offline": 4, "openai": 16}
-
 
 def main() -> None:
-    given = _parser().parse_args()
+    given = run_parser(
+        "tests.quality.understanding", __doc__, families=FAMILIES, page="docs/understanding.md"
+    ).parse_args()
     cases = _chosen(given)
     try:
         scored = asyncio.run(_run(cases, given))
@@ -47,29 +46,8 @@ def main() -> None:
     sys.exit(_compared(scored, given))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.quality.understanding",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--provider", choices=("offline", "openai"), default="offline")
-    parser.add_argument("--split", choices=("dev", "test", "all"), default="all")
-    parser.add_argument("--family", choices=FAMILIES, help="only cases of this family")
-    parser.add_argument("--json", type=Path, help="write the figures of each case to this file")
-    parser.add_argument("--at-once", type=int, help="cases at a time; 4 offline, 16 with a server")
-    parser.add_argument("--verbose", action="store_true", help="list the cases that are not right")
-    tape = parser.add_mutually_exclusive_group()
-    tape.add_argument("--record", type=Path, metavar="DIR", help="keep every reply of the models in this folder")
-    tape.add_argument("--replay", type=Path, metavar="DIR", help="take the replies from there, without a server")
-    parser.add_argument("--update-baseline", action="store_true", help="record the offline figures to compare with")
-    parser.add_argument("--write-docs", action="store_true", help="write docs/understanding.md from them")
-    return parser
-
-
 def _chosen(given: argparse.Namespace) -> list[DialogueCase]:
-    is_all = given.split == "all" and not given.family and given.provider == "offline" and not given.replay
-    if (given.update_baseline or given.write_docs) and not is_all:
+    if writes_of_some(given):
         sys.exit("the baseline and the page are of all cases with the offline provider: leave the other choices out")
     cases = load(None if given.split == "all" else given.split)
     return [case for case in cases if given.family in (None, case.family)]
@@ -83,7 +61,7 @@ async def _run(cases: Sequence[DialogueCase], given: argparse.Namespace) -> list
             settings = StreamsSettings.model_validate({"provider": given.provider, "postgres": stack.postgres_url})
             chat, embedder = chosen_models(settings, record=given.record, replay=given.replay)
             async with in_process_pipeline(settings, chat, embedder) as running:
-                seen = await run_cases(running, cases, at_once=given.at_once or AT_ONCE[given.provider])
+                seen = await run_cases(running, cases, at_once=at_once(given))
     pairs = zip(cases, seen, strict=True)
     return [ScoredCase(case=case, score=score(case, one), cost=one.cost) for case, one in pairs]
 

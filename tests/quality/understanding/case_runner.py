@@ -8,6 +8,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from mnemolog.projections.lists.entities import entities
+from mnemolog.projections.lists.relations import EntityRelation, relations
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.events import FactLinked
@@ -23,6 +24,9 @@ START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 STEP: Final = timedelta(minutes=1)
 _FACTS: Final[LiteralString] = """
 SELECT fact_id, text, subject, status, true_to FROM facts WHERE user_id = %s ORDER BY recorded_at, ordinal
+"""
+_MERGED: Final[LiteralString] = """
+SELECT entity_id, merged_into FROM entities WHERE user_id = %s AND merged_into IS NOT NULL
 """
 
 
@@ -48,7 +52,8 @@ class SeenEntity:
 class CaseResult:
     """What a dialogue left: by turn the facts that it stated or repeated, by fact the entities that it names.
 
-    `challenged` are facts that a pending one would end.
+    One that was merged is what it was merged into. `challenged` are facts that a pending one would end. `relations` are
+    those that hold, and those that did, each as it was stated.
     """
 
     facts: Mapping[UUID, SeenFact]
@@ -56,6 +61,7 @@ class CaseResult:
     links: Mapping[UUID, tuple[EntityLink, ...]]
     entities: Mapping[UUID, SeenEntity]
     challenged: frozenset[UUID]
+    relations: Sequence[EntityRelation]
     cost: Cost
 
 
@@ -79,13 +85,16 @@ async def _run(pipeline: InProcessPipeline, number: int, case: DialogueCase) -> 
     now = turns[-1].occurred_at
     async with pipeline.pool.connection() as connection:
         rows = await (await connection.execute(_FACTS, [case.id])).fetchall()
-        found = await entities(connection, ScopeFilter(user_id=case.id, run_id="**"))
+        merged: dict[UUID, UUID] = dict(await (await connection.execute(_MERGED, [case.id])).fetchall())
+        whole = ScopeFilter(user_id=case.id, run_id="**")
+        found, related = await entities(connection, whole), await relations(connection, whole, all_versions=True)
     return CaseResult(
         facts={row[0]: _seen_fact(*row, now=now) for row in rows},
         turns=[frozenset(_told(commit)) for commit in commits],
-        links={link.fact_id: link.links for commit in commits for link in _linked(commit)},
+        links={one.fact_id: tuple(_merged(one.links, merged)) for commit in commits for one in _linked(commit)},
         entities={one.entity_id: SeenEntity(names=(one.name, *one.aliases), is_user=one.is_user) for one in found},
         challenged=frozenset(_challenged(commits)),
+        relations=related,
         cost=_cost(commits),
     )
 
@@ -121,6 +130,11 @@ def _told(commit: Commit) -> Iterator[UUID]:
 
 def _linked(commit: Commit) -> Iterator[FactLinked]:
     return (event for event in commit.entity_events if isinstance(event, FactLinked))
+
+
+def _merged(links: Sequence[EntityLink], merged: Mapping[UUID, UUID]) -> Iterator[EntityLink]:
+    for link in links:
+        yield link.model_copy(update={"entity_id": merged.get(link.entity_id, link.entity_id)})
 
 
 def _challenged(commits: Sequence[Commit]) -> Iterator[UUID]:

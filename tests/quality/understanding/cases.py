@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mnemolog.schemas.base import Count, Identifier, Record, Text
+from mnemolog.schemas.entities.relations import WORDS
 from mnemolog.schemas.turn import Message
 
 FOLDER: Final = Path(__file__).with_name("cases")
@@ -79,16 +80,30 @@ class ExpectedEntity(Record):
 
 
 class ExpectedRelation(Record):
-    """What somebody is to another one, by their labels: it `holds` at the end, or it was stated and has ended."""
+    """What somebody is to another one, by their labels: it `holds` at the end, or it was stated and has ended.
+
+    Where it is not `sure` that it was said ("Tom from work" is a colleague), it may be left out.
+    """
 
     predicate: Text
     subject: Text
     object: Text
     holds: bool = True
+    sure: bool = True
+
+    @field_validator("predicate")
+    @classmethod
+    def _is_registered(cls, said: str) -> str:
+        if said not in WORDS:
+            raise ValueError(f"{said} is no word of the registry of predicates")
+        return said
 
 
 class DialogueCase(Record):
-    """A dialogue of one user with what has to hold after it. No fact may say anything of `never`."""
+    """A dialogue of one user with what has to hold after it. No fact may say anything of `never`.
+
+    `relations` are all between its entities and the user that are said in words of the registry.
+    """
 
     id: Annotated[Text, Field(pattern=r"^[a-z_]+-\d\d$")]
     language: Language

@@ -10,7 +10,13 @@ from tests.quality.scores import Cost
 from tests.quality.understanding.cases import FAMILIES, SPLITS, DialogueCase
 from tests.quality.understanding.scores import FIGURES, CaseScore
 
-COLUMNS: Final = ("cases of", "number", "right", *(name.replace("_", " ") for name in FIGURES))
+_SHARES: Final = {
+    "unresolved": "resolved right",
+    "missed_relations": "relations right",
+    "not_ended": "ended right",
+}
+"""Figures that are shown as what is right of how many there are."""
+COLUMNS: Final = ("cases of", "number", "right", *(_SHARES.get(name, name.replace("_", " ")) for name in FIGURES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +61,22 @@ def _told(one: ScoredCase) -> str:
 
 def _figures(scored: Sequence[ScoredCase]) -> list[str]:
     right = sum(one.score.right for one in scored)
-    return [str(len(scored)), str(right), *(str(sum(getattr(one.score, name) for one in scored)) for name in FIGURES)]
+    return [str(len(scored)), str(right), *(_figure(name, scored) for name in FIGURES)]
+
+
+def _figure(name: str, scored: Sequence[ScoredCase]) -> str:
+    count = sum(getattr(one.score, name) for one in scored)
+    if name not in _SHARES:
+        return str(count)
+    whole = sum(_whole(name, one.case) for one in scored)
+    return f"{whole - count} of {whole}" if whole else "-"
+
+
+def _whole(name: str, case: DialogueCase) -> int:
+    """How many there are of what a figure counts the faults of."""
+    if name == "unresolved":
+        return sum(len(entity.mentions) for entity in case.entities if not entity.unclear)
+    return sum(one.sure and one.holds == (name == "missed_relations") for one in case.relations)
 
 
 def _costs(scored: Sequence[ScoredCase]) -> list[str]:

@@ -1,5 +1,6 @@
 """What a dialogue's memory is worth: what is right, missed, and harmful in it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from uuid import UUID
@@ -7,22 +8,30 @@ from uuid import UUID
 from mnemolog.schemas.base import Count, Record
 from mnemolog.schemas.entities.model import EntityLink
 from tests.quality.understanding.case_runner import CaseResult, SeenFact
-from tests.quality.understanding.cases import DialogueCase, EndedFact, ExpectedEntity, ExpectedFact, ends_with
+from tests.quality.understanding.cases import USER, DialogueCase, EndedFact, ExpectedEntity, ExpectedFact, ends_with
+from tests.quality.understanding.relation_faults import relation_faults
 
 
 class CaseScore(Record):
-    """One case. `wrong_merges` and `false_facts` are harmful; `still_held` has ended and is believed all the same."""
+    """What of one case is not right, as docs/understanding.md defines it; 0 of all is right.
+
+    `wrong_merges`, `false_facts` and `wrong_relations` are harmful.
+    """
 
     id: str
+    unresolved: Count = 0
     wrong_merges: Count = 0
     false_facts: Count = 0
     missed_links: Count = 0
     missed_facts: Count = 0
     still_held: Count = 0
+    missed_relations: Count = 0
+    wrong_relations: Count = 0
+    not_ended: Count = 0
 
     @property
     def harmful(self) -> bool:
-        return bool(self.wrong_merges or self.false_facts)
+        return bool(self.wrong_merges or self.false_facts or self.wrong_relations)
 
     @property
     def right(self) -> bool:
@@ -36,14 +45,20 @@ def score(case: DialogueCase, seen: CaseResult) -> CaseScore:
     """The figures of one case, as docs/understanding.md defines them."""
     held = [fact for fact in seen.facts.values() if fact.is_held]
     ids = {expected.label: _mentioned(expected, seen) for expected in case.entities}
+    users = _users(case, seen)
+    related = relation_faults(case, {label: _all_of(ids[label]) for label in ids} | {USER: users}, seen)
     return CaseScore(
         id=case.id,
-        wrong_merges=_wrong_merges(ids, _users(case, seen)),
+        unresolved=sum(_unresolved(expected, ids, users) for expected in case.entities),
+        wrong_merges=_wrong_merges(ids, users),
         false_facts=sum(_says(fact, [word]) for word in case.never for fact in held),
         missed_links=sum(_missed_links(expected, ids[expected.label], seen) for expected in case.entities),
         missed_facts=sum(not any(_is_meant(fact, one, seen) for fact in held) for one in case.facts)
         + sum(not _stated(one, seen) for one in case.ended),
         still_held=sum(_is_still_held(one, seen) for one in case.ended),
+        missed_relations=related.missed,
+        wrong_relations=related.wrong,
+        not_ended=related.not_ended,
     )
 
 
@@ -73,15 +88,29 @@ def _users(case: DialogueCase, seen: CaseResult) -> frozenset[UUID]:
     )
 
 
+def _all_of(mentioned: Mentioned) -> frozenset[UUID]:
+    return frozenset[UUID]().union(*mentioned)
+
+
+def _unresolved(expected: ExpectedEntity, ids: Mapping[str, Mentioned], users: frozenset[UUID]) -> int:
+    """Mentions that are not of the entity that most of them are, or all where another label or the user is it too."""
+    mentioned = ids[expected.label]
+    if expected.unclear:
+        return 0
+    others = users.union(*(_all_of(ids[label]) for label in ids if label != expected.label))
+    own = Counter(entity_id for found in mentioned for entity_id in found if entity_id not in others)
+    return len(mentioned) - max(own.values(), default=0)
+
+
 def _wrong_merges(ids: Mapping[str, Mentioned], users: frozenset[UUID]) -> int:
     """How many pairs of labels share an entity, the user being one of them."""
-    every = [users, *(frozenset[UUID]().union(*mentioned) for mentioned in ids.values())]
+    every = [users, *map(_all_of, ids.values())]
     return sum(not one.isdisjoint(other) for one, other in combinations(every, 2))
 
 
 def _missed_links(expected: ExpectedEntity, mentioned: Mentioned, seen: CaseResult) -> int:
     """Mentions without a link, entities beside the first one of all mentions, and names that the entity lacks."""
-    entities = frozenset[UUID]().union(*mentioned)
+    entities = _all_of(mentioned)
     if expected.unclear:
         return 0
     names = {name.casefold() for entity_id in entities for name in seen.entities[entity_id].names}

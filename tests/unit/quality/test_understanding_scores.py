@@ -55,6 +55,7 @@ def left(
         "links": links,
         "entities": entities,
         "challenged": frozenset[UUID](),
+        "relations": [],
         "cost": Cost(),
     }
     return CaseResult(**(whole | fields))
@@ -69,6 +70,12 @@ def test_all_mentions_of_one_entity_are_right() -> None:
 def test_an_entity_beside_the_first_and_a_mention_without_a_link_are_missed_links() -> None:
     assert score(dialogue(), left({"Ana": ANA}, {"Ben's wife": OTHER})).missed_links == 1
     assert score(dialogue(), left({"Ana": ANA}, {"Banana": OTHER})).missed_links == 1
+
+
+def test_a_mention_is_resolved_where_most_of_them_are_and_nobody_else_is() -> None:
+    assert score(dialogue(), left({"Ana": ANA}, {"Ben's wife": ANA})).unresolved == 0
+    assert score(dialogue(), left({"Ana": ANA}, {"Ben's wife": OTHER})).unresolved == 1
+    assert score(dialogue(), left({"Ana": USER}, {"my wife": USER})).unresolved == 2
 
 
 def test_a_name_that_the_entity_lacks_is_a_missed_link() -> None:
@@ -122,9 +129,9 @@ def test_words_are_found_at_the_end_of_a_name() -> None:
 
 
 def test_a_run_is_told_by_family_and_half_with_what_is_not_right() -> None:
-    wrong = ScoredCase(case=dialogue(), score=CaseScore(id="alias-01", wrong_merges=2), cost=Cost())
-    assert "| alias, dev | 1 | 0 | 2 | 0 | 0 | 0 | 0 |" in report([wrong])
-    assert misses([wrong]).startswith("alias-01: wrong_merges 2. My wife is called Ana. / ")
+    wrong = ScoredCase(case=dialogue(), score=CaseScore(id="alias-01", unresolved=1, wrong_merges=2), cost=Cost())
+    assert "| alias, dev | 1 | 0 | 1 of 2 | 2 | 0 | 0 | 0 | 0 | - | 0 | - |" in report([wrong])
+    assert misses([wrong]).startswith("alias-01: unresolved 1, wrong_merges 2. My wife is called Ana. / ")
 
 
 def test_a_figure_that_is_worse_than_its_baseline_is_told() -> None:
