@@ -11,6 +11,8 @@ MAX_NAME: Final = 200
 """Characters of a name; what is longer is no name."""
 MAX_ENTITIES: Final = 20
 """How many entities one fact may name."""
+MAX_LINKS: Final = 2 * (MAX_ENTITIES + 1)
+"""Links of a fact: its subject, those that it names, and an owner of each ("Ana's dog")."""
 MAX_MERGED: Final = 20
 """How many entities one command may merge into another one."""
 MAX_MOVED: Final = 100
