@@ -1,5 +1,9 @@
 -- name: projections_pending_merges
--- Whose tie it is follows the splits of entities.
+-- Names are found by their ends. Whose tie it is follows the splits of entities.
+
+CREATE INDEX entity_aliases_ends ON entity_aliases (
+    tenant, user_id, agent_id, app_id, run_id, (left(key, 1) || right(split_part(key, ' (', 1), 1))
+);
 
 CREATE OR REPLACE VIEW current_entity_names AS
 SELECT

@@ -36,7 +36,7 @@ class EntityAlias:
     finding: FoundEntity
 
 
-class _Said(NamedTuple):
+class _FactWords(NamedTuple):
     """What tells the facts of a source apart, in their events too."""
 
     text: str
@@ -52,8 +52,8 @@ class TurnEntities:
     registry: EntityRegistry
     new: dict[UUID, tuple[KnownEntity, FoundEntity]] = field(default_factory=dict)
     added: list[EntityAlias] = field(default_factory=list)
-    _links: dict[_Said, tuple[EntityLink, ...]] = field(default_factory=dict)
-    _relations: dict[_Said, tuple[StatedRelation, ...]] = field(default_factory=dict)
+    _links: dict[_FactWords, tuple[EntityLink, ...]] = field(default_factory=dict)
+    _relations: dict[_FactWords, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_facts(
@@ -62,7 +62,7 @@ class TurnEntities:
         """The entities that these facts name, among them the `known` ones that `lookup_keys` finds."""
         found = cls(context, EntityRegistry(known))
         for fact in facts:
-            links, said = list(found._each_link(fact)), _Said(fact.text, fact.excerpt, fact.subject)
+            links, said = list(found._each_link(fact)), _FactWords(fact.text, fact.excerpt, fact.subject)
             related = {relation.key: relation for relation in found._relations.get(said, ())}
             related |= {relation.key: relation for relation in found._find_relations(fact, links)}
             found._relations[said] = tuple(related.values())
@@ -85,7 +85,7 @@ class TurnEntities:
 
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
         """The entity that a fact of the source is about."""
-        links = self._links.get(_Said(fact.text, fact.excerpt, fact.subject), ())
+        links = self._links.get(_FactWords(fact.text, fact.excerpt, fact.subject), ())
         return next((link.entity_id for link in links if link.role == "subject"), None)
 
     def relations_of(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
@@ -93,7 +93,7 @@ class TurnEntities:
         said = (relation for said in self._said_in(event) for relation in self._relations[said])
         return tuple({relation.key: relation for relation in said}.values())
 
-    def _said_in(self, event: MemoryEvent) -> Sequence[_Said]:
+    def _said_in(self, event: MemoryEvent) -> Sequence[_FactWords]:
         """The facts of the source that an event is about: those of its words, of its subject if any is."""
         words, fact = event.words, event.new_fact
         if words is None:
