@@ -131,8 +131,9 @@ ORDER BY number
 ON CONFLICT (relation_id, fact_id) DO NOTHING;
 
 -- name: entities_of_heads
--- The entities of exactly this scope that names with these heads may mean, with all their names: the user first, then
--- those that are called by one of the keys, then the newest, at most `limit`; and those that these facts are about.
+-- The entities of exactly this scope that names with these heads or ends may mean, with all their names: the user first,
+-- then those that are called by one of the keys, those of a head, the newest, at most `limit`; and those that these facts
+-- are about.
 WITH subjects AS (
     SELECT
         link.fact_id,
@@ -146,14 +147,18 @@ found AS (
         alias.entity_id,
         bool_or(alias.kind = 'user') AS is_user,
         bool_or(alias.key = ANY(%(keys)s::text [])) AS is_called,
+        bool_or(alias.head = ANY(%(heads)s::text [])) AS is_headed,
         max(alias.recorded_at) AS recorded_at
     FROM current_entity_names AS alias
     WHERE
         (alias.tenant, alias.user_id, alias.agent_id, alias.app_id, alias.run_id)
         = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-        AND alias.head = ANY(%(heads)s::text [])
+        AND (
+            alias.head = ANY(%(heads)s::text [])
+            OR left(alias.key, 1) || right(split_part(alias.key, ' (', 1), 1) = ANY(%(ends)s::text [])
+        )
     GROUP BY alias.entity_id
-    ORDER BY is_user DESC, is_called DESC, recorded_at DESC, alias.entity_id
+    ORDER BY is_user DESC, is_called DESC, is_headed DESC, recorded_at DESC, alias.entity_id
     LIMIT %(limit)s
 )
 SELECT

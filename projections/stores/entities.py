@@ -20,13 +20,20 @@ class EntityStore(Store):
     QUERIES: ClassVar = queries("entities")
 
     async def known_entities(
-        self, scope: Scope, *, heads: Collection[str], keys: Collection[str], fact_ids: Collection[UUID] = ()
+        self,
+        scope: Scope,
+        *,
+        heads: Collection[str],
+        keys: Collection[str],
+        ends: Collection[str] = (),
+        fact_ids: Collection[UUID] = (),
     ) -> list[KnownEntity]:
-        """Those with a name of one of these heads: the user, those called by one of the keys, the newest.
+        """Those with one of these heads or ends: the user, those called by a key, those of a head, the newest.
 
         And those that these facts are about; in one round trip.
         """
-        asked = {**scope.columns, "heads": sorted(heads), "keys": sorted(keys), "fact_ids": list(fact_ids)}
+        named = {"heads": sorted(heads), "keys": sorted(keys), "ends": sorted(ends)}
+        asked = {**scope.columns, **named, "fact_ids": list(fact_ids)}
         rows = await self._rows("entities_of_heads", {**asked, "limit": MAX_FOUND, "aliases": MAX_ALIASES})
         return [
             KnownEntity(

@@ -19,7 +19,7 @@ from mnemolog.schemas.entities.changes import (
     EntityRenamed,
     EntitySplit,
 )
-from mnemolog.schemas.entities.model import MAX_ENTITIES, Alias, EntityLink, EntityName, EntityType, ResolutionStep
+from mnemolog.schemas.entities.model import MAX_LINKS, Alias, EntityLink, EntityName, EntityType, ResolutionStep
 from mnemolog.schemas.entities.relations import PredicateName, Strength
 
 
@@ -48,11 +48,11 @@ class EntityAliasAdded(EntityEvent):
 
 
 class FactLinked(EntityEvent):
-    """The entities that a fact names: its subject, up to `MAX_ENTITIES` others, and an owner of each ("Ana's dog")."""
+    """The entities that a fact names: its subject, others, and an owner of each ("Ana's dog")."""
 
     event: Literal["fact_linked"] = "fact_linked"
     fact_id: UUID
-    links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=2 * (MAX_ENTITIES + 1))]
+    links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=MAX_LINKS)]
 
 
 class RelationEvent(EntityEvent):

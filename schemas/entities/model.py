@@ -11,6 +11,8 @@ MAX_NAME: Final = 200
 """Characters of a name; what is longer is no name."""
 MAX_ENTITIES: Final = 20
 """How many entities one fact may name."""
+MAX_LINKS: Final = 2 * (MAX_ENTITIES + 1)
+"""Links of a fact: its subject, those that it names, and an owner of each ("Ana's dog")."""
 MAX_MERGED: Final = 20
 """How many entities one command may merge into another one."""
 MAX_MOVED: Final = 100
@@ -28,9 +30,9 @@ Role = Literal["subject", "object", "mention"]
 AliasKind = Literal["name", "tie", "user"]
 """A name ("Ana"), what somebody is to another one ("my wife"), or the user, who needs no name."""
 
-ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "new"]
+ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "fuzzy", "new"]
 """What found the entity of a name: it is the user, the name that it was registered by, another one of its names, what
-it is to somebody, a part of its name, a short form; or it was not known before."""
+it is to somebody, a part of its name, a short form, a misspelled one; or it was not known before."""
 
 
 class NamedEntity(Record):
@@ -95,6 +97,12 @@ class EntityLink(Record):
 def name_head(key: str) -> str:
     """What a name of this key is looked up by: the first letters of its first word."""
     return key.partition(" ")[0][:HEAD_LETTERS]
+
+
+def name_ends(key: str) -> str:
+    """The first and the last letter of a name without its origin: a slip within it leaves both."""
+    name = key.partition(" (")[0]
+    return name[:1] + name[-1:]
 
 
 def tie_head(tie: str) -> str:

@@ -93,7 +93,9 @@ class EntityCommandHandler:
         names = NameContext(owner=command.owner, source_id=command.source_id, user_names=tuple(user_names))
         known = await self._entities.entities(_entity_ids(payload))
         asked = keys_of_names([*_given_names(payload), *(one.name for one in known.values())], names)
-        registry = await self._names.known_entities(command.scope, heads=asked.heads, keys=asked.keys, fact_ids=())
+        registry = await self._names.known_entities(
+            command.scope, heads=asked.heads, keys=asked.keys, ends=(), fact_ids=()
+        )
         return EntityContext(command=command, known=known, registry=EntityRegistry(registry), names=names)
 
 

@@ -1,7 +1,7 @@
 """Finds the entity that a name means, step by step. In doubt it is a new one, a possible twin of those that it may be.
 
-The order: the user, an equal name, a tie ("my wife"), and for people a part or a short form of a name. A tie or an
-origin tells two of one name apart: "my brother Tom" is not "Tom from work".
+The order: the user, an equal name, a tie ("my wife"), for people a part or a short form of a name, and a misspelled
+name. A tie or an origin tells two of one name apart: "my brother Tom" is not "Tom from work".
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from typing import Final
 from mnemolog.schemas.entities.model import EntityType, KnownEntity, ResolutionStep
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
 from mnemolog.streams.entities.short_forms import forms_of
+from mnemolog.streams.entities.similar.misspelled_names import likeness_of
 from mnemolog.streams.entities.spoken_names import SpokenName
 
 MIN_PREFIX: Final = 3
@@ -40,7 +41,8 @@ def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registr
     tied = [entity for entity in registry.of_tie(tie_key) if not names_of(entity)] if tie_key else []
     if len(tied) == 1:  # "my wife" was known without a name
         return FoundEntity(entity=tied[0], step="tie")
-    return _of_similar(name, kind, tie_key, registry)
+    similar = _of_similar(name, kind, tie_key, registry)
+    return similar if similar.entity or similar.compared else _of_misspelled(name, kind, tie_key, registry)
 
 
 def _of_called(name: SpokenName, tie_key: str | None, called: Sequence[KnownEntity]) -> FoundEntity:
@@ -77,6 +79,15 @@ def _of_similar(name: SpokenName, kind: EntityType, tie_key: str | None, registr
     return FoundEntity(compared=(*found, *(one for one in doubtful if one not in found)))
 
 
+def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+    """The only one of this very type whose name is clearly this one, misspelled; of all that it may be a twin."""
+    likeness = {entity.entity_id: likeness_of(name.untitled, entity) for entity in registry.of_type(kind)}
+    near = [registry[entity_id] for entity_id, like in likeness.items() if like is not None]
+    if len(near) == 1 and likeness[near[0].entity_id] == "same" and not _is_marked_apart(name, tie_key, near[0]):
+        return FoundEntity(entity=near[0], step="fuzzy")
+    return FoundEntity(compared=tuple(near))
+
+
 def _of_tie(tied: Sequence[KnownEntity]) -> FoundEntity:
     """The only one of a tie; of several the one that was never named."""
     fitting = tied if len(tied) == 1 else [one for one in tied if not names_of(one)]
@@ -86,9 +97,13 @@ def _of_tie(tied: Sequence[KnownEntity]) -> FoundEntity:
 
 
 def _is_told_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
+    has_other_surname = any(_has_other_surname(name.key, known) for known in names_of(entity))
+    return has_other_surname or _is_marked_apart(name, tie_key, entity)
+
+
+def _is_marked_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
+    """Whether a tie or an origin is none of those by which the entity is known."""
     marks = marks_of(entity)
-    if any(_has_other_surname(name.key, known) for known in names_of(entity)):
-        return True
     if not marks or not (tie_key or name.origin):
         return False
     return tie_key not in marks.ties and name.origin not in marks.origins

@@ -16,7 +16,7 @@ def given_alias(name: str, registry: EntityRegistry, context: NameContext) -> Al
     Raises `NoNameError`.
     """
     spoken = read_name(name)
-    if spoken is None:
+    if spoken is None or not (spoken.tie or spoken.key):
         raise NoNameError(f"{name!r} names nobody: give a name")
     if spoken.tie is None:
         return Alias(text=spoken.text, key=key_with_origin(spoken.key, spoken.origin))

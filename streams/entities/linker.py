@@ -20,9 +20,18 @@ class EntityReader(Protocol):
     """Reads known entities. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def known_entities(
-        self, scope: Scope, *, heads: Collection[str], keys: Collection[str], fact_ids: Collection[UUID]
+        self,
+        scope: Scope,
+        *,
+        heads: Collection[str],
+        keys: Collection[str],
+        ends: Collection[str],
+        fact_ids: Collection[UUID],
     ) -> Sequence[KnownEntity]:
-        """The entities of exactly `scope` with a name of one of these heads, bounded, and those of these facts."""
+        """The entities of exactly `scope` with a name of one of these heads or ends, bounded, and those of these facts.
+
+        Those called by a key come first, then those of a head.
+        """
 
 
 class EntityLinker:
@@ -42,8 +51,9 @@ class EntityLinker:
             user_names=envelope.user_names,
         )
         asked = lookup_keys(facts, context)
-        compared = candidate_ids(envelope)
-        known = await self._reader.known_entities(envelope.scope, heads=asked.heads, keys=asked.keys, fact_ids=compared)
+        known = await self._reader.known_entities(
+            envelope.scope, heads=asked.heads, keys=asked.keys, ends=asked.ends, fact_ids=candidate_ids(envelope)
+        )
         return TurnEntities.of_facts(facts, known, context)
 
     async def events_of_command(

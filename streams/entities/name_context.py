@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mnemolog.schemas.entities.model import MAX_NAME, USER_HEAD, NamedEntity, name_head, tie_head
+from mnemolog.schemas.entities.model import MAX_NAME, USER_HEAD, NamedEntity, name_ends, name_head, tie_head
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
@@ -45,10 +45,14 @@ def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupKeys:
-    """What entities are looked up by: the heads of their names, and whole keys, which count more."""
+    """What entities are looked up by: the heads of their names, and whole keys, which count more.
+
+    And the first and last letters of names: misspelled ones have them too.
+    """
 
     heads: frozenset[str]
     keys: frozenset[str]
+    ends: frozenset[str]
 
 
 def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupKeys:
@@ -65,7 +69,8 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     keys = {name.key for name in names if name.key}
     forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
     ties = {tie_head(name.tie) for name in names if name.tie}
-    return LookupKeys(heads=frozenset({USER_HEAD, *ties, *map(name_head, keys | forms)}), keys=frozenset(keys))
+    heads = frozenset({USER_HEAD, *ties, *map(name_head, keys | forms)})
+    return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 
 def _spoken(said: set[str], context: NameContext) -> Iterator[SpokenName]:

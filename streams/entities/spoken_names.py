@@ -63,8 +63,13 @@ class SpokenName:
     is_another: bool = False
 
     @property
+    def untitled(self) -> str:
+        """The proper name without the words that do not count."""
+        return _TITLE.sub("", self.name or "")
+
+    @property
     def key(self) -> str:
-        return name_key(_TITLE.sub("", self.name or ""))
+        return name_key(self.untitled)
 
 
 def read_name(text: str) -> SpokenName | None:

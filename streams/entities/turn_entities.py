@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.entities.model import MAX_NAME, Alias, EntityLink, EntityType, KnownEntity
+from mnemolog.schemas.entities.model import MAX_LINKS, MAX_NAME, Alias, EntityLink, EntityType, KnownEntity
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
@@ -36,6 +36,14 @@ class EntityAlias:
     finding: FoundEntity
 
 
+class _FactWords(NamedTuple):
+    """What tells the facts of a source apart, in their events too."""
+
+    text: str
+    excerpt: str
+    subject: str | None
+
+
 @dataclass(slots=True)
 class TurnEntities:
     """The entities of one source. What one name brings is known to the next; `new` and `added` are in that order."""
@@ -44,8 +52,8 @@ class TurnEntities:
     registry: EntityRegistry
     new: dict[UUID, tuple[KnownEntity, FoundEntity]] = field(default_factory=dict)
     added: list[EntityAlias] = field(default_factory=list)
-    _links: dict[tuple[str, str], tuple[EntityLink, ...]] = field(default_factory=dict)
-    _relations: dict[tuple[str, str], tuple[StatedRelation, ...]] = field(default_factory=dict)
+    _links: dict[_FactWords, tuple[EntityLink, ...]] = field(default_factory=dict)
+    _relations: dict[_FactWords, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_facts(
@@ -54,9 +62,11 @@ class TurnEntities:
         """The entities that these facts name, among them the `known` ones that `lookup_keys` finds."""
         found = cls(context, EntityRegistry(known))
         for fact in facts:
-            links, said = list(found._each_link(fact)), (fact.text, fact.excerpt)
-            found._relations[said] = tuple(found._find_relations(fact, links))
-            found._links[said] = _once(links)
+            links, said = list(found._each_link(fact)), _FactWords(fact.text, fact.excerpt, fact.subject)
+            related = {relation.key: relation for relation in found._relations.get(said, ())}
+            related |= {relation.key: relation for relation in found._find_relations(fact, links)}
+            found._relations[said] = tuple(related.values())
+            found._links[said] = _once((*found._links.get(said, ()), *links))
         return found
 
     def links_of(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
@@ -64,9 +74,8 @@ class TurnEntities:
         words, fact = event.words, event.new_fact
         if fact is None or words is None:
             return ()
-        links = self._links.get((words.text, words.excerpt))
-        if links is not None:
-            return links
+        if same := self._said_in(event):
+            return _once(link for said in same for link in self._links[said])[:MAX_LINKS]
         if self.context.is_user(fact.subject):
             return (self._user_link(),)
         called = self.registry.of_name(name_key(fact.subject or ""))
@@ -76,13 +85,21 @@ class TurnEntities:
 
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
         """The entity that a fact of the source is about."""
-        links = self._links.get((fact.text, fact.excerpt), ())
+        links = self._links.get(_FactWords(fact.text, fact.excerpt, fact.subject), ())
         return next((link.entity_id for link in links if link.role == "subject"), None)
 
     def relations_of(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
         """What the statement of an event says that entities are to each other."""
-        words = event.words
-        return () if words is None else self._relations.get((words.text, words.excerpt), ())
+        said = (relation for said in self._said_in(event) for relation in self._relations[said])
+        return tuple({relation.key: relation for relation in said}.values())
+
+    def _said_in(self, event: MemoryEvent) -> Sequence[_FactWords]:
+        """The facts of the source that an event is about: those of its words, of its subject if any is."""
+        words, fact = event.words, event.new_fact
+        if words is None:
+            return ()
+        same = [said for said in self._links if said[:2] == (words.text, words.excerpt)]
+        return [said for said in same if fact is not None and said.subject == fact.subject] or same
 
     def _find_relations(self, fact: ExtractedFact, links: Sequence[EntityLink]) -> Iterator[StatedRelation]:
         """Each once: what the fact says before what its names say in passing."""

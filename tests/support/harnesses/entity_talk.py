@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
-from mnemolog.schemas.entities.model import EntityLink, EntityType, KnownEntity, NamedEntity
+from mnemolog.schemas.entities.model import EntityLink, EntityType, KnownEntity, NamedEntity, name_ends
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext, lookup_keys
@@ -47,9 +47,13 @@ class EntityTalk:
         return [links.get(event.new_fact.fact_id, ()) for event in committed.events if event.new_fact]
 
     def looked_up(self, facts: tuple[ExtractedFact, ...], context: NameContext) -> list[KnownEntity]:
-        """As the tables find them: by the heads of their names."""
-        heads = lookup_keys(facts, context).heads
-        return [one for one in self.known.values() if any(alias.head in heads for alias in one.aliases)]
+        """As the tables find them: by the heads and the ends of their names."""
+        asked = lookup_keys(facts, context)
+        return [
+            one
+            for one in self.known.values()
+            if any(alias.head in asked.heads or name_ends(alias.key) in asked.ends for alias in one.aliases)
+        ]
 
     def entity(self, name: str) -> KnownEntity:
         """The only entity of that own name."""

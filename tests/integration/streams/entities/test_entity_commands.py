@@ -187,6 +187,20 @@ async def test_what_later_turns_say_of_a_new_entity_goes_back_with_the_undo_of_t
     assert await talk.is_rebuilt_equal()
 
 
+async def test_a_tie_is_to_whom_a_split_has_moved_what_told_it(talk: Talk) -> None:
+    await talk.met("Tom")
+    await talk.met("Tom's wife Eva")
+    split = await talk.done(
+        SplitEntity(entity_id=await talk.id_of("Tom"), name="Tom Brown", fact_ids=(await talk.fact("Tom's wife Eva"),))
+    )
+    await talk.saw("Tom Brown's wife")
+    assert (await talk.seen())["Eva"][1] == ["Tom's wife Eva", "I saw Tom Brown's wife"]
+    assert await talk.is_rebuilt_equal()
+    await talk.people.undo(split)
+    await talk.people.say("I called Tom's wife", ("Tom's wife", "person"))
+    assert "I called Tom's wife" in (await talk.seen())["Eva"][1]
+
+
 async def test_a_renamed_entity_keeps_its_former_name(talk: Talk) -> None:
     await talk.met("Anna")
     before = await talk.seen()

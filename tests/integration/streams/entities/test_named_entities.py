@@ -114,3 +114,11 @@ async def test_the_user_is_known_among_more_entities_than_are_looked_up(
     await people.say("I saw Tom", ("Tom", "person"), speaker=None)
     users = await people.rows("SELECT count(DISTINCT entity_id) FROM entity_aliases WHERE kind = 'user'")
     assert users == [(1,)]
+
+
+async def test_a_misspelled_name_is_found_by_its_ends(people: NamedPeople, database: str) -> None:
+    await people.say("I met Jonathan Miller", ("Jonathan Miller", "person"))
+    await people.say("Jnoathan Miller called", ("Jnoathan Miller", "person"))
+    assert await names(people) == [("Alice", "person"), ("Jonathan Miller", "person")]
+    assert ("Jonathan Miller", "object") in await people.named("Jnoathan Miller called")
+    assert (await rebuild(database, TableLogSource(people.pipeline.pool), verify_only=True)).equal

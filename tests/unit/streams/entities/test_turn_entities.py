@@ -136,3 +136,24 @@ def test_a_speaker_who_is_called_like_a_tie_is_just_called_so() -> None:
     links = talk.say("my dog", speaker="my wife Eve", kind="animal")
     assert [link.step for link in links if link.name == "my dog"] == ["new"]
     assert [one.name for one in talk.known.values() if one.type == "person"][-1] == "my wife Eve"
+
+
+def test_two_facts_of_equal_words_keep_their_own_links() -> None:
+    talk = EntityTalk()
+    facts = [
+        ExtractedFact(
+            text="She likes tea.", excerpt="tea", search_text="", subject=name, entities=(NamedEntity(name=place),)
+        )
+        for name, place in (("Ana", "Rome"), ("Eve", "Oslo"))
+    ]
+    named = [{link.name for link in links} for links in talk.tell(*facts)]
+    assert named == [{"Ana", "Rome"}, {"Eve", "Oslo"}]
+
+
+def test_facts_of_equal_words_about_one_subject_lose_no_link() -> None:
+    talk = EntityTalk()
+    facts = [
+        ExtractedFact(text="They met.", excerpt="met", search_text="", entities=(NamedEntity(name=name),))
+        for name in ("Ana", "Eve")
+    ]
+    assert [{link.name for link in links} for links in talk.tell(*facts)] == [{None, "Ana", "Eve"}] * 2

@@ -1,0 +1,49 @@
+-- name: projections_pending_merges
+-- Names are found by their ends. Whose tie it is follows the splits of entities.
+
+CREATE INDEX entity_aliases_ends ON entity_aliases (
+    tenant, user_id, agent_id, app_id, run_id, (left(key, 1) || right(split_part(key, ' (', 1), 1))
+);
+
+CREATE OR REPLACE VIEW current_entity_names AS
+SELECT
+    coalesce(e.merged_into, e.entity_id) AS entity_id,
+    a.kind,
+    a.key,
+    a.head,
+    a.alias,
+    a.place,
+    a.event_id,
+    a.recorded_at,
+    a.tenant,
+    a.user_id,
+    a.agent_id,
+    a.app_id,
+    a.run_id,
+    CASE
+        WHEN a.kind = 'tie' AND right(a.key, 36) ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN coalesce(
+            (
+                SELECT left(a.key, -36) || coalesce(holder.merged_into, holder.entity_id)::text
+                FROM entities AS holder
+                WHERE holder.entity_id = coalesce(
+                    (
+                        SELECT CASE WHEN count(*) = count(whose.moved_to) THEN min(whose.moved_to::text)::uuid END
+                        FROM facts
+                        INNER JOIN fact_entities AS named ON facts.fact_id = named.fact_id
+                        INNER JOIN fact_entities AS whose ON facts.fact_id = whose.fact_id
+                        WHERE facts.owner = a.owner AND facts.source_id = a.source_id
+                            AND named.entity_id = a.entity_id AND whose.entity_id = right(a.key, 36)::uuid
+                    ),
+                    right(a.key, 36)::uuid
+                )
+            ),
+            a.key
+        )
+        ELSE a.key
+    END AS current_key
+FROM entity_aliases AS a
+INNER JOIN entities AS e ON a.entity_id = e.entity_id
+WHERE a.is_current;
+COMMENT ON VIEW current_entity_names IS
+'The names of entities as they are now: those of a merged one are of the other. In current_key a tie to an entity that '
+'was merged ("wife of <id>"), or from which a split has moved what told it, is one to the other.';

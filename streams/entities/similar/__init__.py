@@ -1,0 +1,1 @@
+"""Whether two names that are not equal are one: by how they are spelled."""

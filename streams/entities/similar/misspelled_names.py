@@ -1,0 +1,121 @@
+"""Tells a misspelled name from one that only looks like it, by how the two are spelled."""
+
+from functools import lru_cache
+from typing import Final, Literal
+
+from rapidfuzz.distance import OSA
+
+from mnemolog.schemas.entities.model import KnownEntity
+from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.streams.entities.spoken_names import WORDS
+
+TWIN_SIMILARITY: Final = 0.75
+"""From here on two names may be one: 1 minus the share of letters that differ, a swap of neighbours counted once.
+
+Measured on `tests/data/similar_names.toml`: docs/discussions.md has the figures.
+"""
+MAX_EDITS: Final = 2
+MIN_SWAPPED: Final = 5
+"""Letters of a word in which two neighbours may have changed places."""
+MIN_MISREAD: Final = 5
+"""Letters of a word in which signs that look alike may have been misread."""
+MIN_REPLACED: Final = 8
+"""Letters of a word in which one letter may be a wrong one."""
+_VOWELS: Final = frozenset("aeiouy")
+_SOUND_ALIKE: Final = tuple(map(frozenset, ("ckqx", "dt", "sz", "fvw", "bp", "gj", "mn", "lr", "h")))
+_UMLAUTS: Final = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
+)
+_TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
+_LOOK_ALIKE: Final = (("rn", "m"), ("vv", "w"), ("0", "o"), ("1", "l"), ("5", "s"))
+
+Likeness = Literal["same", "doubtful"]
+
+
+def likeness_of(name: str, entity: KnownEntity) -> Likeness | None:
+    """The best likeness of a name with the proper names of an entity."""
+    named = (one for one in entity.aliases if one.kind == "name" and " (" not in one.key)
+    found = {compare_names(name, one.text if _keys(one.text)[0] == one.key else one.key) for one in named}
+    return "same" if "same" in found else "doubtful" if "doubtful" in found else None
+
+
+def compare_names(one: str, other: str) -> Likeness | None:
+    """Whether two names are one that is misspelled, or may be; None where they are two.
+
+    One begins like the other. They are the same where two neighbouring letters, not both vowels, have changed places
+    within a word; where signs look alike, as in scanned texts; where an umlaut is written as two letters; and where a
+    long last word has one wrong letter that does not sound like the right one. All else names people who may be two:
+    "Thomson" and "Thompson", "Ana" and "Anna", "Daniel" and "Daniela".
+    """
+    (first, spelled), (second, other_spelled) = _keys(one), _keys(other)
+    if not first or first == second or first[:1] != second[:1] or abs(len(first) - len(second)) > MAX_EDITS:
+        return None
+    if first == other_spelled or second == spelled or _is_misread(first, second):
+        return "same"
+    if _numbers(first) != _numbers(second) or _titles(first) != _titles(second):
+        return None
+    edits = OSA.distance(first, second, score_cutoff=MAX_EDITS)
+    if edits > MAX_EDITS or OSA.normalized_similarity(first, second) < TWIN_SIMILARITY:
+        return None
+    return "same" if edits == 1 and _is_slip(first.split(), second.split()) else "doubtful"
+
+
+def _is_slip(words: list[str], others: list[str]) -> bool:
+    """Whether the one word in which names differ is mistyped in a way that makes no other name of it."""
+    if len(words) != len(others):
+        return False
+    places = [place for place, (one, other) in enumerate(zip(words, others, strict=True)) if one != other]
+    if len(places) != 1:
+        return False
+    one, other = words[places[0]], others[places[0]]
+    if len(one) != len(other) or not (one + other).isalpha():
+        return False
+    start = next(place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+    if one[start + 1 :] == other[start + 1 :]:
+        is_within = 0 < start < len(one) - 1 and len(one) >= MIN_REPLACED
+        return is_within and places[0] > 0 and _differ(one[start], other[start])
+    is_within = 0 < start < len(one) - 2 and len(one) >= MIN_SWAPPED
+    return is_within and not {one[start], one[start + 1]} <= _VOWELS
+
+
+def _differ(one: str, other: str) -> bool:
+    """Whether two letters are consonants that do not sound alike."""
+    letters = {one, other}
+    return not letters & _VOWELS and not any(letters <= group for group in _SOUND_ALIKE) and "h" not in letters
+
+
+def _is_misread(one: str, other: str) -> bool:
+    """Whether all that differs in two names are signs that look alike, within long words."""
+    words, others = one.split(), other.split()
+    if len(words) != len(others):
+        return False
+    pairs = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
+    return bool(pairs) and all(
+        min(map(len, pair)) >= MIN_MISREAD
+        and not any(word.isdigit() for word in pair)
+        and _as_read(pair[0]) == _as_read(pair[1])
+        for pair in pairs
+    )
+
+
+def _as_read(word: str) -> str:
+    if not any(letter.isalpha() for letter in word) or word[0].isdigit() or word[-1].isdigit():
+        return word
+    for sign, looks in _LOOK_ALIKE:
+        word = word.replace(sign, looks)
+    return word
+
+
+@lru_cache(maxsize=4096)
+def _keys(name: str) -> tuple[str, str]:
+    """The key of a name, and that of it with umlauts written as two letters."""
+    return name_key(name), name_key(name.translate(_UMLAUTS))
+
+
+def _titles(key: str) -> str:
+    first = key.partition(" ")[0]
+    return first if first in _TITLES else ""
+
+
+def _numbers(key: str) -> str:
+    return "".join(letter for letter in key if letter.isdigit())
