@@ -15,7 +15,7 @@ PROCESS_BYTES: Final = 3 * 2**30
 
 
 def process_count(cores: int, free_bytes: int) -> int:
-    """How many processes `-n auto` starts: one more than there are cores, for half of their time is waiting."""
+    """How many processes `-n auto` starts: one more than cores, for as many idle two fifths of the time."""
     return max(1, min(cores + 1, MAX_PROCESSES, free_bytes // PROCESS_BYTES))
 
 
