@@ -32,8 +32,8 @@ demo: $(INSTALLED) ## the whole stack, a real conversation, the result on the sc
 up: $(INSTALLED) ## Kafka, Postgres and all stages over ./.mnemolog until Ctrl-C
 	@$(BIN)/mnemolog up
 
-test: $(STAMP) ## every test but the long ones; PROCESSES=2 side by side, ARGS=...
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses $(or $(PROCESSES),2) --inline-snapshot disable --durations 10 $(ARGS)
+test: $(STAMP) ## every test but the long ones; PROCESSES=n side by side, ARGS=...
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses $(or $(PROCESSES),auto) --inline-snapshot disable --durations 10 $(ARGS)
 
 test: missing_tools
 

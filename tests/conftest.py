@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
+import psutil
 import psycopg
 import pytest
 import pytest_asyncio
@@ -136,3 +137,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderSchedu
     from tests.support.scheduling import FolderScheduling  # noqa: PLC0415 - needed only with several processes
 
     return FolderScheduling(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """With `-n auto`."""
+    from tests.support.scheduling import process_count  # noqa: PLC0415 - as above
+
+    return process_count(len(os.sched_getaffinity(0)), psutil.virtual_memory().available)

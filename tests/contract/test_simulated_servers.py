@@ -27,6 +27,8 @@ SQL: Final = queries("projector")
 KEY: Final = b"owner"
 VALUES: Final = (b"0", b"1", b"2")
 FETCH_SECONDS: Final = 1.0
+SESSION_MILLISECONDS: Final = 1500
+"""So long a member of a group waits for one that has fallen behind: it cannot leave the group."""
 
 
 class Member(Protocol):
@@ -112,6 +114,8 @@ def real_group(bootstrap: str, prefix: str) -> Run:
                 topic,
                 bootstrap_servers=bootstrap,
                 group_id=f"{prefix}contract",
+                session_timeout_ms=SESSION_MILLISECONDS,
+                heartbeat_interval_ms=SESSION_MILLISECONDS // 5,
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
             )

@@ -1,12 +1,22 @@
-"""How tests are shared out between processes (`pytest -n 2`)."""
+"""How tests are shared out between processes (`pytest -n auto`)."""
 
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # ships no types
 
 from tests.support.paths import ROOT
+
+MAX_PROCESSES: Final = 4
+"""More have nothing to do while the longest folder, which is one process's, is run."""
+PROCESS_BYTES: Final = 3 * 2**30
+"""What a process takes at most: itself, a Kafka, a Postgres, and half a GiB of their data in memory."""
+
+
+def process_count(cores: int, free_bytes: int) -> int:
+    """How many processes `-n auto` starts: one more than cores, for as many idle two fifths of the time."""
+    return max(1, min(cores + 1, MAX_PROCESSES, free_bytes // PROCESS_BYTES))
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc] # as above

@@ -20,7 +20,8 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.pipeline_harness import PipelineHarness
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS, user_turn
-from tests.support.servers.kafka_client import producer, wait_until
+from tests.support.polling import until_grown
+from tests.support.servers.kafka_client import producer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -109,12 +110,12 @@ async def publish_results(harness: PipelineHarness) -> PublishResults:
     await asyncio.gather(*(set_limit(harness, case, LIMIT) for case in CASES))
     await publish_at_once(harness, chain.from_iterable(zip(*published.values(), strict=True)))
 
-    async def all_have_ended() -> bool:
+    async def ended() -> int:
         query = "SELECT count(*) AS n FROM commits WHERE source_kind = 'turn' AND tenant = ANY(%s)"
         (row,) = await harness.rows(query, list(map(tenant_of, CASES)))
-        return bool(row["n"] == PUBLISHERS * len(CASES))
+        return int(row["n"])
 
-    await wait_until(all_have_ended)
+    await until_grown(ended, PUBLISHERS * len(CASES))
     query = "SELECT * FROM commits WHERE tenant = %s AND source_kind = 'turn'"
     return {
         case: PublishResult(

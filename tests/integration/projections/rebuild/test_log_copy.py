@@ -195,6 +195,12 @@ async def test_a_damaged_copy_is_found_and_written_anew(
     mended = await rebuild(db.url, log)
     assert (differing(mended), mended.swapped) == (found, True)
     assert await copied_rows(db) == before
+
+
+async def test_a_copy_that_was_written_anew_is_kept_by_the_next_rebuild(db: ProjectedDatabase) -> None:
+    log = await fill(db)
+    await damage(db, DAMAGES["event missing"][0])
+    assert kept(await rebuild(db.url, log)) == set()
     again = await rebuild(db.url, log)
     assert (again.equal, kept(again)) == (True, set(COPY))
 

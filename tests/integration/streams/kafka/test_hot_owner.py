@@ -18,7 +18,7 @@ from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, committ
 
 pytestmark = pytest.mark.kafka
 
-HOT, OTHERS, MAX_PENDING = 600, 20, 32
+HOT, OTHERS, MAX_PENDING = 300, 20, 128
 
 
 async def test_the_others_of_its_partition_do_not_wait_for_a_hot_owner(bootstrap: str, topic_suffix: str) -> None:
