@@ -326,8 +326,8 @@ class MemoryClient:
 
         With its relations, its profile (what holds of it now) and its timeline.
 
-        `name` is one of its names, as it was said ("Ana", "my wife"), or the beginning of its id. Raises
-        `UnknownEntityError`, and `AmbiguousIdError` where several have the name.
+        `name` is one of its names, as it was said ("Ana"), the beginning of its id, or what it is to somebody, as `who`
+        takes it ("my wife"). Raises `UnknownEntityError`, and `AmbiguousIdError` where several are meant.
         """
 
     def relations(

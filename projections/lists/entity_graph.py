@@ -45,7 +45,7 @@ class EntityGraph:
         """A Mermaid flowchart. No name can be anything but a label in it; what holds no longer is dotted."""
         return mermaid(
             {one.entity_id: one.name for one in self.entities},
-            ((one.subject_id, one.predicate, one.object_id, one.is_active) for one in self.relations),
+            ((one.subject_id, one.predicate.replace("_", " "), one.object_id, one.is_active) for one in self.relations),
         )
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.bench.command_latency import KINDS
 from tests.bench.markdown import table
+from tests.bench.named_turns import SAID
 from tests.bench.page_ratios import ratios
 from tests.bench.plan import MODEL_SECONDS, Results
 from tests.bench.ratios import ratio_table
@@ -19,6 +20,8 @@ from tests.bench.shared_calls import BACKLOG, backlog_table
 from tests.bench.shared_calls import USERS as BACKLOG_USERS
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_throughput import IN_FLIGHT, Throughput
+from tests.bench.understanding_cost import USERS as NAMED_USERS
+from tests.bench.understanding_cost import cost_table, rows_table
 
 TEMPLATE: Final = Path(__file__).with_name("performance.md.in")
 STAGES: Final = "a process for each stage"
@@ -68,6 +71,11 @@ def page(results: Results) -> str:
         "backlog": str(BACKLOG),
         "backlog_users": str(BACKLOG_USERS),
         "backlog_table": backlog_table(results.backlogs),
+        "named_rounds": str(plan.named_rounds),
+        "named_users": str(NAMED_USERS),
+        "named_turns": str(len(SAID)),
+        "named_cost_table": cost_table(results.understanding),
+        "named_rows_table": rows_table(results.understanding),
     }
     return Template(TEMPLATE.read_text()).substitute(fields)
 

@@ -10,6 +10,7 @@ from tests.bench.environment import Environment, Servers, environment, servers
 from tests.bench.idle_cost import measure_idle
 from tests.bench.machine import Machine, describe
 from tests.bench.machine_baseline import MachineBaseline, measure_machine
+from tests.bench.named_turns import named_model_server
 from tests.bench.processes import model_server
 from tests.bench.query_speed import QueryFigures, measure_queries
 from tests.bench.sample_turns import turns
@@ -19,6 +20,7 @@ from tests.bench.shared_calls import CALL_TURNS, BacklogCost, measure_backlog
 from tests.bench.statistics import Percentiles
 from tests.bench.turn_pairs import TurnPairs, measure_pairs
 from tests.bench.turn_throughput import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
+from tests.bench.understanding_cost import PROVIDERS, UnderstandingCost, measure_provider
 from tests.bench.worker_layouts import ALL_STAGES, LAYOUTS, Layout
 
 MODEL_SECONDS: Final = 0.3
@@ -43,6 +45,7 @@ class Plan:
     questions: int
     acknowledgements: int
     commands: int
+    named_rounds: int
     workers: tuple[int, ...]
 
 
@@ -58,6 +61,7 @@ FULL: Final = Plan(
     questions=500,
     acknowledgements=500,
     commands=100,
+    named_rounds=8,
     workers=(1, 2, 4, 8),
 )
 QUICK: Final = Plan(
@@ -72,6 +76,7 @@ QUICK: Final = Plan(
     questions=50,
     acknowledgements=50,
     commands=20,
+    named_rounds=2,
     workers=(1, 2),
 )
 
@@ -93,6 +98,7 @@ class Results:
     queries: tuple[QueryFigures, ...]
     scope_costs: tuple[ScopeCost, ...]
     backlogs: tuple[BacklogCost, ...]
+    understanding: tuple[UnderstandingCost, ...]
     scaling: tuple[Scaling, ...]
     load_at_the_end: float
 
@@ -128,6 +134,7 @@ async def measure(plan: Plan, tell: Tell) -> Results:
             queries=tuple([await bench.queries(size) for size in plan.sizes]),
             scope_costs=await bench.scope_costs(),
             backlogs=tuple([await bench.backlog(call_turns) for call_turns in CALL_TURNS]),
+            understanding=await bench.understanding(),
             scaling=tuple([await bench.scaling(count) for count in plan.workers if count <= machine.cores]),
             load_at_the_end=describe().load,
         )
@@ -231,6 +238,12 @@ class _Benchmark:
         self._tell(f"a backlog, {call_turns} turns in a call at most")
         async with environment(self._servers, f"backlog{call_turns}") as one:
             return await measure_backlog(self._with_model(one), call_turns=call_turns)
+
+    async def understanding(self) -> tuple[UnderstandingCost, ...]:
+        self._tell("turns that name people, with entities and without")
+        rounds = self._plan.named_rounds
+        async with named_model_server() as base_url:
+            return tuple([await measure_provider(self._servers, one, base_url, rounds=rounds) for one in PROVIDERS])
 
     def _with_model(self, one: Environment) -> Environment:
         return one.with_model(self._base_url)

@@ -8,9 +8,13 @@ from typing import Final
 from rich.text import Text
 
 from mnemolog.cli.output import stdout, without_control_characters
+from mnemolog.cli.results.relations import in_words
 from mnemolog.cli.results.words import counted
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.turn_files import PublishReport
+from mnemolog.projections.lists.entities import Entity, EntityDetails
+from mnemolog.projections.lists.entity_graph import EntityGraph
+from mnemolog.projections.lists.relations import EntityRelation
 from mnemolog.projections.queries.diff import CHANGE_KINDS, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.facts import PROFILE_SECTIONS
@@ -110,6 +114,28 @@ def show_profile(profile: Profile) -> None:
         if texts and section != "recent_changes":
             print_lines(f"{_plain(section)}:")
             print_lines(*texts, indent=4)
+
+
+def show_entities(found: Sequence[Entity]) -> None:
+    for one in found:
+        also = f" (also {', '.join(one.aliases)})" if one.aliases else ""
+        kind = "the user" if one.is_user else one.type
+        print_lines(f"{one.name}{also}: {kind}, in {counted(one.facts, 'fact')}")
+
+
+def show_entity(found: EntityDetails) -> None:
+    print_lines(f"{' = '.join(name.name for name in found.names)}, in:")
+    print_lines(*(linked.fact.text for linked in found.facts), indent=4)
+
+
+def show_relations(found: Sequence[EntityRelation]) -> None:
+    for one in found:
+        until = f"  (until {one.until:%Y-%m-%d})" if one.until else ""
+        print_lines(f"{in_words(one)}{until}")
+
+
+def show_graph(found: EntityGraph) -> None:
+    print_lines(*found.mermaid.splitlines())
 
 
 def show_rebuild(report: RebuildReport) -> None:

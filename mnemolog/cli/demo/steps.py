@@ -60,6 +60,7 @@ class Demo:
             await self._dead_letter()
             self._heading("The profile of Mira", "made of what is believed of her")
             self._show(results.show_profile, await client.profile(user_id="mira"))
+            await self._entities(client)
         await self._rebuild("kafka")
         await self._rebuild("table")
         report = await audit(self._settings)
@@ -152,6 +153,21 @@ class Demo:
             await consumer.stop()
         self._heading("A record that is no turn", "it is kept in the topic dead_letters, with its bytes and the reason")
         self._show(results.show_dead_letter, letter)
+
+    async def _entities(self, client: AsyncMemoryClient) -> None:
+        self._heading("Whom and what Jonas names", "one entity by all its names; two of one name stay two")
+        self._show(results.show_entities, await client.entities(user_id="jonas"))
+        wife = await client.entity("my wife", user_id="jonas")
+        self._heading('Who is "my wife"?', "`mnemolog entity`; facts name her in one way or another")
+        self._show(results.show_entity, wife)
+        _check(bool(wife.facts), "no fact names her")
+        relations = await client.relations(user_id="jonas", all_versions=True)
+        self._heading("What they are to each other", "relations hold as long as the facts that say so")
+        self._show(results.show_relations, relations)
+        _check(any(not one.is_active for one in relations), "no relation has ended")
+        graph = await client.graph(user_id="jonas")
+        self._heading("The same as a diagram", "`mnemolog graph`, for any viewer of Mermaid")
+        self._show(results.show_graph, graph)
 
     async def _rebuild(self, source: Source) -> None:
         with ProgressBars() as progress:

@@ -15,7 +15,7 @@ from mnemolog.projections.lists import entity_graph, relations
 from mnemolog.projections.lists.entities import Entity, EntityDetails
 from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
 from mnemolog.projections.lists.relations import EntityRelation
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.errors import AmbiguousIdError, QueryError, UnknownEntityError
 from mnemolog.streams.entities.name_keys import name_key
 
 
@@ -47,12 +47,16 @@ class EntityQueryMixin(FactIdReader):
 
         With its relations, its profile (what holds of it now) and its timeline.
 
-        `name` is one of its names, as it was said ("Ana", "my wife"), or the beginning of its id. Raises
-        `UnknownEntityError`, and `AmbiguousIdError` where several have the name.
+        `name` is one of its names, as it was said ("Ana"), the beginning of its id, or what it is to somebody, as `who`
+        takes it ("my wife"). Raises `UnknownEntityError`, and `AmbiguousIdError` where several are meant.
         """
-        given = str(name)
+        within, given = scope_filter(scope), str(name)
         key = name_key(given)
-        return await self._query(lists.entity, scope_filter(scope), given, key, all_versions=all_versions)
+        try:
+            return await self._query(lists.entity, within, given, key, all_versions=all_versions)
+        except UnknownEntityError:
+            entity_id = str(await self._tied(given, scope))
+        return await self._query(lists.entity, within, entity_id, key, all_versions=all_versions)
 
     async def relations(
         self,
@@ -101,6 +105,16 @@ class EntityQueryMixin(FactIdReader):
 
     async def _id_of_entity(self, name: str, scope: ScopeArgs) -> UUID:
         return (await self.entity(name, **scope)).entity.entity_id
+
+    async def _tied(self, given: str, scope: ScopeArgs) -> UUID:
+        """The one who is what a text says to somebody. Raises as `entity` does."""
+        asked = read_question(given)
+        found = [] if asked is None or asked.tie is None else await self._meant(asked, scope)
+        if not found:
+            raise UnknownEntityError(given)
+        if len(found) > 1:
+            raise AmbiguousIdError("entity", given, [(str(one.entity_id), one.name) for one in found], is_name=True)
+        return found[0].entity_id
 
     async def _meant(self, asked: AskedName, scope: ScopeArgs) -> list[Entity]:
         within = scope_filter(scope)

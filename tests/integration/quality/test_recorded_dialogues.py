@@ -1,7 +1,9 @@
 """Recorded dialogues through the pipeline: whom their facts are about, by a check that resolves no names itself."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import orjson
 import pytest
 
 from mnemolog.streams.settings import StreamsSettings
@@ -12,6 +14,7 @@ from tests.quality.recorded.speaker_check import SpeakerFigures, check_speakers
 from tests.recall.dialogues import Dialogues, RecordedTurn, load_dialogues
 from tests.support.harnesses.in_process_pipeline import in_process_pipeline
 from tests.support.locomo import locomo_folder
+from tests.support.servers.canned_replies import ChatRequest, LocomoReplies
 
 pytestmark = pytest.mark.postgres
 
@@ -95,3 +98,21 @@ def test_a_dialogue_is_a_line_with_what_a_turn_costs() -> None:
     )
     one = DialogueFigures(conversation="talk", turns=4, llm_calls=5, input_tokens=402, speakers=speakers)
     assert figures_table([one]).splitlines()[-1] == "| talk | 4 | 9 | 7 | 1 | 1 | 0 | 5 | 2 | 2 | 1.25 | 100 |"
+
+
+def test_every_second_fact_about_who_speaks_leaves_that_out(tmp_path: Path) -> None:
+    said = [
+        {"subject": name, "fact": f"{name} {place}.", "evidence": ["t1"]}
+        for place, name in enumerate(("Ana", "Ana", "Tom", "Ana", "Ana"))
+    ]
+    observations = tmp_path / "observations.jsonl"
+    observations.write_bytes(b"\n".join(map(orjson.dumps, said)))
+    question = "turn_id: t1\nconversation:\nuser (Ana): I sing."
+    request = ChatRequest({"messages": [{"role": "user", "content": question}]})
+
+    def subjects(**choice: bool) -> list[str | None]:
+        facts = orjson.loads(LocomoReplies(observations, **choice)(request))["facts"]
+        return [fact["subject"] for fact in facts]
+
+    assert subjects(leaves_out_speakers=True) == [None, "Ana", "Tom", "Ana", None]
+    assert subjects() == ["Ana", "Ana", "Tom", "Ana", "Ana"]

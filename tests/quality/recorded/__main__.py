@@ -78,7 +78,7 @@ async def _settings(provider: Provider, folder: Path, postgres: str) -> AsyncIte
     if provider == "offline":
         yield settings
         return
-    with OpenAiServer(LocomoReplies(folder / "observations.jsonl")) as server:
+    with OpenAiServer(LocomoReplies(folder / "observations.jsonl", leaves_out_speakers=True)) as server:
         served = {"provider": "openai", "embedding_provider": "offline", "base_url": server.base_url}
         yield settings.model_copy(update=served)
 

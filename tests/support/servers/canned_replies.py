@@ -87,9 +87,13 @@ class MappedReplies:
 
 
 class LocomoReplies:
-    """The facts that a language model once found, returned at the last turn that each of them comes from."""
+    """The facts that a language model once found, returned at the last turn that each of them comes from.
 
-    def __init__(self, observations: Path) -> None:
+    Where it `leaves_out_speakers`, every second fact of a turn that is about who speaks has no subject.
+    """
+
+    def __init__(self, observations: Path, *, leaves_out_speakers: bool = False) -> None:
+        self._leaves_out_speakers = leaves_out_speakers
         self._by_turn: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for line in observations.read_bytes().splitlines():
             seen = orjson.loads(line)
@@ -101,7 +105,13 @@ class LocomoReplies:
             return word_overlap_decisions(request.question)
         quotes = [line for _, _, line in request.messages] or [""]
         known = self._by_turn.get(request.turn_id, [])
-        return facts_reply(*(_quoted(text, quotes[-1], subject=subject) for subject, text in known))
+        speakers = {name for _, name, _ in request.messages} if self._leaves_out_speakers else set[str]()
+        return facts_reply(
+            *(
+                _quoted(text, quotes[-1], subject=None if place % 2 == 0 and subject in speakers else subject)
+                for place, (subject, text) in enumerate(known)
+            )
+        )
 
     @property
     def turns(self) -> frozenset[str]:

@@ -20,6 +20,7 @@ from tests.bench.shared_calls import CALL_TURNS, BacklogCost, backlog_table
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_pairs import TurnPairs
 from tests.bench.turn_throughput import Costs, Latency, Throughput
+from tests.bench.understanding_cost import PROVIDERS, Spent, UnderstandingCost, cost_table, rows_table
 from tests.bench.worker_layouts import LAYOUTS
 
 SPREAD = Percentiles(count=100, p50=4.0, p95=8.0, highest=9.0)
@@ -32,6 +33,12 @@ LATENCY = Latency(
     without_model=SPREAD,
     acknowledged=SPREAD,
 )
+
+
+def spent(seconds: float, *, entities: int) -> Spent:
+    rows = {"facts": 6, "entities": entities}
+    cpu = {"stages": [seconds, seconds * 2], "postgres": [1.0, 1.0]}
+    return Spent(turns=4, cpu=cpu, calls=6, prompt_tokens=800, reply_tokens=40, commit_bytes=4000, rows=rows)
 
 
 def stored(per_second: int, layout: str = "one process") -> Throughput:
@@ -103,6 +110,10 @@ RESULTS = Results(
         )
         for call_turns in CALL_TURNS
     ),
+    understanding=tuple(
+        UnderstandingCost(provider=one, with_them=spent(3.0, entities=12), without=spent(2.0, entities=0))
+        for one in PROVIDERS
+    ),
     scaling=(Scaling(workers=1, stored=stored(100)), Scaling(workers=2, stored=stored(150))),
     load_at_the_end=1.0,
 )
@@ -156,3 +167,13 @@ def test_a_backlog_is_told_for_a_thousand_turns_with_its_price() -> None:
     assert alone[:7] == ["1", "1000", "100", "2000000", "100000", "50000", "10000"]
     assert together[:4] == ["20", "50", "100", "100000"]
     assert (alone[7], together[7]) == ("0.996", "0.236")
+
+
+def test_what_entities_cost_is_told_for_one_turn_beside_a_turn_without_them() -> None:
+    told = cost_table(RESULTS.understanding[:1])
+    assert "| CPU of the stages and of the projector, ms | 2250.00 | 1500.00 | 1.50 |" in told
+    assert "| prompt tokens | 200.00 | 200.00 | 1.00 |" in told
+    rows = rows_table(RESULTS.understanding[:1])
+    assert "| `entities` | 3.00 | 0.00 | - |" in rows
+    assert "| all tables | 4.50 | 1.50 | 3.00 |" in rows
+    assert "`facts`" not in rows

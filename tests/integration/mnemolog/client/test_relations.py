@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mnemolog import AsyncMemoryClient, EntityRelation, QueryError, UnknownEntityError
+from mnemolog import AmbiguousIdError, AsyncMemoryClient, EntityRelation, QueryError, UnknownEntityError
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -140,6 +140,22 @@ async def test_other_hops_are_refused(client: AsyncMemoryClient, hops: int) -> N
 )
 async def test_who_somebody_is(client: AsyncMemoryClient, asked: str, names: list[str]) -> None:
     assert [one.name for one in await client.who(asked, user_id="alice")] == names
+
+
+@pytest.mark.parametrize(("asked", "name"), [("my wife", "Ana"), ("Ana's boss", "Eva"), ("my dog", "Rex")])
+async def test_an_entity_is_shown_by_what_it_is(client: AsyncMemoryClient, asked: str, name: str) -> None:
+    """Whether or not it was ever called so: the offline rules write "Alice's wife Ana"."""
+    assert (await client.entity(asked, user_id="alice")).entity.name == name
+    assert triples(await client.relations(asked, user_id="alice")) == triples(
+        await client.relations(name, user_id="alice")
+    )
+
+
+async def test_an_entity_that_nobody_is_or_several_are_is_an_error(client: AsyncMemoryClient) -> None:
+    with pytest.raises(UnknownEntityError, match="my husband"):
+        await client.entity("my husband", user_id="alice")
+    with pytest.raises(AmbiguousIdError, match="Globex's employee"):
+        await client.entity("Globex's employee", user_id="alice")
 
 
 async def test_who_is_asked_of_one_scope(client: AsyncMemoryClient) -> None:

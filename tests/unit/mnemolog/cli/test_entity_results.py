@@ -85,9 +85,11 @@ def test_neighbours_are_shown_with_the_path_to_them(capsys: pytest.CaptureFixtur
 
 
 def test_a_graph_is_printed_as_it_is_however_long_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    graph = EntityGraph(entities=[entity(ANA, "A" * 100), entity(TWIN, "[red]T")], relations=[])
+    lives = relation("Alice", "lives_in", "Bern")
+    graph = EntityGraph(entities=[entity(ANA, "A" * 100), entity(TWIN, "[red]T")], relations=[lives])
     show_graph(graph)
     assert capsys.readouterr().out == graph.mermaid
+    assert '    e0 -->|"lives in"| e1' in graph.mermaid.splitlines()
 
 
 @pytest.mark.parametrize("show", [show_relations, show_neighbours])
