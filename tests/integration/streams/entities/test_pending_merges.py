@@ -6,7 +6,10 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.projections.queries.errors import UnknownFactError
+from mnemolog.projections.queries.ids import find_facts
 from mnemolog.projections.queries.pending import PendingMerge
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.command import Confirm, Reject
@@ -133,6 +136,17 @@ async def test_nothing_is_proposed_where_nobody_was_known_twice(wife: Wife, firs
     for name in first:
         await wife.people.say(f"I met {name}", (name, "person"))
     assert await wife.pending() == []
+
+
+async def test_a_command_finds_a_proposed_merge_by_the_beginning_of_its_id(wife: Wife) -> None:
+    await wife.introduce()
+    (waiting,) = await wife.pending()
+    within, given = ScopeFilter(user_id="alice"), str(waiting.event_id)[:13]
+    async with wife.people.pipeline.pool.connection() as connection:
+        (found,) = await find_facts(connection, within, [given], merges=True)
+        assert (found.id, found.scope) == (str(waiting.event_id), Scope(user_id="alice"))
+        with pytest.raises(UnknownFactError):
+            await find_facts(connection, within, [given])
 
 
 async def test_the_history_of_both_says_that_they_may_be_one(wife: Wife) -> None:
