@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
-    from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
+    from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, PendingMerge, UnresolvedFact
     from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
     from mnemolog.projections.queries.turns.audit import FailedTurn
@@ -151,6 +151,7 @@ __all__ = [
     "OverwriteCounts",
     "PartlyPublishedError",
     "PendingFact",
+    "PendingMerge",
     "Policy",
     "Profile",
     "ProviderConfigurationError",
@@ -233,7 +234,7 @@ _MODULES: Final = {
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
-    "projections.queries.pending": ("ConflictingFact", "PendingFact", "UnresolvedFact"),
+    "projections.queries.pending": ("ConflictingFact", "PendingFact", "PendingMerge", "UnresolvedFact"),
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
     "projections.queries.turns.trace": (

@@ -78,14 +78,14 @@ class DeleteAll(Record):
 
 
 class Confirm(Record):
-    """Confirm pending facts, or raise the confidence of active ones."""
+    """Confirm pending facts, or raise the confidence of active ones; an id may be that of a proposed merge."""
 
     kind: Literal["confirm"] = "confirm"
     fact_ids: FactIds
 
 
 class Reject(Record):
-    """Reject pending facts."""
+    """Reject pending facts; an id may be that of a proposed merge."""
 
     kind: Literal["reject"] = "reject"
     fact_ids: FactIds

@@ -55,7 +55,7 @@ class OwnerLookup(ResultMixin):
             return _in_scope_of([match], draft)
         if not (given := ids_in(payload)):
             return draft
-        matches = await self._query(find_facts, within, given)
+        matches = await self._query(find_facts, within, given, merges=payload["kind"] in ("confirm", "reject"))
         whole: Mapping[FactId, FactId] = {one: match.id for one, match in zip(given, matches, strict=True)}
         return _in_scope_of(matches, _with_ids(draft, whole.__getitem__))
 

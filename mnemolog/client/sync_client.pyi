@@ -28,7 +28,7 @@ from mnemolog.projections.lists.relations import EntityRelation
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
-from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
+from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
 from mnemolog.projections.queries.turns.audit import FailedTurn
@@ -277,8 +277,11 @@ class MemoryClient:
     def why_not(self, turn_id: str, *, user_id: str | None = ..., tenant: str | None = ...) -> WhyNot:
         """The statements of a turn that were not stored as facts, and why. Raises as `status` does."""
 
-    def pending(self, **scope: Unpack[ScopeArgs]) -> list[PendingFact]:
-        """Changes that wait for a confirmation, the oldest first: what would replace what, and which guard holds it."""
+    def pending(self, **scope: Unpack[ScopeArgs]) -> list[PendingFact | PendingMerge]:
+        """Changes of facts that wait for a confirmation, with the guard that holds them, then merges; the oldest first.
+
+        A merge is of two entities that a rule takes for one.
+        """
 
     def unresolved(self, **scope: Unpack[ScopeArgs]) -> list[UnresolvedFact]:
         """Facts that were added beside others because their conflict could not be decided, the oldest first."""

@@ -32,7 +32,8 @@ _COLUMNS: Final = {"entity_columns": "entity_columns"}
 class Entity:
     """A person, place or thing that facts of exactly one scope name.
 
-    `aliases` are its other names, `facts` how many current facts name it, `possible_twins` those that may be the same.
+    `aliases` are its other names, `facts` how many current facts name it, `possible_twins` those that may be the same,
+    `pending_merges` the proposed merges of it that a person has to confirm or reject.
     """
 
     entity_id: UUID
@@ -49,6 +50,7 @@ class Entity:
     possible_twins: list[UUID]
     source_id: str
     recorded_at: datetime
+    pending_merges: list[UUID] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return brief_repr(self, "name", "type", "aliases", "facts", "entity_id")
@@ -74,7 +76,7 @@ class EntityFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityHistoryEntry:
-    """What a person decided about an entity: an event, who decided it and in which command, and whether it holds."""
+    """What was decided about an entity: an event, who decided it and in which command, and whether it holds."""
 
     event_id: UUID
     event: str

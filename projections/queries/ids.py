@@ -52,18 +52,21 @@ async def resolve_fact_id(conn: AsyncConnection[TupleRow], within: ScopeFilter, 
     return UUID(found.id)
 
 
-async def find_facts(conn: AsyncConnection[TupleRow], within: ScopeFilter, given: Iterable[GivenId]) -> list[IdMatch]:
-    """The fact of each id, in the order given.
+async def find_facts(
+    conn: AsyncConnection[TupleRow], within: ScopeFilter, given: Iterable[GivenId], *, merges: bool = False
+) -> list[IdMatch]:
+    """The fact of each id, in the order given; or, with `merges`, the proposed merge.
 
     An id may be cut after four or more characters where only one fact of `within` has it. Raises `QueryError` for what
     is no id, `AmbiguousIdError` that names the candidates, and `UnknownFactError`, which says so where the fact is of
     another scope of the tenant.
     """
     asked = [_parsed_id("fact_id", one) for one in given]
-    found = await _find(conn, "facts", within, asked)
+    kind = "facts_and_merges" if merges else "facts"
+    found = await _find(conn, kind, within, asked)
     for number, one in enumerate(asked):
         if number not in found:
-            elsewhere = await _find(conn, "facts", _whole_tenant(within), [one])
+            elsewhere = await _find(conn, kind, _whole_tenant(within), [one])
             scopes = [match.scope for match in elsewhere.get(0, [])]
             raise UnknownFactError(within.tenant, one.given, within=within.named, scope=scopes[0] if scopes else None)
     return [_only("fact", one.given, found[number]) for number, one in enumerate(asked)]
@@ -151,7 +154,7 @@ async def _find(
         "high": [one.high for one in asked],
         "bound": MAX_CANDIDATES,
     }
-    query = read_query("ids", name, scope=within.parameters, row="f" if name == "facts" else "e")
+    query = read_query("ids", name, scope=within.parameters, row="e" if name == "events" else "f")
     return _matches(await fetch_rows(conn, dict, query, named))
 
 

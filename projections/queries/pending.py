@@ -1,4 +1,4 @@
-"""Held overwrites and unresolved conflicts."""
+"""Held overwrites, proposed merges of entities, and unresolved conflicts."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
@@ -62,6 +62,33 @@ class PendingFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PendingMerge:
+    """Two entities that may be one: confirmed or rejected by `event_id`. `merged` would be a part of `into`.
+
+    `reason` is why a rule (`decided_by`) proposes it, `source_id` its turn, `age` how long it has waited.
+    """
+
+    event_id: UUID
+    tenant: str
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+    merged: UUID
+    into: UUID
+    merged_name: str
+    into_name: str
+    reason: str
+    decided_by: str
+    source_id: str
+    since: datetime
+    age: timedelta
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "merged_name", "into_name", "reason", "event_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnresolvedFact:
     """A fact that was added beside others because no valid decision on their conflict could be had; `reason` says why.
 
@@ -93,6 +120,20 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
         )
         for fact, known, columns in rows
     ]
+
+
+async def pending_merges(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[PendingMerge]:
+    """The merges of entities that wait for a person, the oldest first, with their age at `at`."""
+    query = read_query("pending", "merges", scope=scope.parameters, row="proposed")
+    rows = await fetch_rows(conn, dict, query, scope.parameters)
+    return [PendingMerge(**row, age=at - row["since"]) for row in rows]
+
+
+async def pending_changes(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime
+) -> list[PendingFact | PendingMerge]:
+    """All that waits for a confirmation: facts, then merges."""
+    return [*await pending(conn, scope, at), *await pending_merges(conn, scope, at)]
 
 
 async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[UnresolvedFact]:

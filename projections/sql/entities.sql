@@ -219,6 +219,15 @@ ARRAY(
     WHERE twins.entity_id = e.entity_id
     ORDER BY twins.since, twins.twin_id
 ) AS possible_twins,
+ARRAY(
+    SELECT proposed.event_id
+    FROM merge_proposals AS proposed
+    WHERE (proposed.tenant, proposed.user_id, proposed.agent_id, proposed.app_id, proposed.run_id)
+        = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
+        AND proposed.is_pending
+        AND e.entity_id IN (proposed.merged, proposed.into_id)
+    ORDER BY proposed.decided_at, proposed.event_id
+) AS pending_merges,
 e.source_id,
 e.recorded_at
 
@@ -352,3 +361,22 @@ SELECT
     name
 FROM entities
 WHERE entity_id = ANY(%(entity_ids)s::uuid []);
+
+-- name: decided_pairs
+-- Those of these pairs of entities whose merge was proposed before, or that a person has split.
+SELECT
+    asked.merged,
+    asked.into_id
+FROM unnest(%(merged)s::uuid [], %(into)s::uuid []) AS asked (merged, into_id)
+WHERE EXISTS (
+    SELECT
+    FROM entity_changes AS change
+    WHERE change.event IN ('merge_proposed', 'entity_split')
+        AND change.undone_by IS NULL
+        AND change.entity_ids && ARRAY(
+            SELECT m.entity_id FROM entities AS m WHERE coalesce(m.merged_into, m.entity_id) = asked.merged
+        )
+        AND change.entity_ids && ARRAY(
+            SELECT m.entity_id FROM entities AS m WHERE coalesce(m.merged_into, m.entity_id) = asked.into_id
+        )
+);

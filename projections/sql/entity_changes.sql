@@ -254,3 +254,20 @@ WHERE
         OR c.event_id = %(event_id)s::uuid
     )
 ORDER BY c.partition, c.log_offset, c.ordinal;
+
+-- name: proposals
+-- These proposed merges, of any scope.
+SELECT
+    event_id,
+    tenant,
+    user_id,
+    agent_id,
+    app_id,
+    run_id,
+    merged,
+    into_id AS "into",
+    merged_name,
+    into_name,
+    is_pending
+FROM merge_proposals
+WHERE event_id = ANY(%(event_ids)s::uuid []);

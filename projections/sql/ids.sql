@@ -11,6 +11,29 @@ CROSS JOIN LATERAL (
 ) AS found
 ORDER BY asked.number, found.id;
 
+-- name: facts_and_merges
+-- The same for facts and proposed merges of entities.
+SELECT asked.number, found.*
+FROM unnest(%(low)s::uuid [], %(high)s::uuid []) WITH ORDINALITY AS asked (low, high, number)
+CROSS JOIN LATERAL (
+    (
+        SELECT f.fact_id::text AS id, f.text, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+        FROM facts AS f
+        WHERE f.fact_id BETWEEN asked.low AND asked.high AND {scope}
+        ORDER BY f.fact_id
+        LIMIT %(bound)s
+    )
+    UNION ALL
+    (
+        SELECT f.event_id::text AS id, f.event AS text, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+        FROM entity_changes AS f
+        WHERE f.event_id BETWEEN asked.low AND asked.high AND f.event = 'merge_proposed' AND {scope}
+        ORDER BY f.event_id
+        LIMIT %(bound)s
+    )
+) AS found
+ORDER BY asked.number, found.id;
+
 -- name: events
 -- The same for events, about facts and about entities.
 SELECT asked.number, found.*

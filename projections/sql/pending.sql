@@ -48,6 +48,28 @@ WHERE waiting.settled_at IS NULL
     AND {scope}
 ORDER BY waiting.since, f.ordinal, waiting.fact_id;
 
+-- name: merges
+-- The merges of entities of a scope that wait for a person, the oldest first.
+SELECT
+    proposed.event_id,
+    proposed.tenant,
+    nullif(proposed.user_id, '') AS user_id,
+    nullif(proposed.agent_id, '') AS agent_id,
+    nullif(proposed.app_id, '') AS app_id,
+    nullif(proposed.run_id, '') AS run_id,
+    proposed.merged,
+    proposed.into_id AS "into",
+    proposed.merged_name,
+    proposed.into_name,
+    proposed.reason,
+    proposed.decided_by,
+    proposed.source_id,
+    proposed.decided_at AS since
+FROM merge_proposals AS proposed
+WHERE proposed.is_pending
+    AND {scope}
+ORDER BY proposed.decided_at, proposed.partition, proposed.log_offset, proposed.ordinal;
+
 -- name: unresolved
 -- The unresolved active facts of a scope, the oldest first, and the facts that they were put beside, the likeliest
 -- first, as far as these are active or pending. Older logs do not say what was shown: there it is all that was near.

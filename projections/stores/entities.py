@@ -46,3 +46,8 @@ class EntityStore(Store):
             )
             for entity_id, name, kind, twins, aliases, subject_of in rows
         ]
+
+    async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
+        """Those of these pairs of entities whose merge was proposed before, or that a person has split."""
+        asked = {"merged": [one for one, _ in pairs], "into": [other for _, other in pairs]}
+        return {(one, other) for one, other in await self._rows("decided_pairs", asked)}

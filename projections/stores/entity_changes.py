@@ -10,7 +10,7 @@ from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.entities.model import Alias
-from mnemolog.schemas.entities.stored import LoggedChange, StoredEntity
+from mnemolog.schemas.entities.stored import LoggedChange, StoredEntity, StoredProposal
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 
@@ -39,6 +39,12 @@ class EntityChangeStore(Store):
         return [
             row[0] for row in await self._rows("naming_facts", {"entity_id": entity_id, "fact_ids": list(fact_ids)})
         ]
+
+    async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
+        """Those of `event_ids` that propose a merge, whatever their scope."""
+        rows = await self._rows("proposals", {"event_ids": list(event_ids)}, make=dict_row)
+        scopes = [Scope.from_columns(row.pop(name) for name in SCOPE_FIELDS) for row in rows]
+        return [StoredProposal(**row, scope=scope) for row, scope in zip(rows, scopes, strict=True)]
 
     async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
         """The changes of exactly `scope` that an undo selects, in the log's order. No model decides any."""

@@ -1,4 +1,7 @@
-"""What persons decide about entities, as events: each has its decision, and holds until it is undone."""
+"""What is decided about entities, as events: each has its decision, and holds until it is undone.
+
+Persons decide all of it; a rule can only propose a merge.
+"""
 
 from typing import Annotated, Final, Literal
 from uuid import UUID
@@ -67,15 +70,40 @@ class EntityAliasSet(EntityChange):
 
 
 class EntitiesMerged(EntityChange):
-    """`merged` are the same as `into`: what is known of them is known of it."""
+    """`merged` are the same as `into`: what is known of them is known of it. `proposal` is what a person confirmed."""
 
     event: Literal["entities_merged"] = "entities_merged"
     merged: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_MERGED)]
     into: UUID
+    proposal: UUID | None = Field(default=None, exclude_if=lambda event_id: event_id is None)
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
         return (self.into, *self.merged)
+
+
+class MergeProposed(EntityChange):
+    """`merged` may be the same as `into`: nothing changes until a person confirms it. Its event's id names it."""
+
+    event: Literal["merge_proposed"] = "merge_proposed"
+    merged: UUID
+    into: UUID
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.into, self.merged)
+
+
+class MergeRejected(EntityChange):
+    """A person said that the entities of a proposal are two."""
+
+    event: Literal["merge_rejected"] = "merge_rejected"
+    proposal: UUID
+    named: Annotated[tuple[UUID, ...], Field(min_length=2, max_length=2)]
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return self.named
 
 
 class EntitySplit(EntityChange):
@@ -133,7 +161,14 @@ class EntityDecisionUndone(EntityChange):
 
 
 AnyEntityChange = Annotated[
-    EntityRenamed | EntityAliasSet | EntitiesMerged | EntitySplit | EntityForgotten | EntityDecisionUndone,
+    EntityRenamed
+    | EntityAliasSet
+    | EntitiesMerged
+    | MergeProposed
+    | MergeRejected
+    | EntitySplit
+    | EntityForgotten
+    | EntityDecisionUndone,
     Field(discriminator="event"),
 ]
 ENTITY_CHANGE: Final[TypeAdapter[AnyEntityChange]] = TypeAdapter(AnyEntityChange)

@@ -18,6 +18,8 @@ from mnemolog.schemas.entities.changes import (
     EntityForgotten,
     EntityRenamed,
     EntitySplit,
+    MergeProposed,
+    MergeRejected,
 )
 from mnemolog.schemas.entities.model import MAX_LINKS, Alias, EntityLink, EntityName, EntityType, ResolutionStep
 from mnemolog.schemas.entities.relations import PredicateName, Strength
@@ -88,6 +90,8 @@ AnyEntityEvent = Annotated[
     | EntityRenamed
     | EntityAliasSet
     | EntitiesMerged
+    | MergeProposed
+    | MergeRejected
     | EntitySplit
     | EntityForgotten
     | EntityDecisionUndone,

@@ -26,6 +26,19 @@ class StoredEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredProposal:
+    """A proposed merge of two entities, as they are now, and whether it still waits for a person."""
+
+    event_id: UUID
+    scope: Scope
+    merged: UUID
+    into: UUID
+    merged_name: str
+    into_name: str
+    is_pending: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedChange:
     """A change of entities, or an undo of one, and whether the original is in effect.
 

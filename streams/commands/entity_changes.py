@@ -16,10 +16,11 @@ from mnemolog.schemas.entities.changes import (
     EntityForgotten,
     EntityRenamed,
     EntitySplit,
+    MergeRejected,
 )
 from mnemolog.schemas.entities.commands import AliasEntity, ForgetEntity, MergeEntities, RenameEntity, SplitEntity
 from mnemolog.schemas.entities.model import Alias
-from mnemolog.schemas.entities.stored import StoredEntity
+from mnemolog.schemas.entities.stored import StoredEntity, StoredProposal
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.refusals import CommandRefusedError, Fault, raise_for_faults
 from mnemolog.streams.entities.entity_registry import EntityRegistry
@@ -129,6 +130,36 @@ def merge(context: EntityContext, payload: MergeEntities) -> EntitiesMerged:
     names = ", ".join(context.known[entity_id].name for entity_id in merged)
     done = f"merged {names} into {context.known[payload.into].name}"
     return context.change(EntitiesMerged, done, merged=merged, into=payload.into)
+
+
+def confirm_merge(command: CommandContext, proposal: StoredProposal) -> EntitiesMerged:
+    """The entities of a proposed merge are one."""
+    decision = command.decision("human", f"confirmed that {proposal.merged_name} is {proposal.into_name}")
+    return EntitiesMerged(
+        **command.event_fields(0, decision),
+        merged=(proposal.merged,),
+        into=proposal.into,
+        proposal=proposal.event_id,
+    )
+
+
+def reject_merge(command: CommandContext, proposal: StoredProposal) -> MergeRejected:
+    """The entities of a proposed merge are two."""
+    decision = command.decision("human", f"said that {proposal.merged_name} is not {proposal.into_name}")
+    named = (proposal.into, proposal.merged)
+    return MergeRejected(**command.event_fields(0, decision), proposal=proposal.event_id, named=named)
+
+
+def proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault | None:
+    """Why a proposed merge can be neither confirmed nor rejected."""
+    if proposal.scope != command.scope:
+        return (
+            "foreign_entity",
+            f"{proposal.event_id} belongs to another scope: send the command in the scope of the proposed merge",
+        )
+    if not proposal.is_pending:
+        return "not_pending", f"{proposal.event_id} waits no more: see the entities, or undo what settled it"
+    return None
 
 
 def split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]) -> EntitySplit:

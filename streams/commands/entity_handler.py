@@ -5,7 +5,7 @@ from typing import Final, Protocol, get_args
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import CommandPayload, Undo
+from mnemolog.schemas.command import CommandPayload, Confirm, FactIds, Reject, Undo
 from mnemolog.schemas.entities.changes import AnyEntityChange
 from mnemolog.schemas.entities.commands import (
     AliasEntity,
@@ -15,14 +15,14 @@ from mnemolog.schemas.entities.commands import (
     RenameEntity,
     SplitEntity,
 )
-from mnemolog.schemas.entities.stored import LoggedChange, StoredEntity
+from mnemolog.schemas.entities.stored import LoggedChange, StoredEntity, StoredProposal
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands import entity_changes
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.entity_changes import EntityContext
 from mnemolog.streams.commands.entity_undo import undo_changes
-from mnemolog.streams.commands.refusals import CommandRefusedError
+from mnemolog.streams.commands.refusals import CommandRefusedError, raise_for_faults
 from mnemolog.streams.entities.entity_registry import EntityRegistry
 from mnemolog.streams.entities.linker import EntityReader
 from mnemolog.streams.entities.name_context import NameContext, keys_of_names
@@ -42,6 +42,9 @@ class ChangedEntityReader(Protocol):
 
     async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
         """Those of `fact_ids` that name an entity now."""
+
+    async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
+        """Those of `event_ids` that propose a merge, whatever their scope."""
 
     async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
         """The changes of exactly `scope` that an undo selects, in the log's order."""
@@ -82,6 +85,14 @@ class EntityCommandHandler:
             detail = f"{total} facts are more than the {limit} that one command can delete: delete some of them first"
             raise CommandRefusedError("invalid_command", detail)
         return fact_ids
+
+    async def settled(self, command: CommandContext, payload: Confirm | Reject) -> tuple[EntityChanges, FactIds]:
+        """What becomes of the proposed merges among the ids of a command, and the other ids: those of facts."""
+        found = {one.event_id: one for one in await self._entities.proposals(payload.fact_ids)}
+        raise_for_faults(entity_changes.proposal_fault(command, one) for one in found.values())
+        settle = entity_changes.confirm_merge if isinstance(payload, Confirm) else entity_changes.reject_merge
+        changes = tuple(settle(command, found[one]) for one in dict.fromkeys(payload.fact_ids) if one in found)
+        return changes, tuple(one for one in payload.fact_ids if one not in found)
 
     async def undone(self, command: CommandContext, payload: Undo) -> EntityChanges:
         """The changes of entities that an undo takes back; none where it selects none that hold."""

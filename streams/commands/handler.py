@@ -112,8 +112,13 @@ class CommandHandler:
                 policy=rules or EffectivePolicy(),
                 user_names=tuple(await self._facts.user_names(context.scope, USER_WORDS)),
             )
-            changes = await self._entity_changes(context, envelope.order, end_rules.user_names)
-            made = await self._command_events(context, envelope.order, envelope, end_rules, undoes=bool(changes))
+            order = envelope.order
+            if isinstance(order, Confirm | Reject):
+                changes, fact_ids = await self._entities.settled(context, order)
+                order = order.model_copy(update={"fact_ids": fact_ids})
+            else:
+                changes = await self._entity_changes(context, order, end_rules.user_names)
+            made = await self._command_events(context, order, envelope, end_rules, undoes=bool(changes))
             end_rules = replace(end_rules, stays_ended=await self._selected_facts(envelope.order, made))
             events = await mark_unresolved(await move_ends(made, self._facts, end_rules), self._facts, end_rules)
             self._check_size(envelope, (*events, *changes))

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
+from mnemolog.schemas.entities.changes import MergeProposed
 from mnemolog.schemas.entities.events import (
     AnyEntityEvent,
     EntityAliasAdded,
@@ -16,9 +17,10 @@ from mnemolog.schemas.entities.events import (
 from mnemolog.schemas.entities.model import Alias
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import NewFact
+from mnemolog.schemas.provenance import Decision
 from mnemolog.streams.entities.name_context import NameContext
 from mnemolog.streams.entities.stated_relations import StatedRelation
-from mnemolog.streams.entities.turn_entities import TurnEntities
+from mnemolog.streams.entities.turn_entities import ProposedMerge, TurnEntities
 
 
 def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:
@@ -29,8 +31,8 @@ def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[A
     needed = _with_owners(found, named | {link.entity_id for links in linked.values() for link in links})
     made: list[AnyEntityEvent] = []
 
-    def place() -> dict[str, Any]:
-        ordinal = len(events) + len(made)
+    def place(later: int = 0) -> dict[str, Any]:
+        ordinal = len(events) + len(made) + later
         return {"event_id": _event_id(found.context, ordinal), "ordinal": ordinal}
 
     for entity, finding in found.new.values():
@@ -49,7 +51,14 @@ def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[A
             made.append(FactLinked(**place(), fact_id=fact_id, links=links))
     for event, fact, relation in related:
         made.append(_relation_event(place(), event, fact, relation))
-    return tuple(made)
+    proposed = (merge for merge in found.proposed.values() if merge.into.entity_id in needed)
+    return *made, *(_proposal_event(place(later), merge) for later, merge in enumerate(proposed))
+
+
+def _proposal_event(place: Mapping[str, Any], merge: ProposedMerge) -> MergeProposed:
+    reason = f'"{merge.name}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
+    decision = Decision(by="policy", reason=reason)
+    return MergeProposed(**place, decision=decision, merged=merge.merged.entity_id, into=merge.into.entity_id)
 
 
 def _new_relations(

@@ -33,6 +33,9 @@ class EntityReader(Protocol):
         Those called by a key come first, then those of a head.
         """
 
+    async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
+        """Those of these pairs of entities whose merge was proposed before, or that a person has split."""
+
 
 class EntityLinker:
     """Finds the entities of a source, with what is known when it is decided."""
@@ -54,7 +57,11 @@ class EntityLinker:
         known = await self._reader.known_entities(
             envelope.scope, heads=asked.heads, keys=asked.keys, ends=asked.ends, fact_ids=candidate_ids(envelope)
         )
-        return TurnEntities.of_facts(facts, known, context)
+        found = TurnEntities.of_facts(facts, known, context)
+        if found.proposed:
+            for pair in await self._reader.decided_pairs(found.proposed):
+                del found.proposed[pair]
+        return found
 
     async def events_of_command(
         self, envelope: MatchedFacts, events: Sequence[MemoryEvent]

@@ -44,6 +44,14 @@ class _FactWords(NamedTuple):
     subject: str | None
 
 
+class ProposedMerge(NamedTuple):
+    """Two known entities that a name says are one."""
+
+    merged: KnownEntity
+    into: KnownEntity
+    name: str
+
+
 @dataclass(slots=True)
 class TurnEntities:
     """The entities of one source. What one name brings is known to the next; `new` and `added` are in that order."""
@@ -52,6 +60,7 @@ class TurnEntities:
     registry: EntityRegistry
     new: dict[UUID, tuple[KnownEntity, FoundEntity]] = field(default_factory=dict)
     added: list[EntityAlias] = field(default_factory=list)
+    proposed: dict[tuple[UUID, UUID], ProposedMerge] = field(default_factory=dict)
     _links: dict[_FactWords, tuple[EntityLink, ...]] = field(default_factory=dict)
     _relations: dict[_FactWords, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
@@ -151,12 +160,21 @@ class TurnEntities:
         aliases = [*_aliases_of(name, tie_key)]
         if finding.entity is not None:
             entity_id = finding.entity.entity_id
+            self._propose_merge(name, tie_key, finding.entity)
             for alias in aliases:
                 self._add_alias(entity_id, alias, finding)
             return entity_id, finding
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
         return self._register(name.name or name.text, kind, aliases, finding), finding
+
+    def _propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
+        """Ana, who was known by her name, is said to be the wife who was known without one: "my wife Ana"."""
+        tied = self.registry.of_tie(tie_key) if tie_key and name.key else []
+        nameless = [one for one in tied if not names_of(one) and one.entity_id not in self.new]
+        if len(nameless) == 1 and found.entity_id not in {nameless[0].entity_id, *self.new}:
+            merge = ProposedMerge(nameless[0], found, name.text)
+            self.proposed[merge.merged.entity_id, found.entity_id] = merge
 
     def _register(self, name: str, kind: EntityType, aliases: Sequence[Alias], finding: FoundEntity) -> UUID:
         entity_id = ids.entity_id(self.context.owner, self.context.source_id, len(self.new))

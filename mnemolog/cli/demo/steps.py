@@ -19,6 +19,7 @@ from mnemolog.client.discovery import ServerAddresses
 from mnemolog.client.receipts import CommandReceipt, TurnReceipt
 from mnemolog.client.turn_files import TurnFilePublisher
 from mnemolog.errors import MnemologError
+from mnemolog.projections.queries.pending import PendingFact
 from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.dead_letters import DeadLetter
@@ -108,7 +109,7 @@ class Demo:
         self._show(results.show_hits, found)
 
     async def _confirm_pending(self, client: AsyncMemoryClient) -> None:
-        pending = await client.pending(user_id="priya")
+        pending = [one for one in await client.pending(user_id="priya") if isinstance(one, PendingFact)]
         _check(bool(pending), "no change is pending")
         self._heading("A risky change waits, and is confirmed", "one denial does not end a sure fact: Priya is asked")
         self._show(lambda held: results.show_held(held[0]), pending)

@@ -45,5 +45,6 @@ _KINDS = {"name": "", "tie": "what it is to somebody", "user": "the user"}
 def _entry(one: "Entity") -> Entry:
     also = f"also {', '.join(one.aliases)}" if one.aliases else ""
     twins = f"{counted(len(one.possible_twins), 'possible twin')}" if one.possible_twins else ""
+    waiting = f"{counted(len(one.pending_merges), 'pending merge')}" if one.pending_merges else ""
     kind = "the user" if one.is_user else one.type
-    return Entry(str(one.entity_id)[:8], f"{one.name}: {kind}, in {counted(one.facts, 'fact')}", [also, twins])
+    return Entry(str(one.entity_id)[:8], f"{one.name}: {kind}, in {counted(one.facts, 'fact')}", [also, twins, waiting])

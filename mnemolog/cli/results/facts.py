@@ -13,7 +13,7 @@ from mnemolog.cli.results.words import age, counted, moment, owner_of, scope_opt
 
 if TYPE_CHECKING:
     from mnemolog.client.queries.search_result import SearchResult
-    from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
+    from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, PendingMerge, UnresolvedFact
     from mnemolog.projections.queries.results import Fact, Profile
     from mnemolog.projections.search.hits import Score
     from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
@@ -128,15 +128,26 @@ def _said(fact: "Fact") -> str:
     return f'said: "{fact.excerpt}"' if fact.excerpt else "imported: no turn says it"
 
 
-def show_pending(found: "Sequence[PendingFact]", ids: ShortIds = WHOLE_IDS) -> None:
+def show_pending(found: "Sequence[PendingFact | PendingMerge]", ids: ShortIds = WHOLE_IDS) -> None:
+    from mnemolog.projections.queries.pending import PendingFact  # noqa: PLC0415 - its drivers are loaded by now
+
     if not found:
-        print_text("nothing is pending: no overwrite waits for a confirmation")
+        print_text("nothing is pending: no overwrite or merge waits for a confirmation")
         return
-    print_entries(
-        counted(len(found), "pending overwrite"),
-        [Entry(ids(one.fact.fact_id), one.fact.text, list(_pending_details(one, ids))) for one in found],
-    )
-    _print_settling("confirm", "reject", found[0].fact, ids)
+    facts = [one for one in found if isinstance(one, PendingFact)]
+    merges = [one for one in found if not isinstance(one, PendingFact)]
+    if facts:
+        entries = [Entry(ids(one.fact.fact_id), one.fact.text, list(_pending_details(one, ids))) for one in facts]
+        print_entries(counted(len(facts), "pending overwrite"), entries)
+        _print_settling("confirm", "reject", facts[0].fact.fact_id, facts[0].fact, ids)
+    if merges:
+        print_entries(counted(len(merges), "pending merge"), [_merge_entry(one, ids) for one in merges])
+        _print_settling("confirm", "reject", merges[0].event_id, merges[0], ids)
+
+
+def _merge_entry(one: "PendingMerge", ids: ShortIds) -> Entry:
+    words = f"{one.merged_name} may be {one.into_name}"
+    return Entry(ids(one.event_id), words, [one.reason, f"waiting for {age(one.age)}"])
 
 
 def _pending_details(one: "PendingFact", ids: ShortIds) -> Iterator[str]:
@@ -170,7 +181,7 @@ def _known(old: "ConflictingFact", ids: ShortIds) -> str:
     return f"{ids(old.fact_id)} {old.text} (confidence {old.confidence:.2f})"
 
 
-def _print_settling(yes: str, no: str, fact: "Fact", ids: ShortIds) -> None:
-    name, scope = ids(fact.fact_id), scope_options(fact)
+def _print_settling(yes: str, no: str, named: UUID, owned: object, ids: ShortIds) -> None:
+    name, scope = ids(named), scope_options(owned)
     print_line(f"settle one: {program_name()} {yes} {name} {scope}")
     print_line(f"        or: {program_name()} {no} {name} {scope}")

@@ -20,7 +20,7 @@ from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.explain import Explanation
 from mnemolog.projections.queries.history import History
 from mnemolog.projections.queries.ids import short_ids
-from mnemolog.projections.queries.pending import PendingFact, UnresolvedFact
+from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.turns import why_not as why_nots
 from mnemolog.projections.queries.turns.audit import FailedTurn, failed_turns, received_turn
@@ -52,9 +52,12 @@ class DecisionQueryMixin(FactIdReader):
         found = await self._query(why_nots.why_not, tenant or "", turn_id, user_id)
         return replace(found, missing=tuple(replace(one, because=missing_sentence(one)) for one in found.missing))
 
-    async def pending(self, **scope: Unpack[ScopeArgs]) -> list[PendingFact]:
-        """Changes that wait for a confirmation, the oldest first: what would replace what, and which guard holds it."""
-        return await self._query(pending.pending, scope_filter(scope), self._now())
+    async def pending(self, **scope: Unpack[ScopeArgs]) -> list[PendingFact | PendingMerge]:
+        """Changes of facts that wait for a confirmation, with the guard that holds them, then merges; the oldest first.
+
+        A merge is of two entities that a rule takes for one.
+        """
+        return await self._query(pending.pending_changes, scope_filter(scope), self._now())
 
     async def unresolved(self, **scope: Unpack[ScopeArgs]) -> list[UnresolvedFact]:
         """Facts that were added beside others because their conflict could not be decided, the oldest first."""

@@ -20,7 +20,13 @@ from mnemolog.projections.write.entities.rows import (
 from mnemolog.projections.write.rows import LogPosition, RejectionRow
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import AnyEntityChange, EntityDecisionUndone, EntitySplit
+from mnemolog.schemas.entities.changes import (
+    AnyEntityChange,
+    EntitiesMerged,
+    EntityDecisionUndone,
+    EntitySplit,
+    MergeRejected,
+)
 from mnemolog.schemas.entities.events import (
     AnyEntityEvent,
     EntityAliasAdded,
@@ -137,14 +143,19 @@ class EntityFold:
                 known = (entity_id,)
                 if self._scope_of(new_id) is not None:
                     yield f"the entity {new_id} is known already"
-            case EntityDecisionUndone(original_id=original_id):
-                if not self._is_here(self._scope_of(original_id)):
-                    yield f"the change {original_id} is not known in this scope"
+            case EntityDecisionUndone(original_id=change_id) | MergeRejected(proposal=change_id):
+                yield from self._change_fault(change_id)
+            case EntitiesMerged(proposal=UUID() as change_id):
+                yield from self._change_fault(change_id)
         for entity_id in known:
             yield from self._entity_fault(entity_id)
         for fact_id in event.fact_ids:
             if not self._is_here(self.scope_of_fact(fact_id)):
                 yield f"the fact {fact_id} is not known in this scope"
+
+    def _change_fault(self, event_id: UUID) -> Iterator[str]:
+        if not self._is_here(self._scope_of(event_id)):
+            yield f"the change {event_id} is not known in this scope"
 
     def _fact_fault(self, fact_id: UUID) -> Iterator[str]:
         if not self._is_here(self.scope_of_fact(fact_id)):

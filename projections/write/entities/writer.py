@@ -18,7 +18,7 @@ from mnemolog.projections.write.entities.rows import (
 )
 from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import EntityChange, EntityDecisionUndone
+from mnemolog.schemas.entities.changes import EntitiesMerged, EntityChange, EntityDecisionUndone, MergeRejected
 from mnemolog.schemas.entities.events import (
     EntityAliasAdded,
     EntityRegistered,
@@ -106,8 +106,11 @@ def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
                 named |= dict.fromkeys((event.subject_id, event.object_id))
             case EntityChange():
                 named |= dict.fromkeys(event.entity_ids)
-        if isinstance(event, EntityDecisionUndone):
-            changes[event.original_id] = None
+        match event:
+            case EntityDecisionUndone(original_id=UUID() as change) | EntitiesMerged(proposal=UUID() as change):
+                changes[change] = None
+            case MergeRejected(proposal=change):
+                changes[change] = None
     return list(named), list(changes)
 
 

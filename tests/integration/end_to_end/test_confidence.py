@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.projections.queries.pending import PendingFact
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.facts import CAUTIOUS_CONFIDENCE, CONFIDENCE_OF_CERTAINTY
 from mnemolog.schemas.policy import Policy
@@ -104,6 +105,7 @@ async def test_one_statement_does_not_contradict_what_is_sure(harness: PipelineH
     assert (result.facts_pending, result.facts_added, result.facts_deleted) == (1, 0, 0)
     assert await ben.statuses() == {OLD: "active", NEW: "pending_confirmation"}
     (waiting,) = await harness.memory.pending(user_id=ben.name)
+    assert isinstance(waiting, PendingFact)
     assert (waiting.fact.text, waiting.fact.excerpt, waiting.action) == (NEW, NEW, "contradict")
     assert [(one.text, one.confidence) for one in waiting.challenged] == [(OLD, SURE)]
     assert (waiting.guard, waiting.verdict, waiting.needs_human) == ("high_confidence", "CONTRADICT", False)
@@ -223,6 +225,7 @@ async def test_what_a_human_said_is_ended_by_a_human_alone(harness: PipelineHarn
     decision = ScriptedDecision("EXPIRE", (OLD,), ended_at=day(1001)) if action == "EXPIRE" else OVERWRITES[action]
     await ben.say(fact_json(NEW, f"{OLD} steak"), decisions={NEW: decision}, occurred_at=datetime.now(UTC))
     (waiting,) = await harness.memory.pending(user_id=ben.name)
+    assert isinstance(waiting, PendingFact)
     assert (waiting.guard, waiting.needs_human) == ("human_word", True)
     text = waiting.fact.text
     again = fact_json("Ben had a steak again.", f"{OLD} steak again")

@@ -1,15 +1,16 @@
 """How entities are shown: with what the next command needs to name them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from mnemolog.cli.results import show_entities, show_entity, show_graph, show_neighbours, show_relations
+from mnemolog.cli.results import show_entities, show_entity, show_graph, show_neighbours, show_pending, show_relations
 from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityName
 from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
 from mnemolog.projections.lists.relations import EntityRelation
+from mnemolog.projections.queries.pending import PendingMerge
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 ANA, TWIN = UUID(int=10**37), UUID(int=2 * 10**37)
@@ -26,6 +27,35 @@ def entity(entity_id: UUID, name: str, **fields: Any) -> Entity:
         "source_id": "t1",
     }
     return Entity(entity_id=entity_id, name=name, recorded_at=AT, **scope | told | fields)
+
+
+def test_a_list_says_whose_merge_is_pending(capsys: pytest.CaptureFixture[str]) -> None:
+    show_entities([entity(ANA, "Ana", pending_merges=[TWIN]), entity(TWIN, "my wife")])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Ana: person, in 1 fact 1 pending merge" in shown
+    assert shown.count("pending merge") == 1
+
+
+def test_a_pending_merge_is_shown_with_what_settles_it(capsys: pytest.CaptureFixture[str]) -> None:
+    scope: dict[str, Any] = {"tenant": "default", "user_id": "alice", "agent_id": None, "app_id": None, "run_id": None}
+    waiting = PendingMerge(
+        event_id=TWIN,
+        merged=ANA,
+        into=TWIN,
+        merged_name="my wife",
+        into_name="Ana",
+        reason="it was said",
+        decided_by="policy",
+        source_id="t1",
+        since=AT,
+        age=timedelta(days=2),
+        **scope,
+    )
+    show_pending([waiting])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"{TWIN} my wife may be Ana it was said waiting for 2 days" in shown
+    assert f"confirm {TWIN} --user alice" in shown
+    assert shown.endswith(f"reject {TWIN} --user alice")
 
 
 def test_a_list_has_the_names_and_the_beginnings_of_ids(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,9 @@ def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> No
     named = {link.entity_id for link in getattr(event, "links", ())}
     named |= {getattr(event, name, None) for name in ("entity_id", "subject_id", "object_id")}
     if isinstance(event, EntityChange):
-        named |= {*event.entity_ids, getattr(event, "original_id", None)} - {getattr(event, "new_id", None)}
+        named |= {*event.entity_ids, getattr(event, "original_id", None), getattr(event, "proposal", None)} - {
+            getattr(event, "new_id", None)
+        }
     known = {one: here for one in named if one} if event.event != "entity_registered" else {}
     harness_fact = commit("t1", added("Ana sails."))
     state = FoldState(entities=known)
