@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         TracedReprompt,
     )
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
-    from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
+    from mnemolog.projections.search.hits import Hit, LeftOutHits, MeantEntity, Score
     from mnemolog.projections.search.options import Weights
     from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
     from mnemolog.schemas.command import Edit
@@ -137,6 +137,7 @@ __all__ = [
     "LimitHit",
     "Limits",
     "LinkedEntity",
+    "MeantEntity",
     "MemoryClient",
     "Message",
     "MessageModel",
@@ -246,7 +247,7 @@ _MODULES: Final = {
         "TracedReprompt",
     ),
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
-    "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
+    "projections.search.hits": ("Hit", "LeftOutHits", "MeantEntity", "Score"),
     "projections.search.options": ("Weights",),
     "projections.search.turn_hits": ("TurnHit", "TurnScore"),
     "schemas.command": ("Edit",),
