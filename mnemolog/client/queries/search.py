@@ -72,6 +72,7 @@ class SearchMixin(ClientBase):
             notice="; ".join(filter(None, notices)) or None,
             threshold=asked.threshold or 0.0,
             below_threshold=found.below_threshold,
+            explained=asked.explain,
             left_out=with_cut(found.left_out, hits[top_k:]) if asked.explain else {},
             meant=found.meant,
             turns=turns.turns,
