@@ -14,8 +14,8 @@ class SearchResult:
 
     `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
     `threshold` is the cosine that a fact without a word in common needed, `below_threshold` how many facts it
-    kept out. With `explain`, the result is `explained`, `left_out` says by reason what else is no hit, and `meant` which
-    entities the query names.
+    kept out. With `explain`, the result is `explained`, `left_out` says by reason what else is no hit, and `meant`
+    which entities the query names.
     Where turns were included, `turns` are the best of them, best first, and `left_out_turns` says by reason how many
     others with a word of the query are none.
     """
