@@ -50,7 +50,13 @@ if TYPE_CHECKING:
     from mnemolog.projections.lists.relations import EntityRelation
     from mnemolog.projections.queries.costs import CostFigures, ModelCost
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
-    from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
+    from mnemolog.projections.queries.explain import (
+        EntityDecision,
+        Explanation,
+        FactExtraction,
+        FactSource,
+        LinkedEntity,
+    )
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
@@ -102,6 +108,7 @@ __all__ = [
     "Diff",
     "Edit",
     "Entity",
+    "EntityDecision",
     "EntityDetails",
     "EntityFact",
     "EntityGraph",
@@ -232,7 +239,7 @@ _MODULES: Final = {
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.costs": ("CostFigures", "ModelCost"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
-    "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
+    "projections.queries.explain": ("EntityDecision", "Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
     "projections.queries.pending": ("ConflictingFact", "PendingFact", "UnresolvedFact"),
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
