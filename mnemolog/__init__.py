@@ -50,7 +50,13 @@ if TYPE_CHECKING:
     from mnemolog.projections.lists.relations import EntityRelation
     from mnemolog.projections.queries.costs import CostFigures, ModelCost
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
-    from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
+    from mnemolog.projections.queries.explain import (
+        EntityDecision,
+        Explanation,
+        FactExtraction,
+        FactSource,
+        LinkedEntity,
+    )
     from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, PendingMerge, UnresolvedFact
@@ -67,7 +73,7 @@ if TYPE_CHECKING:
         TracedReprompt,
     )
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
-    from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
+    from mnemolog.projections.search.hits import Hit, LeftOutHits, MeantEntity, Score
     from mnemolog.projections.search.options import Weights
     from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
     from mnemolog.schemas.command import Edit
@@ -102,6 +108,7 @@ __all__ = [
     "Diff",
     "Edit",
     "Entity",
+    "EntityDecision",
     "EntityDetails",
     "EntityFact",
     "EntityGraph",
@@ -137,6 +144,7 @@ __all__ = [
     "LimitHit",
     "Limits",
     "LinkedEntity",
+    "MeantEntity",
     "MemoryClient",
     "Message",
     "MessageModel",
@@ -232,7 +240,7 @@ _MODULES: Final = {
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.costs": ("CostFigures", "ModelCost"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
-    "projections.queries.explain": ("Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
+    "projections.queries.explain": ("EntityDecision", "Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
     "projections.queries.history": ("FactEvent", "FactRelation", "History"),
     "projections.queries.pending": ("ConflictingFact", "PendingFact", "PendingMerge", "UnresolvedFact"),
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
@@ -247,7 +255,7 @@ _MODULES: Final = {
         "TracedReprompt",
     ),
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
-    "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
+    "projections.search.hits": ("Hit", "LeftOutHits", "MeantEntity", "Score"),
     "projections.search.options": ("Weights",),
     "projections.search.turn_hits": ("TurnHit", "TurnScore"),
     "schemas.command": ("Edit",),

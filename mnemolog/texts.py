@@ -38,8 +38,25 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
         _decision_sentence(explanation.decision, texts),
         *(_event_sentence(event, fact, texts) for event in explanation.later),
         *_relation_sentences(explanation.relations, fact),
-        *map(_entity_sentence, explanation.entities),
+        *(sentence for linked in explanation.entities for sentence in _entity_sentences(linked)),
     ]
+
+
+def _entity_sentences(linked: LinkedEntity) -> Iterator[str]:
+    """How an entity was found, and what was decided about it since."""
+    yield _entity_sentence(linked)
+    for change in linked.changes:
+        end = ", which was undone" if change.undone else ""
+        yield f"{_CHANGE_PHRASES.get(change.event, 'since then')} {linked.name}: {change.reason}{end}"
+
+
+_CHANGE_PHRASES: Final[Mapping[str, str]] = {
+    "entities_merged": "since then a merge is about",
+    "entity_split": "since then a split is about",
+    "entity_renamed": "since then a rename is about",
+    "entity_alias_set": "since then a new name is about",
+    "entity_forgotten": "since then an order to forget is about",
+}
 
 
 def _entity_sentence(linked: LinkedEntity) -> str:

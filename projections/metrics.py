@@ -60,6 +60,27 @@ FEEDBACK: Final = CATALOGUE.gauge(
     "them (1, 2-5, 6-10, 11-20, 21+, or missed), and by result: used or unused",
     labels=("rank", "result"),
 )
+ENTITIES: Final = CATALOGUE.counter(
+    "mnemolog_entities_registered",
+    "entities that were new, by type; possible_twin says whether one may be the same as another one (yes or no)",
+    labels=("type", "possible_twin"),
+)
+ENTITY_LINKS: Final = CATALOGUE.counter(
+    "mnemolog_entity_links",
+    "links of facts to the entities that they name, by the step that found the entity; new for one that was not known",
+    labels=("step",),
+)
+ENTITY_CHANGES: Final = CATALOGUE.counter(
+    "mnemolog_entity_changes",
+    "merges, splits, names and other decisions about entities, and what was undone of them, by who decided",
+    labels=("event", "by"),
+)
+TURN_LINKS: Final = CATALOGUE.histogram(
+    "mnemolog_turn_entity_links",
+    "links to entities that the facts of one turn have, of turns with facts",
+    unit="links",
+    buckets=(0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89),
+)
 STALE: Final = CATALOGUE.counter("mnemolog_stale_decisions", "events whose target was no longer as the decision saw it")
 REJECTIONS: Final = CATALOGUE.counter(
     "mnemolog_rejections",

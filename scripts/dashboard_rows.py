@@ -4,6 +4,7 @@ from typing import Final
 
 from scripts.backlog_row import BACKLOG
 from scripts.decision_row import DECISIONS
+from scripts.entity_row import ENTITIES
 from scripts.figures import OVERWRITE_RATE_SHOWN, STAGES_DOWN, WRONG_OVERWRITE_RATE
 from scripts.panel_model import Panel, Row
 from scripts.promql import mean, or_zero, quantile, rate, total
@@ -311,6 +312,6 @@ OUTAGES: Final = Row(
 )
 
 ROWS: Final = (
-    *(OVERVIEW, LATENCY, BACKLOG, SEARCH_PHASES, WINDOWS, DECISIONS, SEARCH, MODELS),
+    *(OVERVIEW, LATENCY, BACKLOG, SEARCH_PHASES, WINDOWS, DECISIONS, ENTITIES, SEARCH, MODELS),
     *(PROJECTION, OUTAGES, TROUBLE),
 )

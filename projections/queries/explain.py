@@ -64,8 +64,22 @@ class FactExtraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EntityDecision:
+    """What was decided about an entity: the event, by whom and why, and whether it was undone."""
+
+    event: str
+    decided_at: datetime
+    decided_by: str
+    reason: str
+    undone: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedEntity:
-    """An entity that a fact names: `said` is how, None for "the user"; `step` found it among `compared` others."""
+    """An entity that a fact names: `said` is how, None for "the user"; `step` found it among `compared` others.
+
+    `changes` are what persons decided about it since: renames, merges, splits and others, the oldest first.
+    """
 
     entity_id: UUID
     name: str
@@ -73,6 +87,7 @@ class LinkedEntity:
     said: str | None
     step: ResolutionStep
     compared: list[str]
+    changes: list[EntityDecision] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +157,7 @@ async def _linked_entities(conn: AsyncConnection[TupleRow], commit: Commit, fact
     named = [entity_id for link in links for entity_id in (link.entity_id, *link.compared)]
     rows = await conn.execute(queries("entities")["names"], {"entity_ids": named}) if named else None
     names: dict[UUID, str] = dict(await rows.fetchall()) if rows else {}
+    changes = await _changes(conn, {link.entity_id for link in links})
     return [
         LinkedEntity(
             entity_id=link.entity_id,
@@ -150,10 +166,26 @@ async def _linked_entities(conn: AsyncConnection[TupleRow], commit: Commit, fact
             said=link.name,
             step=link.step,
             compared=[names[other] for other in link.compared if other in names],
+            changes=changes.get(link.entity_id, []),
         )
         for link in links
         if link.entity_id in names
     ]
+
+
+async def _changes(conn: AsyncConnection[TupleRow], entity_ids: set[UUID]) -> dict[UUID, list[EntityDecision]]:
+    """What was decided about these entities, of each."""
+    if not entity_ids:
+        return {}
+    rows = await conn.execute(queries("explain")["entity_changes"], {"entity_ids": list(entity_ids)})
+    found: dict[UUID, list[EntityDecision]] = {}
+    async for entity_id, *columns in rows:
+        event, decided_at, decided_by, reason, undone = columns
+        decision = EntityDecision(
+            event=event, decided_at=decided_at, decided_by=decided_by, reason=reason, undone=undone
+        )
+        found.setdefault(entity_id, []).append(decision)
+    return found
 
 
 def _settled(commit: Commit, event: MemoryEvent) -> datetime | None:

@@ -202,7 +202,7 @@ EXISTS (
 ) AS is_user,
 ARRAY(
     SELECT alias.alias
-    FROM current_entity_names AS alias
+    FROM shown_entity_names AS alias
     WHERE alias.entity_id = e.entity_id AND alias.alias <> e.name
     GROUP BY alias.alias
     ORDER BY min(alias.recorded_at), min(alias.place), alias.alias
@@ -234,9 +234,8 @@ e.recorded_at
 -- name: listed_entities
 -- The entities of a scope in the order in which they were named first: all, or some of those that follow another one.
 SELECT {entity_columns}
-FROM entities AS e
+FROM shown_entities AS e
 WHERE {scope}
-    AND e.status = 'active'
     AND (%(type)s::text IS NULL OR e.type = %(type)s)
     AND (
         %(after)s::uuid IS NULL
@@ -255,13 +254,12 @@ LIMIT %(limit)s;
 -- name: entities_called
 -- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so.
 SELECT {entity_columns}
-FROM entities AS e
+FROM shown_entities AS e
 WHERE {scope}
-    AND e.status = 'active'
     AND (
         e.entity_id::text LIKE %(prefix)s
         OR EXISTS (
-            SELECT FROM current_entity_names AS alias
+            SELECT FROM shown_entity_names AS alias
             WHERE alias.entity_id = e.entity_id
                 AND (
                     lower(alias.alias) = lower(%(name)s)
@@ -275,9 +273,8 @@ LIMIT 20;
 -- name: entities_of_ids
 -- The entities of a scope with these ids, and the user.
 SELECT {entity_columns}
-FROM entities AS e
+FROM shown_entities AS e
 WHERE {scope}
-    AND e.status = 'active'
     AND (
         e.entity_id = ANY(%(entity_ids)s::uuid [])
         OR (%(with_user)s AND EXISTS (
@@ -290,9 +287,8 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id;
 -- name: twins_of_entity
 -- The entities of a scope that may be the same as one.
 SELECT {entity_columns}
-FROM entities AS e
+FROM shown_entities AS e
 WHERE {scope}
-    AND e.status = 'active'
     AND (e.entity_id = ANY(%(twins)s::uuid []) OR EXISTS (
         SELECT FROM current_entity_twins AS twins
         WHERE twins.entity_id = e.entity_id AND twins.twin_id = %(entity_id)s
@@ -330,7 +326,7 @@ FROM (
         named.place,
         named.recorded_at,
         named.event_id
-    FROM current_entity_names AS named
+    FROM shown_entity_names AS named
     WHERE named.entity_id = %(entity_id)s
     ORDER BY named.kind, named.key, named.recorded_at, named.place, named.event_id
 ) AS alias

@@ -18,3 +18,19 @@ LEFT JOIN turn_journal AS journal ON e.owner = journal.owner
 WHERE e.tenant = %(tenant)s
     AND e.fact_id = %(fact_id)s
     AND e.payload -> 'fact' ->> 'fact_id' = %(fact_id)s::uuid::text;
+
+-- name: entity_changes
+-- What persons decided about these entities, of each in the order of the log; undos are told by what they undid.
+SELECT
+    named.entity_id,
+    change.event,
+    change.decided_at,
+    change.payload -> 'decision' ->> 'by' AS decided_by,
+    change.payload -> 'decision' ->> 'reason' AS reason,
+    change.undone_by IS NOT NULL AS undone
+FROM unnest(%(entity_ids)s::uuid []) AS named (entity_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM entity_changes AS known WHERE known.entity_ids @> ARRAY[named.entity_id] OFFSET 0
+) AS change
+WHERE change.event_id = change.original_id
+ORDER BY named.entity_id, change.partition, change.log_offset, change.ordinal;

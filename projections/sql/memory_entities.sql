@@ -32,8 +32,7 @@ SELECT
     e.source_id,
     e.recorded_at
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
-WHERE e.status = 'active'
+INNER JOIN mnemolog.shown_entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
 $$;
 COMMENT ON FUNCTION memory.entity_rows IS 'The rows of the view memory.entities.';
 
@@ -42,7 +41,7 @@ COMMENT ON FUNCTION memory.entity_rows IS 'The rows of the view memory.entities.
 CREATE OR REPLACE VIEW memory.entities AS SELECT * FROM memory.entity_rows();
 COMMENT ON VIEW memory.entities IS
 'The people, places and things that facts of each scope name, as they are now: without those that were merged into '
-'another one, forgotten or undone.';
+'another one or forgotten, and those that only facts name that were deleted or undone.';
 
 -- name: entity_alias_rows
 -- What the view entity_aliases shows.
@@ -69,7 +68,7 @@ SELECT
     n.kind,
     n.recorded_at
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.current_entity_names AS n USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.shown_entity_names AS n USING (tenant, user_id, agent_id, app_id, run_id)
 $$;
 COMMENT ON FUNCTION memory.entity_alias_rows IS 'The rows of the view memory.entity_aliases.';
 

@@ -60,11 +60,16 @@ SELECT
     f.key,
     f.value,
     f.text
-FROM current_entity_links AS link
+FROM (
+    SELECT
+        fact_id,
+        max(role) AS role -- the subject rather than the object
+    FROM current_entity_links
+    WHERE entity_id = %(entity_id)s AND role IN ('subject', 'object')
+    GROUP BY fact_id
+) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE link.entity_id = %(entity_id)s
-    AND link.role IN ('subject', 'object')
-    AND f.status = 'active'
+WHERE f.status = 'active'
     AND f.true_from <= now()
     AND (f.true_to IS NULL OR f.true_to > now())
     AND (f.valid_until IS NULL OR f.valid_until > now())
@@ -78,7 +83,7 @@ SELECT
     'named' AS change,
     alias.alias AS text,
     NULL::uuid AS fact_id
-FROM current_entity_names AS alias
+FROM shown_entity_names AS alias
 WHERE alias.entity_id = %(entity_id)s
 UNION ALL
 SELECT
@@ -112,6 +117,9 @@ INNER JOIN entities AS was ON coalesce(s.moved_to, r.subject_id) = was.entity_id
 INNER JOIN entities AS whom ON coalesce(o.moved_to, r.object_id) = whom.entity_id
 INNER JOIN entities AS subject ON coalesce(was.merged_into, was.entity_id) = subject.entity_id
 INNER JOIN entities AS object ON coalesce(whom.merged_into, whom.entity_id) = object.entity_id
-WHERE %(entity_id)s IN (subject.entity_id, object.entity_id) AND subject.entity_id <> object.entity_id
+WHERE (r.tenant, r.user_id, r.agent_id, r.app_id, r.run_id) = (
+    SELECT e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id FROM entities AS e WHERE e.entity_id = %(entity_id)s
+)
+    AND %(entity_id)s IN (subject.entity_id, object.entity_id) AND subject.entity_id <> object.entity_id
     AND subject.status = 'active' AND object.status = 'active'
 ORDER BY at, change, text, fact_id;

@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections import metrics
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.sql import queries
+from mnemolog.projections.write.entities.counts import count_entities
 from mnemolog.projections.write.rows import Changes
 from mnemolog.schemas.events import EVENT_CLASSES, ConflictResolved, FactCorrected, FactPending
 
@@ -88,6 +89,7 @@ def count_changes(changes: Changes, overwrites: BatchOverwrites, now: datetime) 
     for back in overwrites.taken_back:
         labels = {"model": back.model, "prompt_version": back.prompt_version}
         metrics.OVERWRITES_TAKEN_BACK.labels(how=back.how, **labels).inc(back.overwrites)
+    count_entities(changes)
     metrics.STALE.inc(sum(row.stale for row in changes.events))
     for commit in (row.commit for row in changes.commits):
         if commit.outcome == "facts":

@@ -24,27 +24,53 @@ def topic_in(texts: Iterable[str | None], topics: Sequence[ForbiddenTopic]) -> F
 def topic_of(fact: ExtractedFact, topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
     """The first topic that a fact is about, by its key, its category or a word."""
     named = next((one for one in topics if fact.key in one.keys or fact.category in one.categories), None)
-    texts = (fact.text, fact.search_text, fact.excerpt, fact.value, fact.subject, (fact.key or "").replace("_", " "))
+    texts = (fact.text, fact.search_text, fact.excerpt, fact.value, fact.subject, _spaced(fact.key or ""))
     return named or topic_in(texts, topics)
 
 
 def withhold(
     facts: Sequence[ExtractedFact], dropped: Sequence[DroppedStatement], instructions: Instructions | None
 ) -> tuple[tuple[ExtractedFact, ...], tuple[DroppedStatement, ...]]:
-    """The facts that may be stored, and what was left out, without the words of what is never stored."""
+    """The facts that may be stored, and what was left out, without the words of what is never stored.
+
+    A fact that may be stored itself is left without the names and relations that have a word of a topic.
+    """
     topics = instructions.never_store if instructions else ()
     if not topics:
         return tuple(facts), tuple(dropped)
     about = [(fact, topic_of(fact, topics)) for fact in facts]
     left_out = [_told(topic) if (topic := topic_in((one.text, one.excerpt), topics)) else one for one in dropped]
-    kept = tuple(fact for fact, topic in about if topic is None)
-    return kept, (*left_out, *(_told(topic) for _, topic in about if topic is not None))
+    kept = [_without_names(fact, topics) for fact, topic in about if topic is None]
+    names = (_told(topic) for _, withheld in kept for topic in withheld)
+    return tuple(fact for fact, _ in kept), (
+        *left_out,
+        *(_told(topic) for _, topic in about if topic is not None),
+        *names,
+    )
 
 
 def withhold_texts(texts: Iterable[str], instructions: Instructions | None) -> tuple[str, ...]:
     """Complaints and errors that quote a statement, without those that quote one of what is never stored."""
     topics = instructions.never_store if instructions else ()
     return tuple(_told(topic).text if (topic := topic_in((text,), topics)) else text for text in texts)
+
+
+def _without_names(
+    fact: ExtractedFact, topics: Sequence[ForbiddenTopic]
+) -> tuple[ExtractedFact, tuple[ForbiddenTopic, ...]]:
+    """The fact without the names and relations that have a word of a topic, and those topics."""
+    names = [(one, topic_in((one.name,), topics)) for one in fact.entities]
+    ties = [(one, topic_in((one.subject, _spaced(one.predicate), one.object), topics)) for one in fact.relations]
+    found = dict.fromkeys(topic for _, topic in (*names, *ties) if topic is not None)
+    if not found:
+        return fact, ()
+    entities = tuple(one for one, topic in names if topic is None)
+    relations = tuple(one for one, topic in ties if topic is None)
+    return fact.model_copy(update={"entities": entities, "relations": relations}), tuple(found)
+
+
+def _spaced(word: str) -> str:
+    return word.replace("_", " ")
 
 
 def _told(topic: ForbiddenTopic) -> DroppedStatement:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -48,12 +48,12 @@ def nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from nodes(inner)
 
 
-def whole_scans(plan: Mapping[str, Any]) -> list[str]:
+def whole_scans(plan: Mapping[str, Any], tables: Collection[str] = LARGE_TABLES) -> list[str]:
     """The large tables that a plan reads without the condition of an index."""
     return [
         f"{node['Node Type']} of {node['Relation Name']} {node.get('Index Name', '')}"
         for node in nodes(plan)
-        if node.get("Relation Name") in LARGE_TABLES
+        if node.get("Relation Name") in tables
         and node["Node Type"] != "ModifyTable"
         and "Index Cond" not in node
         and not any("Index Cond" in inner for inner in nodes(node))

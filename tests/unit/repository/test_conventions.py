@@ -34,14 +34,17 @@ KNOWN_LABELS = {
     "partition",
     "phase",
     "pool",
+    "possible_twin",
     "prompt_version",
     "purpose",
+    "rank",
     "reason",
     "result",
     "settlement",
-    "rank",
     "stage",
+    "step",
     "topic",
+    "type",
 }
 # Written so that this file does not hold what it looks for.
 REGISTRIES = re.compile(

@@ -31,6 +31,7 @@ NEEDS_TROUBLE = {
     "mnemolog_background_failures_total",
     "mnemolog_database_retries_total",
     "mnemolog_drain_redone_total",
+    "mnemolog_entity_changes_total",
     "mnemolog_facts_dropped_total",
     "mnemolog_model_errors_total",
     "mnemolog_model_paused",

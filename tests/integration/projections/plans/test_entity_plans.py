@@ -1,0 +1,109 @@
+"""What reads entities and relations uses indexes, and reads none of other owners, of whom there are 100 000."""
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+import pytest_asyncio
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL, Composed
+
+from mnemolog.client.inputs.asked_entities import entities_asked
+from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.search.options import SearchOptions
+from mnemolog.projections.search.statement import search_query
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.vector import Vector
+from tests.integration.projections.plans.test_query_plans import PARAMETERS, SMALL_RUN
+from tests.support.databases import fresh_database
+from tests.support.filled_entities import fill_entities, name_of_entity
+from tests.support.filled_scopes import MODEL, fill_scopes
+from tests.support.plans import SIZES, SMALL, SMALL_FACTS, connected, numbered, plan_of, rows_read, whole_scans
+
+pytestmark = pytest.mark.postgres
+TABLES: Final = ("entities", "entity_aliases", "fact_entities", "relationships", "relationship_evidence", "facts")
+COUNTED: Final = SearchOptions.read({"weights": {"entities": 0.1}})
+QUESTION: Final = f"Does {name_of_entity(3)} know my wife and {name_of_entity(4)}'s boss?"
+NAMED: Final = entities_asked(QUESTION, COUNTED)
+BY_NAME: Final = entities_asked(name_of_entity(3), COUNTED)
+COLUMNS: Final = {"entity_columns": "entity_columns"}
+
+
+def listed(file: str, name: str, row: str = "e") -> SQL:
+    parts = COLUMNS if row == "e" else {}
+    return read_query(file, name, scope=SMALL.parameters, row=row, parts=parts)
+
+
+HOT: Final[Mapping[str, SQL | Composed]] = {
+    "entities": listed("entities", "listed_entities"),
+    "called": listed("entities", "entities_called"),
+    "of_ids": listed("entities", "entities_of_ids"),
+    "twins": listed("entities", "twins_of_entity"),
+    "facts_of_entity": read_query("entities", "facts_of_entity"),
+    "names_of_entity": queries("entities")["names_of_entity"],
+    "history_of_entity": queries("entities")["history_of_entity"],
+    "relations": listed("relations", "listed_relations", "s"),
+    "aliases_of": queries("relations")["aliases_of"],
+    "profile_of_entity": queries("relations")["profile_of_entity"],
+    "timeline_of_entity": queries("relations")["timeline_of_entity"],
+    "entities_of_heads": queries("entities")["entities_of_heads"],
+    "search_by_names": search_query([SMALL], COUNTED, named=BY_NAME)[0],
+    "search_by_ties": search_query([SMALL], COUNTED, named=NAMED)[0],
+    "search_by_ties_of_several": search_query([SMALL, SMALL_RUN], COUNTED, named=NAMED)[0],
+    "search_by_ties_and_indexes": search_query([SMALL], COUNTED, named=NAMED, indexed=True)[0],
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def filled_with_entities(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
+    """110 000 facts, each with an entity of its own."""
+    with fresh_database(postgres_admin_url, template=template_database) as url:
+        fill_scopes(url, SIZES, dimensions=3)
+        fill_entities(url)
+        async with await connected(url) as conn:
+            await conn.execute("VACUUM ANALYZE")
+        yield url
+
+
+@pytest_asyncio.fixture
+async def connection(filled_with_entities: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async with await connected(filled_with_entities) as conn:
+        yield conn
+
+
+async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
+    query = "SELECT entity_id FROM entities WHERE user_id = 'user7' ORDER BY recorded_at LIMIT 3"
+    ids: list[UUID] = [entity_id for (entity_id,) in await (await conn.execute(query)).fetchall()]
+    named = {"entity_id": ids[1], "entity_ids": ids, "twins": [ids[2]], "with_user": True}
+    asked = {"type": None, "after": None, "limit": 10, "all_versions": True, "mirrors": True, "prefix": ""}
+    called = {"name": "Nobody", "key": name_of_entity(3).lower(), "keys": [name_of_entity(3).lower()]}
+    of_turn = {"aliases": 20, "fact_ids": [uuid4()], "heads": [*NAMED.heads, "@user", "@wife"]}
+    related: dict[str, Any] = {"single_valued": [], "subject_ids": None, "predicate": None}
+    search = {"indexed": None, "text": QUESTION, "states": None, "at": datetime(2026, 11, 1, tzinfo=UTC)}
+    weighed = {"entities_weight": 0.1, "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]), "believed_at": None}
+    return {**PARAMETERS, **NAMED.parameters, **named, **asked, **called, **of_turn, **related, **search, **weighed}
+
+
+@pytest.mark.parametrize("name", HOT)
+async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnection[TupleRow], name: str) -> None:
+    plan = await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(HOT[name])}")
+    assert whole_scans(plan, {*TABLES, "scopes"}) == []
+
+
+@pytest.mark.parametrize("name", [name for name in HOT if name != "search_by_ties_and_indexes"])
+async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str) -> None:
+    """A scope has 30 facts and as many entities: each may be read some times, but none of the 110 000 others."""
+    statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
+    plan = await plan_of(connection, statement, await parameters(connection))
+    read = {table: rows_read(plan, table) for table in TABLES}
+    assert all(rows <= 20 * SMALL_FACTS for rows in read.values()), read
+    assert sum(read.values()) > 0 or name == "history_of_entity"
+
+
+async def test_a_search_brings_what_it_names(connection: AsyncConnection[TupleRow]) -> None:
+    """So its plan is that of a search that has entities to look for."""
+    rows = await (await connection.execute(HOT["search_by_ties"], await parameters(connection))).fetchall()
+    assert len(rows) > 0
