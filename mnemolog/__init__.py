@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityHistoryEntry, EntityName
     from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
+    from mnemolog.projections.lists.entity_summary import EntitySummary
     from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile
     from mnemolog.projections.lists.relations import EntityRelation
     from mnemolog.projections.queries.costs import CostFigures, ModelCost
@@ -110,6 +111,7 @@ __all__ = [
     "EntityName",
     "EntityProfile",
     "EntityRelation",
+    "EntitySummary",
     "EventResult",
     "Explanation",
     "ExtractionBackground",
@@ -222,6 +224,7 @@ _MODULES: Final = {
         "WaitTimeoutError",
     ),
     "projections.lists.counts": ("IdCount",),
+    "projections.lists.entity_summary": ("EntitySummary",),
     "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityHistoryEntry", "EntityName"),
     "projections.lists.entity_timeline": ("EntityMoment", "EntityProfile"),
     "projections.lists.entity_graph": ("EntityGraph", "Neighbour"),

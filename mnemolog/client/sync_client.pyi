@@ -619,6 +619,17 @@ class MemoryClient:
         self, entity: EntityRef, *, facts: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
     ) -> WriteResult: ...
     @overload
+    def summarise_entity(
+        self, entity: EntityRef, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Have the model of the worker write a summary of an entity from its active facts; `entity()` shows it.
+
+        Rejected where no policy or setting (`entity_summary`) allows that, and where a budget of the day is spent.
+        """
+
+    @overload
+    def summarise_entity(self, entity: EntityRef, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    @overload
     def delete_all(
         self,
         *,

@@ -18,6 +18,7 @@ from mnemolog.schemas.entities.changes import (
     EntityForgotten,
     EntityRenamed,
     EntitySplit,
+    EntitySummarised,
 )
 from mnemolog.schemas.entities.model import MAX_ENTITIES, Alias, EntityLink, EntityName, EntityType, ResolutionStep
 from mnemolog.schemas.entities.relations import PredicateName, Strength
@@ -90,6 +91,7 @@ AnyEntityEvent = Annotated[
     | EntitiesMerged
     | EntitySplit
     | EntityForgotten
+    | EntitySummarised
     | EntityDecisionUndone,
     Field(discriminator="event"),
 ]

@@ -8,6 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from mnemolog.projections.write.change_counts import OVERWRITE_EVENTS
+from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
 
 ROOT: Final = Path(__file__).parents[3]
@@ -28,7 +29,7 @@ def _name_lists(path: Path) -> list[frozenset[str]]:
 
 @pytest.mark.parametrize("path", SQL_FILES, ids=lambda path: path.name)
 def test_sql_compares_events_with_names_that_there_are(path: Path) -> None:
-    assert frozenset[str]().union(*_name_lists(path)) <= EVENT_CLASSES.keys()
+    assert frozenset[str]().union(*_name_lists(path)) <= EVENT_CLASSES.keys() | ENTITY_EVENT_CLASSES.keys()
 
 
 @pytest.mark.parametrize("file", ["0003_projections_decisions.sql", "0008_projections_sections.sql"])
