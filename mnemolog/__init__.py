@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
-    from mnemolog.projections.context.result import Context, ContextFact, LeftOut
+    from mnemolog.projections.context.result import Context, ContextFact, ContextSummary, LeftOut
     from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityHistoryEntry, EntityName
     from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
@@ -96,6 +96,7 @@ __all__ = [
     "Context",
     "ContextArgs",
     "ContextFact",
+    "ContextSummary",
     "Cost",
     "CostFigures",
     "DecisionQuality",
@@ -229,7 +230,7 @@ _MODULES: Final = {
     "projections.lists.entity_timeline": ("EntityMoment", "EntityProfile"),
     "projections.lists.entity_graph": ("EntityGraph", "Neighbour"),
     "projections.lists.relations": ("EntityRelation",),
-    "projections.context.result": ("Context", "ContextFact", "LeftOut"),
+    "projections.context.result": ("Context", "ContextFact", "ContextSummary", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.costs": ("CostFigures", "ModelCost"),

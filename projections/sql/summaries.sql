@@ -65,3 +65,24 @@ SELECT
         )
     ) AS changed
 FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);
+
+-- name: summaries_of_facts
+-- The summaries that are shown of the entities that these facts name, those of the most facts first.
+SELECT
+    named.entity_id,
+    e.name,
+    shown.summary,
+    shown.version,
+    shown.changed
+FROM (
+    SELECT
+        link.entity_id,
+        count(DISTINCT link.fact_id) AS facts
+    FROM current_entity_links AS link
+    WHERE link.fact_id = ANY(%(fact_ids)s::uuid [])
+    GROUP BY link.entity_id
+) AS named
+INNER JOIN entities AS e ON named.entity_id = e.entity_id
+CROSS JOIN LATERAL summary_of_entity(named.entity_id) AS shown
+ORDER BY named.facts DESC, e.recorded_at, named.entity_id
+LIMIT %(limit)s;

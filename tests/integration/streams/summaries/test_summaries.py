@@ -201,3 +201,22 @@ async def test_a_scope_sees_no_summary_of_another(memory: SummaryHarness) -> Non
     await memory.say("Ana lives in Oslo", scope=BEN)
     await memory.summarise()
     assert (await memory.details("Ana", BEN)).summary is None
+
+
+async def test_a_context_has_summaries_only_where_they_are_asked_for(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.summarise()
+    await memory.order(Update(edits=(Edit(fact_id=await memory.fact_id(LIVES), text="Ana lives in Porto"),)))
+    plain = await memory.client.context("Where does Ana live?", user_id="alice", threshold=0)
+    assert plain.summaries == ()
+    assert "Summaries" not in plain.text
+    shown = await memory.client.context("Where does Ana live?", user_id="alice", threshold=0, summaries=True)
+    (about,) = shown.summaries
+    assert (about.name, about.version, about.changed) == ("Ana", 1, 2)
+    assert shown.text.endswith(f"### Summaries\n\n- [may be out of date] Ana: {about.summary}")
+    assert about.summary in shown.recalled
+    assert shown.facts == plain.facts
+    tight = await memory.client.context(
+        "Where does Ana live?", user_id="alice", threshold=0, summaries=True, budget_tokens=shown.tokens - 1
+    )
+    assert (tight.summaries, tight.text) == ((), plain.text)
