@@ -6,17 +6,9 @@ import orjson
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import (
-    ExtractionTask,
-    NumberedConflicts,
-    Prompt,
-    Reply,
-    SharedPrompt,
-    SummaryTask,
-    TaskPrompt,
-)
+from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, SummaryTask, TaskPrompt
+from mnemolog.streams.llm.summaries.joined_facts import joined_facts
 from mnemolog.streams.offline.extract import read_turn
-from mnemolog.streams.offline.joined_facts import joined_facts
 from mnemolog.streams.offline.moods import read_mood_of
 from mnemolog.streams.offline.resolve import judge
 
@@ -36,20 +28,14 @@ class RuleModel:
             return Reply(text=orjson.dumps({"turns": parts}).decode(), model=self.model)
         if not isinstance(prompt, TaskPrompt):
             raise PromptRefusedError("no_task", "the offline provider answers only the prompts of Mnemolog's stages")
-        return Reply(text=orjson.dumps(_reply(prompt.task)).decode(), model=self.model)
+        task = prompt.task
+        if isinstance(task, SummaryTask):
+            return Reply(text=orjson.dumps({"sentences": joined_facts(task)}).decode(), model=self.model)
+        reply = _extraction(task) if isinstance(task, ExtractionTask) else {"decisions": list(judge(task))}
+        return Reply(text=orjson.dumps(reply).decode(), model=self.model)
 
     async def close(self) -> None:
         return None
-
-
-def _reply(task: ExtractionTask | NumberedConflicts | SummaryTask) -> dict[str, Any]:
-    match task:
-        case ExtractionTask():
-            return _extraction(task)
-        case NumberedConflicts():
-            return {"decisions": list(judge(task))}
-        case SummaryTask():
-            return {"sentences": joined_facts(task)}
 
 
 def _extraction(task: ExtractionTask) -> dict[str, Any]:

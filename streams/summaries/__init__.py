@@ -1,1 +1,1 @@
-"""Summaries of entities: what a model is asked, what of its reply is grounded in facts, and when one is due."""
+"""Summaries of entities: what a command for one does, and when one is due."""

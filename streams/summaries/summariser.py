@@ -25,7 +25,7 @@ from mnemolog.streams.entities.name_context import NameContext
 from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.ports import RequestSource, SourceChatModel, SummaryTask
-from mnemolog.streams.summaries.summary_prompt import (
+from mnemolog.streams.llm.summaries.summary_prompt import (
     MAX_FACT_CHARACTERS,
     PROMPT_VERSION,
     parse_summary,

@@ -44,11 +44,11 @@ class SummaryHarness:
         self._database = database
         self._day = 0
 
-    async def say(self, *texts: str, name: str = "Ana", scope: Scope = ALICE) -> Commit:
-        """A turn with these facts about a person."""
+    async def say(self, *texts: str, name: str = "Ana", key: str | None = None, scope: Scope = ALICE) -> Commit:
+        """A turn with these facts about a person, of a key if given."""
         self._day += 1
         named = (NamedEntity(name=name, type="person", role="subject"),)
-        facts = [extracted_fact(text, subject=name, entities=named) for text in texts]
+        facts = [extracted_fact(text, subject=name, key=key, entities=named) for text in texts]
         return await self.resolver.resolve_turn(*facts, at=day(self._day), scope=scope)
 
     async def order(self, payload: CommandPayload, scope: Scope = ALICE) -> Commit:

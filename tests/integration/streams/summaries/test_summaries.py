@@ -16,8 +16,8 @@ LIVES, WORKS = "Ana lives in Lisbon", "Ana works at Acme"
 
 
 async def told(memory: SummaryHarness) -> None:
-    for text in (LIVES, WORKS):
-        await memory.say(text)
+    await memory.say(LIVES)
+    await memory.say(WORKS, key="employer")
 
 
 async def test_a_summary_is_an_event_written_from_the_active_facts_of_an_entity(memory: SummaryHarness) -> None:
@@ -93,11 +93,12 @@ async def undone(memory: SummaryHarness) -> None:
     await memory.order(Undo(source_id="t1"))
 
 
-async def forgotten_after_a_change(memory: SummaryHarness) -> None:
-    """What was true before and has ended is not deleted itself: what took its place is."""
+async def deleted_after_a_change(memory: SummaryHarness) -> None:
+    """What was true before and has ended is not deleted itself, and stays ended: what took its place is deleted."""
     await memory.order(Update(edits=(Edit(fact_id=await memory.fact_id(WORKS), text="Ana works at Initech"),)))
     assert await memory.shown() is not None
-    await memory.order(DeleteAll())
+    await memory.order(DeleteAll(key="employer"))
+    assert (await memory.resolver.statuses())[WORKS] == "superseded"
 
 
 async def split_off(memory: SummaryHarness) -> None:
@@ -105,9 +106,7 @@ async def split_off(memory: SummaryHarness) -> None:
     assert (await memory.order(split)).outcome == "done"
 
 
-@pytest.mark.parametrize(
-    "take_back", [deleted, deleted_with_all, corrected, undone, forgotten_after_a_change, split_off]
-)
+@pytest.mark.parametrize("take_back", [deleted, deleted_with_all, corrected, undone, deleted_after_a_change, split_off])
 async def test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary(
     memory: SummaryHarness, take_back: Callable[[SummaryHarness], Awaitable[None]]
 ) -> None:
