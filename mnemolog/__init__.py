@@ -42,10 +42,11 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
-    from mnemolog.projections.context.result import Context, ContextFact, LeftOut
+    from mnemolog.projections.context.result import Context, ContextFact, ContextSummary, LeftOut
     from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityHistoryEntry, EntityName
     from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
+    from mnemolog.projections.lists.entity_summary import EntitySummary
     from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile
     from mnemolog.projections.lists.relations import EntityRelation
     from mnemolog.projections.queries.costs import CostFigures, ModelCost
@@ -101,6 +102,7 @@ __all__ = [
     "Context",
     "ContextArgs",
     "ContextFact",
+    "ContextSummary",
     "Cost",
     "CostFigures",
     "DecisionQuality",
@@ -117,6 +119,7 @@ __all__ = [
     "EntityName",
     "EntityProfile",
     "EntityRelation",
+    "EntitySummary",
     "EventResult",
     "Explanation",
     "ExtractionBackground",
@@ -231,11 +234,12 @@ _MODULES: Final = {
         "WaitTimeoutError",
     ),
     "projections.lists.counts": ("IdCount",),
+    "projections.lists.entity_summary": ("EntitySummary",),
     "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityHistoryEntry", "EntityName"),
     "projections.lists.entity_timeline": ("EntityMoment", "EntityProfile"),
     "projections.lists.entity_graph": ("EntityGraph", "Neighbour"),
     "projections.lists.relations": ("EntityRelation",),
-    "projections.context.result": ("Context", "ContextFact", "LeftOut"),
+    "projections.context.result": ("Context", "ContextFact", "ContextSummary", "LeftOut"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.costs": ("CostFigures", "ModelCost"),

@@ -14,6 +14,7 @@ from mnemolog.schemas.entities.commands import (
     MergeEntities,
     RenameEntity,
     SplitEntity,
+    SummariseEntity,
 )
 from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import (
@@ -258,7 +259,8 @@ CommandPayload = Annotated[
     | Promote
     | Expire
     | Import
-    | EntityCommand,
+    | EntityCommand
+    | SummariseEntity,
     Field(discriminator="kind"),
 ]
 TENANT_POLICY_AGENT = "mnemolog-policy"
@@ -308,7 +310,7 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
             return payload.fact_ids
         case DeleteAll() | Undo() | SetPolicy() | Feedback() | EndSession() | Import():
             return ()
-        case RenameEntity() | AliasEntity() | MergeEntities() | ForgetEntity():
+        case RenameEntity() | AliasEntity() | MergeEntities() | ForgetEntity() | SummariseEntity():
             return ()
 
 

@@ -32,6 +32,11 @@ def entity_id(owner: str, source_id: str, place: int) -> UUID:
     return _derive("entity", owner, source_id, place)
 
 
+def summary_command_id(owner: str, source_id: str, place: int) -> str:
+    """The id of the command that follows from a source, to summarise the entity at `place` of those that are due."""
+    return str(_derive("summary", owner, source_id, place))
+
+
 def relation_id(subject_id: UUID, predicate: str, object_id: UUID) -> UUID:
     """The id of a relation between two entities, the same whatever states it."""
     return uuid5(_NAMESPACE, orjson.dumps(["relation", subject_id.hex, predicate, object_id.hex]).decode())

@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
 from mnemolog.schemas.costs.prices import Money
+from mnemolog.schemas.entities.model import SummaryLanguage
 from mnemolog.schemas.facts import ConfidencePreset, Slot
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.scope import Scope
@@ -20,6 +21,15 @@ ProfilePublishing = Literal["at_once", "every_turns", "session_end"]
 """When readers get a new profile: with each change; every so many turns and when a session ends; or only then."""
 PromotionTime = Literal["never", "always", "at_end"]
 """When the facts of a run go into the scope without it: with each turn and at the end of the session, or only then."""
+SummaryTime = Literal["off", "on_demand", "after_changes"]
+"""When a model writes summaries of entities: never, when a command asks for one, or also after changes of facts."""
+SummaryChanges = Annotated[int, Field(ge=1, le=1000)]
+SummaryTokens = Annotated[int, Field(ge=30, le=1000)]
+SUMMARY_CHANGES: Final = 10
+SUMMARY_TOKENS: Final = 200
+"""Within the 100 to 300 tokens of a profile of arandu."""
+SUMMARY_FIELDS: Final = ("entity_summary", "summary_changes", "summary_tokens", "summary_language")
+"""The rules on summaries of entities."""
 PROFILE_EVERY: Final = 5
 """Turns between two profiles, unless a policy says otherwise (Mem Skill, stage 5)."""
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day"]
@@ -138,7 +148,9 @@ class Policy(Record):
     too, where they do not set it themselves, `when_spent`, `instructions`, and what an extraction is shown beside its
     turn: messages before it (their number, estimated tokens, and age in seconds), known facts, and the seconds that
     reading these may take. Version 6 added which turns of a conversation share a call: how many, with how many
-    estimated tokens of their messages, and the seconds after its publication that a turn waits for others.
+    estimated tokens of their messages, and the seconds after its publication that a turn waits for others; and when
+    entities are summarised (`summary_changes` is the number of changed facts of `after_changes`), in how many estimated
+    tokens and in which language.
     """
 
     add_only: bool | None = None
@@ -161,6 +173,10 @@ class Policy(Record):
     call_turns: CallTurns | None = Field(default=None, exclude_if=_is_unset)
     call_tokens: CallTokens | None = Field(default=None, exclude_if=_is_unset)
     call_linger: CallLinger | None = Field(default=None, exclude_if=_is_unset)
+    entity_summary: SummaryTime | None = Field(default=None, exclude_if=_is_unset)
+    summary_changes: SummaryChanges | None = Field(default=None, exclude_if=_is_unset)
+    summary_tokens: SummaryTokens | None = Field(default=None, exclude_if=_is_unset)
+    summary_language: SummaryLanguage | None = Field(default=None, exclude_if=_is_unset)
     limits: Limits = Limits()
     note: Text | None = None
 
@@ -189,6 +205,10 @@ class EffectivePolicy:
     call_turns: int = CALL_TURNS
     call_tokens: int = CALL_TOKENS
     call_linger: float = 0.0
+    entity_summary: SummaryTime = "off"
+    summary_changes: int = SUMMARY_CHANGES
+    summary_tokens: int = SUMMARY_TOKENS
+    summary_language: SummaryLanguage = "facts"
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
@@ -209,6 +229,12 @@ class EffectivePolicy:
         return any(limits != Limits(bytes_per_turn=limits.bytes_per_turn) for limits in self.limits.values())
 
     @property
+    def budgets_alone(self) -> "EffectivePolicy":
+        """These rules with no other limits than those on what models take in a day."""
+        kept = {level: {name: getattr(limits, name) for name in BUDGETS} for level, limits in self.limits.items()}
+        return replace(self, limits={level: Limits(**budgets) for level, budgets in kept.items()})
+
+    @property
     def without_budgets(self) -> "EffectivePolicy":
         """These rules without the limits on what models take in a day."""
         unset: dict[str, None] = dict.fromkeys(BUDGETS)
@@ -226,6 +252,7 @@ POLICY_FIELDS: Final = (
     *("publish_profile", "profile_every", "promote", "when_spent"),
     *BACKGROUND_FIELDS,
     *CALL_FIELDS,
+    *SUMMARY_FIELDS,
 )
 
 

@@ -10,7 +10,7 @@ from mnemolog.projections.settings import PostgresSettings, Seconds
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
 from mnemolog.schemas.base import Fraction
 from mnemolog.schemas.costs.prices import DEFAULT_CURRENCY, ModelPrice, PriceTable
-from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType
+from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType, SummaryLanguage
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import (
     BACKGROUND_FIELDS,
@@ -24,10 +24,16 @@ from mnemolog.schemas.policy import (
     KNOWN_FACTS,
     KNOWN_TIMEOUT,
     KNOWN_TOKENS,
+    SUMMARY_CHANGES,
+    SUMMARY_FIELDS,
+    SUMMARY_TOKENS,
     CallLinger,
     CallTokens,
     CallTurns,
     EffectivePolicy,
+    SummaryChanges,
+    SummaryTime,
+    SummaryTokens,
 )
 from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownTokens
 
@@ -213,6 +219,21 @@ class StreamsSettings(PostgresSettings):
         default=0.0, description="seconds after its publication that a turn waits for others to share its call"
     )
 
+    entity_summary: SummaryTime = Field(
+        default="off",
+        description="when a model writes a summary of an entity from its facts: never, when a command asks for it "
+        "(`on_demand`), or also after so many changed facts (`after_changes`)",
+    )
+    summary_changes: SummaryChanges = Field(
+        default=SUMMARY_CHANGES, description="changed facts of an entity after which `after_changes` has it summarised"
+    )
+    summary_tokens: SummaryTokens = Field(
+        default=SUMMARY_TOKENS, description="estimated tokens that a summary may have"
+    )
+    summary_language: SummaryLanguage = Field(
+        default="facts", description="whether a summary is in the language of its facts or in English"
+    )
+
     expiry_interval: Seconds = Field(
         default=30.0, description="seconds between searches for facts whose end has passed"
     )
@@ -259,4 +280,5 @@ def default_rules(settings: StreamsSettings) -> EffectivePolicy:
         call_turns=settings.call_turns if settings.provider != "offline" else 1,
         call_tokens=settings.call_tokens,
         call_linger=settings.call_linger,
+        **{name: getattr(settings, name) for name in SUMMARY_FIELDS},
     )

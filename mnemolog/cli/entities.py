@@ -109,6 +109,13 @@ def forget_entity(
     return lambda client: client.forget_entity(name, facts=facts)
 
 
+@entity.command("summarise", cls=CliCommand, epilog="Example: mnemolog entity summarise Ana --user alice")
+@change_command()
+def summarise_entity(*, name: Named) -> Change:
+    """Have the model write a summary of an entity from its facts, where a policy allows it."""
+    return lambda client: client.summarise_entity(name)
+
+
 @query_command(results.show_relations)
 def relations(
     *,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mnemolog.schemas.policy import Policy, StoredPolicies
 
 _LIMITS: Final = ("active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day")
+SummaryTime = Literal["off", "on_demand", "after_changes"]
+ProfileTime = Literal["at_once", "every_turns", "session_end"]
 policy = typer.Typer(help="Show or set the policy of a tenant or scope.", no_args_is_help=True)
 
 
@@ -37,18 +39,14 @@ def set_policy(
     high_risk: Annotated[list[str] | None, _option("a category or key whose overwrite is risky; several times")] = None,
     single_valued: Annotated[list[str] | None, _option("a key that holds one value at a time; several times")] = None,
     min_importance: Annotated[float | None, _option("below this importance a fact is not kept", low=0, high=1)] = None,
-    publish_profile: Annotated[
-        Literal["at_once", "every_turns", "session_end"] | None, _option("when readers get a new profile")
-    ] = None,
+    publish_profile: Annotated[ProfileTime | None, _option("when readers get a new profile")] = None,
     profile_every: Annotated[int | None, _option("turns of `every_turns`; 5 unless given", low=1, high=1000)] = None,
     conversation_messages: Annotated[
         int | None, _option("messages before a turn that its extraction is shown", low=0, high=100)
     ] = None,
     conversation_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
     conversation_age: Annotated[float | None, _option("seconds before the turn that these may be old", low=0)] = None,
-    known_facts: Annotated[
-        int | None, _option("known facts near a turn that its extraction is shown", low=0, high=100)
-    ] = None,
+    known_facts: Annotated[int | None, _option("known facts that an extraction is shown", low=0, high=100)] = None,
     known_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
     known_timeout: Annotated[float | None, _option("seconds to wait for these", low=0, high=60)] = None,
     call_turns: Annotated[
@@ -58,6 +56,10 @@ def set_policy(
     call_linger: Annotated[
         float | None, _option("seconds that a turn waits for others to share its call", low=0, high=60)
     ] = None,
+    entity_summary: Annotated[SummaryTime | None, _option("when a model writes summaries of entities")] = None,
+    summary_changes: Annotated[int | None, _option("changed facts of `after_changes`", low=1, high=1000)] = None,
+    summary_tokens: Annotated[int | None, _option("tokens that a summary may have", low=30, high=1000)] = None,
+    summary_language: Annotated[Literal["facts", "english"] | None, _option("in which these are written")] = None,
     promote: Annotated[
         Literal["never", "always", "at_end"] | None, _option("when what a run learns is decided for its user too")
     ] = None,

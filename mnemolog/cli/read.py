@@ -92,9 +92,12 @@ def context(
         Literal["markdown", "xml", "json"], typer.Option("--format", help="how it is written")
     ] = "markdown",
     certain: Annotated[bool, typer.Option("--certain", help="leave out what is pending, unsure or old")] = False,
+    summaries: Annotated[bool, typer.Option("--summaries", help="add summaries of entities behind the facts")] = False,
 ) -> Query:
     """Write what is known of one scope and matters to a query, as a text for a prompt."""
-    return lambda client: client.context(query, budget_tokens=budget, format=form, doubtful=not certain)
+    return lambda client: client.context(
+        query, budget_tokens=budget, format=form, doubtful=not certain, summaries=summaries
+    )
 
 
 @query_command(results.show_facts)

@@ -168,6 +168,23 @@ class EntityCommandMixin(CommandBase):
         """Forget an entity: it has no names, and no fact names it. Its facts stay, or with `facts` are deleted."""
         return await self._issue_on_entities("forget_entity", arguments, wait, {"entity_id": entity}, facts=facts)
 
+    @overload
+    async def summarise_entity(
+        self, entity: EntityRef, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def summarise_entity(
+        self, entity: EntityRef, *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    async def summarise_entity(
+        self, entity: EntityRef, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Have the model of the worker write a summary of an entity from its active facts; `entity()` shows it.
+
+        Rejected where no policy or setting (`entity_summary`) allows that, and where a budget of the day is spent.
+        """
+        return await self._issue_on_entities("summarise_entity", arguments, wait, {"entity_id": entity})
+
     async def _issue_on_entities(
         self, kind: str, arguments: CommandArgs, wait: float, named: dict[str, Any], **fields: Any
     ) -> CommandReceipt | WriteResult:

@@ -175,6 +175,7 @@ class MemoryClient:
         count_tokens: Callable[[str], int] | None = ...,
         min_confidence: float = ...,
         doubtful: bool = ...,
+        summaries: bool = ...,
         **arguments: Unpack[ContextArgs],
     ) -> Context:
         """What is known of one scope, or of those in `any`, and matters to `query`: a text of at most `budget_tokens`.
@@ -184,7 +185,8 @@ class MemoryClient:
         are left out first; with `doubtful=False` in any case. Without a query (None) nothing is searched.
         `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
         are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
-        the turn that comes of it.
+        the turn that comes of it. With `summaries` the summaries of the entities that most of these facts name, up to
+        three, stand behind the facts where there is room.
         """
 
     def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:
@@ -621,6 +623,17 @@ class MemoryClient:
     def forget_entity(
         self, entity: EntityRef, *, facts: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
     ) -> WriteResult: ...
+    @overload
+    def summarise_entity(
+        self, entity: EntityRef, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Have the model of the worker write a summary of an entity from its active facts; `entity()` shows it.
+
+        Rejected where no policy or setting (`entity_summary`) allows that, and where a budget of the day is spent.
+        """
+
+    @overload
+    def summarise_entity(self, entity: EntityRef, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
     @overload
     def delete_all(
         self,

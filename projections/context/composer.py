@@ -7,7 +7,7 @@ from typing import Final
 
 from mnemolog.projections.context.entries import MIN_CONFIDENCE, SECTIONS, ContextEntry, context_entries
 from mnemolog.projections.context.formats import LAYOUTS, ContextFormat, Layout, ShownFact
-from mnemolog.projections.context.result import Context, ContextFact, LeftOut
+from mnemolog.projections.context.result import Context, ContextFact, ContextSummary, LeftOut
 from mnemolog.projections.context.tokens import estimate_tokens
 from mnemolog.projections.context.words import state_words, time_words
 from mnemolog.projections.queries.results import Fact
@@ -37,16 +37,24 @@ class _EntryText:
     tokens: int
 
 
-def compose(profile_facts: Iterable[Fact], hits: Iterable[Fact], rules: ContextRules, *, at: datetime) -> Context:
+def compose(
+    profile_facts: Iterable[Fact],
+    hits: Iterable[Fact],
+    rules: ContextRules,
+    *,
+    at: datetime,
+    summaries: Iterable[ContextSummary] = (),
+) -> Context:
     """The context of `profile_facts`, which are in it whatever is asked, and of `hits`, the best first.
 
     Each fact gets room in the order of `context_entries`, if there is enough left: so one that is doubtful never
-    takes the room of one that is certain. The budget holds for the whole text.
+    takes the room of one that is certain. `summaries` get what room is left. The budget holds for the whole text.
     """
     found = context_entries(profile_facts, hits, at=at, min_confidence=rules.min_confidence)
     wanted = [one for one in found if rules.doubtful or not one.doubts]
     composer = _Composer(LAYOUTS[rules.format], rules.count_tokens or estimate_tokens, rules.budget_tokens)
     chosen, text, tokens = composer.fitting([composer.line(one, at) for one in wanted])
+    about, text, tokens = composer.with_summaries(chosen, summaries, text, tokens)
     kept = {line.entry.fact.fact_id for line in chosen}
     return Context(
         text=text,
@@ -55,6 +63,7 @@ def compose(profile_facts: Iterable[Fact], hits: Iterable[Fact], rules: ContextR
         budget_tokens=rules.budget_tokens,
         counted_by="tokenizer" if rules.count_tokens else "estimate",
         facts=tuple(_context_fact(line) for line in chosen),
+        summaries=about,
         left_out=tuple(
             LeftOut(
                 fact_id=one.fact.fact_id,
@@ -102,6 +111,20 @@ class _Composer:
             chosen.pop()  # or, with some tokenizers, for less
         text = self.text(chosen)
         return _ordered(chosen), text, self.count(text) if text else 0
+
+    def with_summaries(
+        self, chosen: Sequence[_EntryText], summaries: Iterable[ContextSummary], text: str, tokens: int
+    ) -> tuple[tuple[ContextSummary, ...], str, int]:
+        """The summaries for which there is room behind the chosen facts, with the text and its tokens then."""
+        shown, kept = [line.shown for line in _ordered(chosen)], list[ContextSummary]()
+        for one in summaries:
+            state = "may be out of date" if one.changed else ""
+            more = [*shown, ShownFact(section="summaries", text=f"{one.name}: {one.summary}", when="", state=state)]
+            longer = self.layout.text(more)
+            if (count := self.count(longer)) <= self.budget:
+                shown, text, tokens = more, longer, count
+                kept.append(one)
+        return tuple(kept), text, tokens
 
     def text(self, lines: Sequence[_EntryText]) -> str:
         return self.layout.text([line.shown for line in _ordered(lines)])

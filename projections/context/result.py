@@ -27,6 +27,17 @@ class ContextFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSummary:
+    """A summary of an entity in a context: `changed` facts have ended or are new since it was written."""
+
+    entity_id: UUID
+    name: str
+    summary: str
+    version: int
+    changed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
     """A fact that is not in a context: there was no room (`budget`), or no doubtful ones are wanted (`doubtful`)."""
 
@@ -43,7 +54,8 @@ class Context:
 
     `tokens` are those of the text, never more than `budget_tokens`; `counted_by` says how they are counted. `facts`
     are in the order of the text. `messages` go into the prompt, and `recalled` into `add` of the turn that comes of it:
-    then what the answer repeats is no evidence. `notice` is that of the search.
+    then what the answer repeats is no evidence. `summaries` are those of entities, where they were asked for. `notice`
+    is that of the search.
     """
 
     text: str
@@ -54,6 +66,7 @@ class Context:
     facts: tuple[ContextFact, ...]
     left_out: tuple[LeftOut, ...]
     notice: str | None = None
+    summaries: tuple[ContextSummary, ...] = ()
     messages: list[dict[str, str]] = field(init=False)
     recalled: tuple[str, ...] = field(init=False)
     left_out_counts: dict[LeftOutReason, int] = field(init=False)
@@ -61,7 +74,8 @@ class Context:
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", [{"role": "system", "content": self.text}] if self.text else [])
         # The whole for copies that run over several lines or are escaped; each fact for what is said in its words.
-        texts = (self.text, *(fact.text for fact in self.facts)) if self.text else ()
+        shown = (*(fact.text for fact in self.facts), *(one.summary for one in self.summaries))
+        texts = (self.text, *shown) if self.text else ()
         object.__setattr__(self, "recalled", texts)
         object.__setattr__(self, "left_out_counts", dict(Counter(one.reason for one in self.left_out)))
 

@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, dict_row
 
 from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.lists.entity_summary import EntitySummary, summary_of
 from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile, profile_of, timeline_of
 from mnemolog.projections.lists.relations import EntityRelation, relations
 from mnemolog.projections.queries.errors import (
@@ -76,7 +77,7 @@ class EntityFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityHistoryEntry:
-    """What was decided about an entity: an event, who decided it and in which command, and whether it holds."""
+    """What was decided about an entity or written of it: an event, by whom, in which command, and whether it holds."""
 
     event_id: UUID
     event: str
@@ -93,7 +94,7 @@ class EntityDetails:
 
     Its relations are read from it, also those that were stated of others. The profile is what holds of it now, the
     timeline what happened to it; `history` is what persons decided about it, or about one that was merged into it or
-    split from it.
+    split from it, and when it was summarised. `summary` is None unless a policy allows summaries and one is valid.
     """
 
     entity: Entity
@@ -104,6 +105,7 @@ class EntityDetails:
     profile: EntityProfile = field(default_factory=EntityProfile)
     timeline: list[EntityMoment] = field(default_factory=list)
     history: list[EntityHistoryEntry] = field(default_factory=list)
+    summary: EntitySummary | None = None
 
     def __repr__(self) -> str:
         facts = [f"  {one.role}: {one.fact.text} ({one.fact.fact_id})" for one in self.facts]
@@ -161,6 +163,7 @@ async def entity(
         profile=await profile_of(conn, one.entity_id),
         timeline=await timeline_of(conn, one.entity_id),
         history=await fetch_rows(conn, EntityHistoryEntry, queries("entities")["history_of_entity"], named),
+        summary=await summary_of(conn, one.entity_id),
     )
 
 

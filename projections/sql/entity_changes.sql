@@ -227,7 +227,8 @@ FROM current_entity_links
 WHERE entity_id = %(entity_id)s AND fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: selected_changes
--- The changes of exactly a scope that one source or event made, with what became of each, in the order of the log.
+-- The changes of exactly a scope that one source or event made, or the summaries in effect that a model or a prompt
+-- version wrote within a time, with what became of each, in the order of the log.
 SELECT
     c.event_id,
     c.event,
@@ -252,6 +253,14 @@ WHERE
     AND (
         (c.owner = %(owner)s AND c.source_id = %(source_id)s::text)
         OR c.event_id = %(event_id)s::uuid
+        OR (
+            c.event = 'entity_summarised'
+            AND c.decided_at >= %(since)s::timestamptz
+            AND c.decided_at < %(until)s::timestamptz
+            AND c.undone_by IS NULL
+            AND (%(model)s::text IS NULL OR c.payload #>> '{decision,model}' = %(model)s)
+            AND (%(prompt_version)s::text IS NULL OR c.payload #>> '{decision,prompt_version}' = %(prompt_version)s)
+        )
     )
 ORDER BY c.partition, c.log_offset, c.ordinal;
 

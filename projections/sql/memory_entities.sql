@@ -12,7 +12,10 @@ CREATE OR REPLACE FUNCTION memory.entity_rows() RETURNS TABLE (
     is_user boolean,
     possible_twins uuid [],
     source_id text,
-    recorded_at timestamptz
+    recorded_at timestamptz,
+    summary text,
+    summary_version integer,
+    summary_stale boolean
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
 SELECT
@@ -30,9 +33,13 @@ SELECT
     ),
     ARRAY(SELECT t.twin_id FROM mnemolog.current_entity_twins AS t WHERE t.entity_id = e.entity_id ORDER BY t.twin_id),
     e.source_id,
-    e.recorded_at
+    e.recorded_at,
+    written.summary,
+    written.version,
+    written.changed > 0
 FROM mnemolog.scopes AS s
 INNER JOIN mnemolog.shown_entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
+LEFT JOIN LATERAL mnemolog.summary_of_entity(e.entity_id) AS written ON true
 $$;
 COMMENT ON FUNCTION memory.entity_rows IS 'The rows of the view memory.entities.';
 

@@ -47,9 +47,7 @@ class EntityChangeStore(Store):
         return [StoredProposal(**row, scope=scope) for row, scope in zip(rows, scopes, strict=True)]
 
     async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
-        """The changes of exactly `scope` that an undo selects, in the log's order. No model decides any."""
-        if undo.source_id is None and undo.event_id is None:
-            return []
-        asked = {**scope.columns, "owner": scope.owner, "source_id": undo.source_id, "event_id": undo.event_id}
+        """The changes of exactly `scope` that an undo selects, in the log's order. A model decides summaries alone."""
+        asked = {**scope.columns, "owner": scope.owner, **undo.model_dump(exclude={"kind", "cascade"})}
         rows = await self._rows("selected_changes", asked, make=dict_row)
         return [LoggedChange(**row | {"entity_ids": tuple(row["entity_ids"])}) for row in rows]

@@ -1,4 +1,4 @@
-"""What is decided about entities, as events: each has its decision, and holds until it is undone.
+"""What is decided about entities, and what is written of them, as events: each holds until it is undone.
 
 Persons decide all of it; a rule can only propose a merge.
 """
@@ -8,9 +8,18 @@ from uuid import UUID
 
 from pydantic import Field, TypeAdapter
 
-from mnemolog.schemas.base import Text
+from mnemolog.schemas.base import Count, Text
 from mnemolog.schemas.entities.base import EntityEvent
-from mnemolog.schemas.entities.model import MAX_MERGED, MAX_MOVED, Alias, EntityName, EntityType
+from mnemolog.schemas.entities.model import (
+    MAX_MERGED,
+    MAX_MOVED,
+    MAX_SUMMARISED,
+    MAX_SUMMARY,
+    Alias,
+    EntityName,
+    EntityType,
+    SummaryLanguage,
+)
 from mnemolog.schemas.provenance import Decision
 
 
@@ -141,6 +150,31 @@ class EntityForgotten(EntityChange):
         return (self.entity_id,)
 
 
+class EntitySummarised(EntityChange):
+    """A text about the entity that was written from these facts alone, all that were shown to who wrote it.
+
+    `version` counts the summaries of the entity from 1, `left_out` the active facts that there was no room for.
+    """
+
+    event: Literal["entity_summarised"] = "entity_summarised"
+    entity_id: UUID
+    version: Annotated[int, Field(ge=1)]
+    text: Annotated[Text, Field(min_length=1, max_length=MAX_SUMMARY)]
+    language: SummaryLanguage
+    facts: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_SUMMARISED)]
+    left_out: Count = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id,)
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        return self.facts
+
+
 class EntityDecisionUndone(EntityChange):
     """A change of entities holds no more, or, where an undo of it was undone, does again (`reinstated`)."""
 
@@ -168,6 +202,7 @@ AnyEntityChange = Annotated[
     | MergeRejected
     | EntitySplit
     | EntityForgotten
+    | EntitySummarised
     | EntityDecisionUndone,
     Field(discriminator="event"),
 ]

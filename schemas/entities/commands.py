@@ -62,4 +62,15 @@ class ForgetEntity(Record):
     facts: bool = False
 
 
+class SummariseEntity(Record):
+    """Have a model write a summary of an entity from its active facts, where a policy allows it.
+
+    One that is sent `by_policy` is written only where as many facts have changed since as the policy says.
+    """
+
+    kind: Literal["summarise_entity"] = "summarise_entity"
+    entity_id: UUID
+    by_policy: bool = False
+
+
 EntityCommand = RenameEntity | AliasEntity | MergeEntities | SplitEntity | ForgetEntity

@@ -18,6 +18,7 @@ from mnemolog.schemas.entities.changes import (
     EntityForgotten,
     EntityRenamed,
     EntitySplit,
+    EntitySummarised,
     MergeProposed,
     MergeRejected,
 )
@@ -94,6 +95,7 @@ AnyEntityEvent = Annotated[
     | MergeRejected
     | EntitySplit
     | EntityForgotten
+    | EntitySummarised
     | EntityDecisionUndone,
     Field(discriminator="event"),
 ]

@@ -17,6 +17,10 @@ MAX_MERGED: Final = 20
 """How many entities one command may merge into another one."""
 MAX_MOVED: Final = 100
 """How many facts, and how many names, a split may give to a new entity."""
+MAX_SUMMARISED: Final = 60
+"""How many facts a summary is written from at the most."""
+MAX_SUMMARY: Final = 8000
+"""Characters of a summary."""
 HEAD_LETTERS: Final = 3
 """So many letters of its first word are the head of a name: its parts and its short forms are found by theirs."""
 USER_HEAD: Final = "@user"
@@ -33,6 +37,10 @@ AliasKind = Literal["name", "tie", "user"]
 ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "fuzzy", "new"]
 """What found the entity of a name: it is the user, the name that it was registered by, another one of its names, what
 it is to somebody, a part of its name, a short form, a misspelled one; or it was not known before."""
+
+
+SummaryLanguage = Literal["facts", "english"]
+"""A summary is in the language that most of its facts are in, or in English."""
 
 
 class NamedEntity(Record):

@@ -1,6 +1,8 @@
 """Values that commands about entities read from tables."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -54,3 +56,26 @@ class LoggedChange:
     in_effect: bool
     enables: bool
     latest_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryFact:
+    """An active fact that names an entity, and since when it is true."""
+
+    fact_id: UUID
+    text: str
+    true_from: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarySource:
+    """What a summary may be written from: the first facts of all active ones, the new and often confirmed ones first.
+
+    `total` is how many active facts there are, `versions` how many summaries of the entity were written before, and
+    `changed` how many facts have changed since the one that is shown; without one that is `total`.
+    """
+
+    facts: Sequence[SummaryFact]
+    total: int
+    versions: int
+    changed: int

@@ -32,6 +32,7 @@ from mnemolog.schemas.entities.commands import (
     MergeEntities,
     RenameEntity,
     SplitEntity,
+    SummariseEntity,
 )
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
@@ -161,8 +162,8 @@ class CommandHandler:
                 events = await self._delete_all(context, payload)
             case Import():
                 events = await self._import(context, payload, envelope.facts[0], rules)
-            case Promote():
-                raise AssertionError("a promotion is decided like a turn")
+            case Promote() | SummariseEntity():
+                raise AssertionError("promotions and summaries are decided elsewhere, with a model")
             case Feedback() | EndSession():
                 events = ()  # the commit says it all
             case SetPolicy():

@@ -23,6 +23,8 @@ RefusalReason = Literal[
     "nothing_to_undo",
     "already_undone",
     "built_upon",
+    "summaries_off",
+    "nothing_to_summarise",
 ]
 """Why a command is refused, the gravest fault of an item first."""
 

@@ -19,7 +19,7 @@ from mnemolog.streams.llm.call_retry import CallFailure, FailureKind, RetrySetti
 from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.ports import OnFailure, Usage, ignore_failure
 
-CallPurpose = Literal["extract", "resolve", "rerank", "variants", "embed"]
+CallPurpose = Literal["extract", "resolve", "summarise", "rerank", "variants", "embed"]
 _CONNECT_SECONDS: Final = 10.0
 _REFUSED_STATUSES: Final = frozenset({400, 413, 414, 422, 431})
 """What the server says about this request. Other statuses can pass: a load, an outage, a key to be renewed."""

@@ -7,7 +7,8 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.base import known_sum
-from mnemolog.schemas.entities.model import ENTITY_TYPES
+from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType, SummaryLanguage
+from mnemolog.schemas.entities.stored import SummaryFact
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
@@ -15,7 +16,7 @@ from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, SharedC
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
-Purpose = Literal["extract", "resolve", "rerank", "variants"]
+Purpose = Literal["extract", "resolve", "summarise", "rerank", "variants"]
 OnFailure = Callable[[str], None]
 """Is told of a failed attempt to call a model, in words."""
 
@@ -101,6 +102,18 @@ class NumberedConflicts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryTask:
+    """What a summary prompt is about: an entity, the facts that are shown, and the estimated tokens of a summary."""
+
+    name: str
+    type: EntityType
+    aliases: tuple[str, ...]
+    facts: tuple[SummaryFact, ...]
+    max_tokens: int
+    language: SummaryLanguage = "facts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """One question to a language model.
 
@@ -119,7 +132,7 @@ class Prompt:
 class TaskPrompt(Prompt):
     """A question with what it is about as data, for a provider that has rules in the place of a language model."""
 
-    task: ExtractionTask | NumberedConflicts
+    task: ExtractionTask | NumberedConflicts | SummaryTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

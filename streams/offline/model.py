@@ -1,4 +1,4 @@
-"""A chat model without a model: answers the two prompts by rules, in the format that a language model must keep."""
+"""A chat model without a model: answers the prompts by rules, in the format that a language model must keep."""
 
 from typing import Any, Final
 
@@ -6,7 +6,8 @@ import orjson
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, TaskPrompt
+from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, SummaryTask, TaskPrompt
+from mnemolog.streams.llm.summaries.joined_facts import joined_facts
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.moods import read_mood_of
 from mnemolog.streams.offline.resolve import judge
@@ -28,6 +29,8 @@ class RuleModel:
         if not isinstance(prompt, TaskPrompt):
             raise PromptRefusedError("no_task", "the offline provider answers only the prompts of Mnemolog's stages")
         task = prompt.task
+        if isinstance(task, SummaryTask):
+            return Reply(text=orjson.dumps({"sentences": joined_facts(task)}).decode(), model=self.model)
         reply = _extraction(task) if isinstance(task, ExtractionTask) else {"decisions": list(judge(task))}
         return Reply(text=orjson.dumps(reply).decode(), model=self.model)
 

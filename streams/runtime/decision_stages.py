@@ -17,6 +17,7 @@ from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.promotions import PromotionStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.stores.shown_facts import ShownFactStore
+from mnemolog.projections.stores.summaries import SummaryStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.scope import Scope
@@ -44,6 +45,8 @@ from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import WaitUntilProjected
 from mnemolog.streams.stages.promote import FollowUps, Promoter, PublishCommand, publish_nothing
 from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.summaries.due_summaries import DueSummaries
+from mnemolog.streams.summaries.summariser import EntitySummariser
 from mnemolog.streams.text.subjects import USER_WORDS
 
 MAX_COMMIT_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
@@ -133,6 +136,10 @@ class DecisionStages:
                 PromotionStore(self._pool), self.match, turn_decider, max_commit_bytes=MAX_COMMIT_BYTES // 2
             ),
             follow_up=FollowUps(self._effective.rules_for, publish),
+            summarise=EntitySummariser(
+                EntityChangeStore(self._pool), SummaryStore(self._pool), self._models.chat, self._limits.precheck
+            ),
+            due_summaries=DueSummaries(SummaryStore(self._pool), publish),
             handle_command=CommandHandler(
                 facts=facts,
                 events=EventHistoryStore(self._pool, facts),

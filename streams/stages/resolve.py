@@ -13,6 +13,7 @@ from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
 from mnemolog.schemas.admission import REFUSAL_REASONS
 from mnemolog.schemas.command import Command, Promote
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.commands import SummariseEntity
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import FactAdded
 from mnemolog.schemas.policy import EffectivePolicy
@@ -32,6 +33,8 @@ from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
 from mnemolog.streams.stages.promote import FollowUps, Promoter, PromotionRules
+from mnemolog.streams.summaries.due_summaries import DueSummaries
+from mnemolog.streams.summaries.summariser import EntitySummariser
 
 _MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
 _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
@@ -50,6 +53,8 @@ class ResolveStage:
         handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
         promote: Promoter,
         follow_up: FollowUps,
+        summarise: EntitySummariser,
+        due_summaries: DueSummaries,
         close_lapsed: LapseWriter,
         linker: EntityLinker,
         limits: LimitEnforcer,
@@ -65,6 +70,8 @@ class ResolveStage:
         self._handle_command = handle_command
         self._promote = promote
         self._follow_up = follow_up
+        self._summarise = summarise
+        self._due_summaries = due_summaries
         self._close_lapsed = close_lapsed
         self._linker = linker
         self._limits = limits
@@ -95,6 +102,7 @@ class ResolveStage:
             envelope = envelope.model_copy(update={"scope_version": status.scope_version})
         commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end)
         await self._follow_up(commit, status.policies)
+        await self._due_summaries(commit, rules)
         # Another attempt has to ask the models anew.
         if commit.retryable and commit.outcome == "failed" and commit.reason not in REFUSAL_REASONS:
             await self._forget_replies(envelope.owner, envelope.source_id)
@@ -161,6 +169,14 @@ class ResolveStage:
             known = PromotionRules(policy=rules, thresholds=thresholds, latest_end=latest_end, now=self._clock())
             promoted = await self._promote(envelope, known)
             result, step, follow_up = promoted.result, promoted.step, promoted.follow_up
+        elif isinstance(envelope.order, SummariseEntity):
+            summarised = await self._summarise(envelope, envelope.order, rules, self._clock())
+            result, step = summarised.result, summarised.step
+            metrics.REPROMPTS.labels(purpose="summarise").inc(step.reprompts)
+            if summarised.limit is not None:
+                return end_commit(
+                    envelope, limit_end(summarised.limit), attempt=attempt, decided_at=self._clock(), step=step
+                )
         else:
             result = await self._handle_command(envelope, rules)
         events = await self._close_lapsed(envelope, result.events, self._clock())

@@ -38,6 +38,20 @@ def test_entities_are_renamed_merged_split_and_forgotten(shell: CommandLine) -> 
     assert not [text for text in texts(shell, "ola") if "tea" in text]
 
 
+def test_an_entity_is_summarised_where_a_policy_allows_it(shell: CommandLine) -> None:
+    publish_turns(shell, "una", "I live with my wife Ana.", "Ana works at Acme.")
+    rejected = shell.run("entity", "summarise", "Ana", "--user", "una", "--json")
+    assert_rejected(rejected, "summaries_off")
+    shell.json("policy", "set", "--entity-summary", "on_demand", "--user", "una")
+    end = shell.json("entity", "summarise", "Ana", "--user", "una")
+    assert (end["status"], end["order"], end["llm_calls"]) == ("done", "summarise_entity", 0)
+    summary = shell.json("entity", "show", "Ana", "--user", "una")["summary"]
+    assert "Acme" in summary["summary"]
+    assert (summary["version"], summary["model"], summary["changed"]) == (1, "rules-4", 0)
+    shell.json("delete", fact_id_of(facts(shell, "una"), "Acme"), "--user", "una")
+    assert shell.json("entity", "show", "Ana", "--user", "una")["summary"] is None
+
+
 def test_what_cannot_be_done_is_said(shell: CommandLine) -> None:
     publish_turns(shell, "oki", "I live with my wife Ana.", "My boss Bea likes tea.")
     rejected = shell.run("entity", "alias", "Ana", "Bea", "--user", "oki", "--json")

@@ -97,6 +97,7 @@ class OracleReader:
                 decisions = list(self.decisions(source_id, task, attempt))
                 self._record(source_id, task, decisions, attempt)
                 return "this is no JSON" if source_id in self.invalid else decisions_reply(*decisions)
+        raise AssertionError(f"no story asks for a summary: {source_id}")
 
     def decisions(self, _source_id: str, task: NumberedConflicts, _attempt: int) -> Iterable[JsonObject]:
         used, ended = set[int](), set[int]()

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.write.projector import Projector
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import ExtractedFacts, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
@@ -177,6 +178,8 @@ class SimulatedStages:
             match_stage=self.match,
             handle_command=_done,
             follow_up=FollowUps(_always_promote, publish),
+            summarise=cast("Any", _done),
+            due_summaries=cast("Any", _nothing_due),
             close_lapsed=cast("Any", _unchanged),
             linker=cast("Any", _NoEntities()),
             settings=self._effective,
@@ -246,6 +249,10 @@ async def _promoted(_envelope: MatchedFacts, _rules: PromotionRules) -> Promotio
 
 async def _always_promote(_scope: Scope, _overrides: Overrides) -> EffectivePolicy:
     return EffectivePolicy(promote="always")
+
+
+async def _nothing_due(_commit: Commit, _rules: EffectivePolicy) -> None:
+    """No entity is summarised."""
 
 
 async def _forget(_owner: str, _source_id: str) -> None:

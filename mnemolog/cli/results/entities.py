@@ -11,6 +11,7 @@ from mnemolog.cli.results.words import counted, moment
 
 if TYPE_CHECKING:
     from mnemolog.projections.lists.entities import Entity, EntityDetails
+    from mnemolog.projections.lists.entity_summary import EntitySummary
 
 
 def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
@@ -23,6 +24,8 @@ def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
 def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
     one = found.entity
     print_line(f"{one.name}, {'the user' if one.is_user else one.type} ({one.entity_id})")
+    if found.summary is not None:
+        _show_summary(found.summary)
     names = [Entry(moment(name.recorded_at), name.name, [_KINDS[name.kind]]) for name in found.names]
     print_entries(counted(len(names), "name"), names)
     facts = [Entry(ids(linked.fact.fact_id), linked.fact.text, [linked.role]) for linked in found.facts]
@@ -37,6 +40,16 @@ def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
             for one in found.history
         ]
         print_entries(counted(len(said), "decision"), said)
+
+
+def _show_summary(one: "EntitySummary") -> None:
+    notes = [f"summary {one.version}", f"written by {one.model}", moment(one.written_at)]
+    if one.left_out:
+        notes.append(f"{counted(one.left_out, 'fact')} left out")
+    if one.changed:
+        notes.append(f"stale: {counted(one.changed, 'fact')} changed since")
+    print_text(one.summary)
+    print_text(f"({', '.join(notes)})")
 
 
 _KINDS = {"name": "", "tie": "what it is to somebody", "user": "the user"}

@@ -15,6 +15,7 @@ from mnemolog.projections.context.entries import MIN_CONFIDENCE
 from mnemolog.projections.context.formats import ContextFormat
 from mnemolog.projections.context.lasting_facts import lasting_facts
 from mnemolog.projections.context.result import Context
+from mnemolog.projections.context.summaries import summaries_of_facts
 from mnemolog.projections.queries.errors import QueryError
 
 
@@ -32,6 +33,7 @@ class ContextMixin(SearchMixin):
         count_tokens: Callable[[str], int] | None = None,
         min_confidence: float = MIN_CONFIDENCE,
         doubtful: bool = True,
+        summaries: bool = False,
         **arguments: Unpack[ContextArgs],
     ) -> Context:
         """What is known of one scope, or of those in `any`, and matters to `query`: a text of at most `budget_tokens`.
@@ -41,7 +43,8 @@ class ContextMixin(SearchMixin):
         are left out first; with `doubtful=False` in any case. Without a query (None) nothing is searched.
         `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
         are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
-        the turn that comes of it.
+        the turn that comes of it. With `summaries` the summaries of the entities that most of these facts name, up to
+        three, stand behind the facts where there is room.
         """
         if budget_tokens < 1 or not 0 <= min_confidence <= 1:
             raise QueryError("budget_tokens must be at least 1, and min_confidence from 0 to 1")
@@ -59,7 +62,9 @@ class ContextMixin(SearchMixin):
             min_confidence=min_confidence,
             doubtful=doubtful,
         )
-        context = compose(lasting, [hit.fact for hit in found or ()], rules, at=at)
+        hits = [hit.fact for hit in found or ()]
+        about = await self._query(summaries_of_facts, [*lasting, *hits]) if summaries else ()
+        context = compose(lasting, hits, rules, at=at, summaries=about)
         _measure(context)
         return replace(context, notice=found.notice) if found and found.notice else context
 

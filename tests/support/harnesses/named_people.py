@@ -44,6 +44,7 @@ class NamingModel:
             case NumberedConflicts(conflicts=conflicts):
                 self.asked += conflicts
                 return Reply(text=decisions_reply(*map(self.judge, conflicts)), model=self.model)
+        raise AssertionError(prompt.purpose)
 
     async def close(self) -> None:
         return None

@@ -72,6 +72,7 @@ class PeopleModel:
             case NumberedConflicts(conflicts=conflicts):
                 self.asked += conflicts
                 return Reply(text=decisions_reply(*map(_decision, conflicts)), model=self.model)
+        raise AssertionError(prompt.purpose)
 
     async def close(self) -> None:
         return None

@@ -79,6 +79,7 @@ VALID: dict[str, dict[str, Any]] = {
     "merge_entities": {"entities": [ID], "into": ID},
     "split_entity": {"entity": ID, "name": "Ana", "names": ["Annie"]},
     "forget_entity": {"entity": ID},
+    "summarise_entity": {"entity": ID},
     "runs": {},
     "export": {"file": io.BytesIO()},
     "import_facts": {"file": ROOT / "tests/data/one_fact.jsonl"},

@@ -134,7 +134,7 @@ def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> No
     fact_id = fact_id_at(harness_fact)
     if hasattr(event, "fact_id"):
         event = event.model_copy(update={"fact_id": fact_id})
-    if event.event == "entity_split":
+    if event.event in ("entity_split", "entity_summarised"):
         event = event.model_copy(update={"facts": (fact_id,)})
     committed = commit("t2", added("Again."), scope=ALICE, entity_events=(event,))
     changes = fold(state, committed, HERE, b"")

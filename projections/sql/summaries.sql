@@ -1,0 +1,88 @@
+-- name: summary_of_entity
+-- The summary of an entity that is shown.
+SELECT
+    event_id,
+    source_id,
+    version,
+    summary,
+    language,
+    model,
+    prompt_version,
+    fact_ids,
+    left_out,
+    input_tokens,
+    output_tokens,
+    written_at,
+    changed
+FROM summary_of_entity(%(entity_id)s);
+
+-- name: facts_to_summarise
+-- The active facts that name an entity and hold at an instant, those that are new and those that were confirmed most
+-- often by turns, and how many there are.
+WITH holding AS (
+    SELECT
+        f.fact_id,
+        f.text,
+        f.true_from,
+        count(*) OVER () AS total,
+        row_number() OVER (ORDER BY f.recorded_at DESC, f.ordinal DESC, f.fact_id) AS newest,
+        row_number() OVER (
+            ORDER BY f.mention_count DESC, f.recorded_at DESC, f.ordinal DESC, f.fact_id
+        ) AS most_confirmed
+    FROM (SELECT DISTINCT fact_id FROM current_entity_links WHERE entity_id = %(entity_id)s) AS link
+    INNER JOIN facts AS f ON link.fact_id = f.fact_id
+    WHERE f.status = 'active'
+        AND f.true_from <= %(at)s
+        AND (f.true_to IS NULL OR f.true_to > %(at)s)
+        AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
+)
+SELECT
+    fact_id,
+    text,
+    true_from,
+    total
+FROM holding
+ORDER BY least(newest, most_confirmed), newest
+LIMIT %(limit)s;
+
+-- name: versions
+-- How many summaries of an entity were written.
+SELECT count(*) AS versions
+FROM entity_changes
+WHERE event = 'entity_summarised' AND entity_ids[1] = %(entity_id)s;
+
+-- name: changed_facts
+-- For each of these entities how many facts have changed since the summary that is shown; without one all active ones.
+SELECT
+    asked.entity_id,
+    coalesce(
+        (SELECT shown.changed FROM summary_of_entity(asked.entity_id) AS shown),
+        (
+            SELECT count(DISTINCT f.fact_id)
+            FROM current_entity_links AS link
+            INNER JOIN facts AS f ON link.fact_id = f.fact_id
+            WHERE link.entity_id = asked.entity_id AND f.status = 'active'
+        )
+    ) AS changed
+FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);
+
+-- name: summaries_of_facts
+-- The summaries that are shown of the entities that these facts name, those of the most facts first.
+SELECT
+    named.entity_id,
+    e.name,
+    shown.summary,
+    shown.version,
+    shown.changed
+FROM (
+    SELECT
+        link.entity_id,
+        count(DISTINCT link.fact_id) AS facts
+    FROM current_entity_links AS link
+    WHERE link.fact_id = ANY(%(fact_ids)s::uuid [])
+    GROUP BY link.entity_id
+) AS named
+INNER JOIN entities AS e ON named.entity_id = e.entity_id
+CROSS JOIN LATERAL summary_of_entity(named.entity_id) AS shown
+ORDER BY named.facts DESC, e.recorded_at, named.entity_id
+LIMIT %(limit)s;

@@ -1,0 +1,221 @@
+"""Summaries of entities through the real resolver and tables: what readers see of them, and when no more."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mnemolog.schemas.command import Correct, Delete, DeleteAll, Edit, Undo, Update
+from mnemolog.schemas.entities.changes import EntitySummarised
+from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, SplitEntity, SummariseEntity
+from mnemolog.schemas.scope import Scope
+from tests.support.harnesses.summary_harness import SummaryHarness, summary_reply
+
+pytestmark = pytest.mark.postgres
+BEN = Scope(user_id="ben")
+LIVES, WORKS = "Ana lives in Lisbon", "Ana works at Acme"
+
+
+async def told(memory: SummaryHarness) -> None:
+    await memory.say(LIVES)
+    await memory.say(WORKS, key="employer")
+
+
+async def test_a_summary_is_an_event_written_from_the_active_facts_of_an_entity(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.say("Bea lives in Rome", name="Bea")
+    memory.replies = [summary_reply(("Ana lives in Lisbon and works at Acme.", (1, 2)))]
+    commit = await memory.summarise()
+    (event,) = commit.entity_events
+    assert isinstance(event, EntitySummarised)
+    assert {fact.text for fact in memory.tasks[0].facts} == {LIVES, WORKS}
+    assert (event.version, event.left_out, event.language) == (1, 0, "facts")
+    assert (event.decision.model, event.decision.prompt_version) == ("reader-1", "summarise-1")
+    assert (event.input_tokens, event.output_tokens) == (10, 5)
+    shown = await memory.shown()
+    assert shown is not None
+    assert shown.summary == "Ana lives in Lisbon and works at Acme."
+    assert (shown.version, shown.changed, shown.is_stale) == (1, 0, False)
+    assert set(shown.fact_ids) == {await memory.fact_id(LIVES), await memory.fact_id(WORKS)}
+    assert await memory.shown("Bea") is None
+    assert await memory.is_rebuilt_equal()
+
+
+async def test_without_a_policy_no_model_is_asked(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.set_policy(entity_summary="off")
+    commit = await memory.summarise()
+    assert (commit.outcome, commit.reason) == ("rejected", "summaries_off")
+    assert not memory.tasks
+
+
+async def test_what_is_refused_says_why_and_costs_no_call(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.say("Eve lives in Oslo", name="Eve", scope=BEN)
+    foreign = await memory.order(SummariseEntity(entity_id=await memory.entity_id("Eve", BEN)))
+    assert (foreign.outcome, foreign.reason) == ("rejected", "foreign_entity")
+    await memory.order(DeleteAll())
+    nothing = await memory.summarise()
+    assert (nothing.outcome, nothing.reason) == ("rejected", "nothing_to_summarise")
+    assert not memory.tasks
+
+
+async def test_new_and_ended_facts_make_a_summary_stale(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.summarise()
+    await memory.say("Ana has a dog")
+    await memory.order(Update(edits=(Edit(fact_id=await memory.fact_id(LIVES), text="Ana lives in Porto"),)))
+    shown = await memory.shown()
+    assert shown is not None
+    # the dog is new, Porto is new, Lisbon has ended
+    assert (shown.version, shown.changed, shown.is_stale) == (1, 3, True)
+    again = await memory.summarise()
+    assert again.outcome == "done"
+    assert "Lisbon" not in {word for fact in memory.tasks[-1].facts for word in fact.text.split()}
+    newer = await memory.shown()
+    assert newer is not None
+    assert (newer.version, newer.changed) == (2, 0)
+    assert await memory.is_rebuilt_equal()
+
+
+async def deleted(memory: SummaryHarness) -> None:
+    await memory.order(Delete(fact_ids=(await memory.fact_id(WORKS),)))
+
+
+async def deleted_with_all(memory: SummaryHarness) -> None:
+    await memory.order(DeleteAll())
+
+
+async def corrected(memory: SummaryHarness) -> None:
+    await memory.order(Correct(edit=Edit(fact_id=await memory.fact_id(WORKS), text="Ana works at Initech")))
+
+
+async def undone(memory: SummaryHarness) -> None:
+    await memory.order(Undo(source_id="t1"))
+
+
+async def deleted_after_a_change(memory: SummaryHarness) -> None:
+    """What was true before and has ended is not deleted itself, and stays ended: what took its place is deleted."""
+    await memory.order(Update(edits=(Edit(fact_id=await memory.fact_id(WORKS), text="Ana works at Initech"),)))
+    assert await memory.shown() is not None
+    await memory.order(DeleteAll(key="employer"))
+    assert (await memory.resolver.statuses())[WORKS] == "superseded"
+
+
+async def split_off(memory: SummaryHarness) -> None:
+    split = SplitEntity(entity_id=await memory.entity_id(), name="Ann", fact_ids=(await memory.fact_id(WORKS),))
+    assert (await memory.order(split)).outcome == "done"
+
+
+@pytest.mark.parametrize("take_back", [deleted, deleted_with_all, corrected, undone, deleted_after_a_change, split_off])
+async def test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary(
+    memory: SummaryHarness, take_back: Callable[[SummaryHarness], Awaitable[None]]
+) -> None:
+    await told(memory)
+    memory.replies = [summary_reply(("Ana lives in Lisbon and works at Acme.", (1, 2)))]
+    await memory.summarise()
+    assert await memory.shown() is not None
+    await take_back(memory)
+    assert await memory.shown() is None
+    rows = await memory.stored.rows("SELECT summary, summary_version, summary_stale FROM memory.entities")
+    assert set(rows) == {(None, None, None)}
+    assert await memory.is_rebuilt_equal()
+
+
+async def test_a_summary_is_back_with_its_fact(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.summarise()
+    delete = await memory.order(Delete(fact_ids=(await memory.fact_id(WORKS),)))
+    assert await memory.shown() is None
+    await memory.order(Undo(source_id=delete.source_id))
+    shown = await memory.shown()
+    assert shown is not None
+    assert shown.changed == 0
+
+
+async def test_the_newest_valid_summary_is_shown(memory: SummaryHarness) -> None:
+    await memory.say(LIVES)
+    await memory.summarise()
+    await memory.say(WORKS)
+    await memory.summarise()
+    await memory.order(Delete(fact_ids=(await memory.fact_id(WORKS),)))
+    shown = await memory.shown()
+    assert shown is not None
+    assert (shown.version, shown.summary) == (1, LIVES)
+
+
+async def test_a_summary_is_undone_by_its_source_or_by_its_model(memory: SummaryHarness) -> None:
+    await told(memory)
+    first = await memory.summarise()
+    undo = await memory.order(Undo(source_id=first.source_id))
+    assert undo.outcome == "done"
+    assert await memory.shown() is None
+    await memory.order(Undo(source_id=undo.source_id))
+    assert await memory.shown() is not None
+    by_prompt = Undo(prompt_version="summarise-1", since=first.decided_at, until=first.decided_at.replace(year=2099))
+    assert (await memory.order(by_prompt)).outcome == "done"
+    assert await memory.shown() is None
+    assert (await memory.order(by_prompt)).reason == "nothing_to_undo"
+    assert await memory.is_rebuilt_equal()
+
+
+async def test_a_merged_entity_shows_what_was_written_of_its_parts_as_stale(memory: SummaryHarness) -> None:
+    await memory.say(LIVES)
+    await memory.say("Annika works at Acme", name="Annika")
+    await memory.summarise()
+    merge = await memory.order(
+        MergeEntities(entity_ids=(await memory.entity_id(),), into=await memory.entity_id("Annika"))
+    )
+    shown = await memory.shown("Annika")
+    assert shown is not None
+    assert shown.summary == LIVES
+    await memory.summarise("Annika")
+    whole = await memory.shown("Annika")
+    assert whole is not None
+    assert len(whole.fact_ids) == 2
+    await memory.order(Undo(source_id=merge.source_id))
+    assert await memory.shown("Annika") is None
+    apart = await memory.shown()
+    assert apart is not None
+    assert apart.summary == LIVES
+
+
+async def test_a_forgotten_entity_has_no_summary(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.summarise()
+    await memory.order(ForgetEntity(entity_id=await memory.entity_id()))
+    assert await memory.stored.rows("SELECT summary FROM memory.entities WHERE summary IS NOT NULL") == []
+    assert await memory.stored.rows("SELECT s.summary FROM entities e, summary_of_entity(e.entity_id) s") == []
+
+
+async def test_sql_users_see_the_summary(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.summarise()
+    await memory.say("Ana has a dog")
+    query = "SELECT summary LIKE '%Acme%', summary_version, summary_stale FROM memory.entities WHERE name = 'Ana'"
+    assert await memory.stored.rows(query) == [(True, 1, True)]
+
+
+async def test_a_scope_sees_no_summary_of_another(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.say("Ana lives in Oslo", scope=BEN)
+    await memory.summarise()
+    assert (await memory.details("Ana", BEN)).summary is None
+
+
+async def test_a_context_has_summaries_only_where_they_are_asked_for(memory: SummaryHarness) -> None:
+    await told(memory)
+    await memory.summarise()
+    await memory.order(Update(edits=(Edit(fact_id=await memory.fact_id(LIVES), text="Ana lives in Porto"),)))
+    plain = await memory.client.context("Where does Ana live?", user_id="alice", threshold=0)
+    assert plain.summaries == ()
+    assert "Summaries" not in plain.text
+    shown = await memory.client.context("Where does Ana live?", user_id="alice", threshold=0, summaries=True)
+    (about,) = shown.summaries
+    assert (about.name, about.version, about.changed) == ("Ana", 1, 2)
+    assert shown.text.endswith(f"### Summaries\n\n- [may be out of date] Ana: {about.summary}")
+    assert about.summary in shown.recalled
+    assert shown.facts == plain.facts
+    tight = await memory.client.context(
+        "Where does Ana live?", user_id="alice", threshold=0, summaries=True, budget_tokens=shown.tokens - 1
+    )
+    assert (tight.summaries, tight.text) == ((), plain.text)
