@@ -99,6 +99,7 @@ RESULTS = Results(
             asked=1_600_000 // call_turns,
             said=80_000,
             asked_conflicts=40_000,
+            in_vain=0,
             said_conflicts=8000,
         )
         for call_turns in CALL_TURNS
