@@ -64,10 +64,14 @@ def search(
     include: Annotated[
         list[str] | None, typer.Option("--include", help="facts or turns: what people said; both if given twice")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="show the parts of each score, and how many others are no hits and why")
+    ] = False,
 ) -> Query:
     """Find the facts nearest to a query in meaning and in words; those of a run only when --run names it."""
     asked: SearchArgs = {"top_k": top_k, "threshold": threshold, "filters": filters, "state": cast("Any", state)}
     asked |= {"believed_at": believed_at, "true_at": true_at, "when": when, "rerank": rerank, "variants": variants}
+    asked["explain"] = explain
     if fusion:
         asked["fusion"] = cast("Fusion", fusion)
     if with_run:

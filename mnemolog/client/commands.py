@@ -239,7 +239,7 @@ class ScopeCommandMixin(CommandBase):
 
         `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
         whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
-        not be named where `shown` has hits or facts.
+        not be named where `shown` is a result, or has hits or facts.
         """
         given = all_shown("shown", shown)
         named: CommandArgs = {**scope_of_shown(given, arguments), **arguments}

@@ -121,6 +121,7 @@ def _context_fact(line: _EntryText) -> ContextFact:
     fact, shown = line.entry.fact, line.shown
     return ContextFact(
         fact_id=fact.fact_id,
+        scope=fact.scope,
         text=fact.text,
         section=line.entry.section,
         when=shown.when,

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from mnemolog.projections.context.entries import Doubt, Section
 from mnemolog.projections.context.formats import ContextFormat
+from mnemolog.schemas.scope import Scope
 
 LeftOutReason = Literal["budget", "doubtful"]
 
@@ -16,6 +17,7 @@ class ContextFact:
     """A fact in a context. `when` and `state` are as the text says them; `source_id` is its turn or command."""
 
     fact_id: UUID
+    scope: Scope
     text: str
     section: Section
     when: str

@@ -39,6 +39,7 @@ HAVING max(f.published_at) > ALL(
     FROM commits AS deleting
     WHERE deleting.order_kind = 'delete_all'
         AND deleting.outcome = 'done'
+        AND deleting.reason IS DISTINCT FROM 'nothing_selected'
         AND (deleting.tenant, deleting.user_id, deleting.agent_id, deleting.app_id, deleting.run_id)
         = (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
 )

@@ -125,6 +125,7 @@ deletions AS MATERIALIZED (
     FROM commits AS f
     WHERE f.order_kind = 'delete_all'
         AND f.outcome = 'done'
+        AND f.reason IS DISTINCT FROM 'nothing_selected'
         AND {scope}
         AND (
             NOT EXISTS (

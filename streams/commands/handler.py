@@ -51,6 +51,7 @@ from mnemolog.streams.ends.undone_values import mark_unresolved
 from mnemolog.streams.text.subjects import USER_WORDS
 
 MAX_FACTS: Final = 2000
+NOTHING_SELECTED: Final = "nothing_selected"
 """How many facts or events one command may change: one commit has to hold them, and another one their undo."""
 
 
@@ -58,7 +59,8 @@ MAX_FACTS: Final = 2000
 class CommandResult:
     """The end of one command: `done`, also where there was nothing to do, or `rejected`, then without any event.
 
-    `reason` is a code, and `detail` says what the caller can do; both belong to a refusal.
+    `reason` is a code, and `detail` says what the caller can do; both belong to a refusal. A deletion of the facts that
+    a key, a category or a filter selects is `done` with the reason `NOTHING_SELECTED` where there are none.
     """
 
     outcome: Literal["done", "rejected"]
@@ -117,6 +119,9 @@ class CommandHandler:
             self._check_size(envelope, (*events, *changes))
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
+        if _selects(envelope.order) and not events:
+            detail = "no fact of the scope is what the command selects: nothing was deleted"
+            return CommandResult(outcome="done", reason=NOTHING_SELECTED, detail=detail)
         return CommandResult(outcome="done", events=events, entity_changes=changes)
 
     async def _entity_changes(
@@ -255,6 +260,13 @@ def _events_on_facts(
             return status_changes.reject(context, payload, facts)
         case Expire():
             return status_changes.expire(context, payload, facts)
+
+
+def _selects(payload: CommandPayload) -> bool:
+    """Whether the command is a deletion of some facts of its scope."""
+    if not isinstance(payload, DeleteAll):
+        return False
+    return bool(payload.key or payload.category or (payload.filters or EVERYTHING) != EVERYTHING)
 
 
 def _check_count(events: Sequence[LoggedEvent]) -> None:

@@ -1,6 +1,7 @@
 """How facts are shown: lists, hits, profiles, and what waits for a decision of a person."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from mnemolog.client.queries.search_result import SearchResult
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, UnresolvedFact
     from mnemolog.projections.queries.results import Fact, Profile
-    from mnemolog.projections.search.turn_hits import TurnHit
+    from mnemolog.projections.search.hits import Score
+    from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
 
 
 def span(start: datetime | None, end: datetime | None) -> str:
@@ -56,20 +58,40 @@ def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
         return
     how = "by meaning and words" if found.mode == "hybrid" else "by words alone"
     hits = [
-        Entry(ids(hit.fact.fact_id), hit.fact.text, [_rank(hit.score.total, hit.score.similarity), _when(hit.fact)])
+        Entry(
+            ids(hit.fact.fact_id),
+            hit.fact.text,
+            [_rank(hit.score.total, hit.score.similarity), *_parts(hit.score, found), _when(hit.fact)],
+        )
         for hit in found.hits
     ]
     if hits:
         print_entries(f"{counted(len(hits), 'fact')}, found {how}", hits)
     if found.turns:
-        turns = [Entry(turn.turn_id, turn.excerpt, list(_turn_details(turn))) for turn in found.turns]
+        turns = [Entry(turn.turn_id, turn.excerpt, list(_turn_details(turn, found))) for turn in found.turns]
         print_entries(f"{counted(len(turns), 'turn')}, found by words", turns)
+    if found.explained:
+        _show_left_out({reason: others.facts for reason, others in found.left_out.items()}, "fact")
+        _show_left_out(found.left_out_turns, "turn")
     if found.notice:
         print_note(f"note: {found.notice}")
 
 
-def _turn_details(turn: "TurnHit") -> Iterator[str]:
+def _parts(score: "Score | TurnScore", found: "SearchResult") -> list[str]:
+    """What each signal gives to a score, where that was asked for."""
+    parts = {name.removesuffix("_part"): value for name, value in asdict(score).items() if name.endswith("_part")}
+    shown = ", ".join(f"{name} {value:.3f}" for name, value in parts.items() if value)
+    return [f"of it {shown}"] if found.explained and shown else []
+
+
+def _show_left_out(counts: Mapping[Any, int], what: str) -> None:
+    for reason, number in counts.items():
+        print_text(f"no hits: {counted(number, what)}, {reason.replace('_', ' ')}")
+
+
+def _turn_details(turn: "TurnHit", found: "SearchResult") -> Iterator[str]:
     yield _rank(turn.score.total, None)
+    yield from _parts(turn.score, found)
     said = f"said by {turn.speaker}, " if turn.speaker else ""
     yield f"{said}{moment(turn.occurred_at)}, {counted(len(turn.fact_ids), 'fact')}"
 

@@ -1,10 +1,11 @@
 """Lines of an export, or of another program, as commands that import them."""
 
+import codecs
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import IO, Any, Final, get_args
 
@@ -33,6 +34,8 @@ _OTHER_NAMES: Final = {
     "valid_until": ("true_to",),
 }
 """Under what names a line may have given a field."""
+_ENDS: Final = ("true_to", "valid_until")
+_BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 _OWN_NAMES: Final = frozenset(ImportedFact.model_fields)
 
 
@@ -88,7 +91,7 @@ class LineReader:
                     yield number, str(error).removesuffix(": nothing was published")
 
     def _command(self, line: bytes) -> Command | None:
-        fact = _parsed(line)
+        fact = _with_one_end(_parsed(line))
         if fact.get("status", "active") != "active":
             return None
         named = {name: fact.get(name) for name in SCOPE_FIELDS} | {
@@ -96,9 +99,8 @@ class LineReader:
         }
         given = {name: fact[name] for name in _OWN_NAMES if name in fact}
         same = {"text": fact.get("memory"), "true_from": fact.get("created_at"), "category": _category(fact)}
+        same["valid_until"] = fact.get("true_to")
         stated = {name: value for name, value in same.items() if value is not None} | given
-        if fact.get("true_to") is not None:
-            stated["valid_until"] = _earliest(fact["true_to"], fact.get("valid_until"))
         metadata = fact.get("metadata")
         draft = CommandDraft(
             command_id=_command_id(fact, named, stated),
@@ -146,12 +148,19 @@ def _command_id(fact: Mapping[str, Any], named: Mapping[str, Any], stated: Mappi
     return f"import/{known}/{digest}" if known else f"import/{digest}"
 
 
-def _earliest(first: object, second: object) -> object:
-    """The earlier of two times as text; what is none is left to the checks of the command."""
+def _with_one_end(fact: dict[str, Any]) -> dict[str, Any]:
+    """The line with the earlier of its ends; one that is none, or has no zone, is left to the command's checks."""
+    ends = {name: _moment(fact[name]) for name in _ENDS if fact.get(name) is not None}
+    first = min(ends, key=lambda name: ends[name] or _BEFORE_ALL, default=None)
+    return {name: value for name, value in fact.items() if name not in _ENDS or name == first or not ends}
+
+
+def _moment(time: object) -> datetime | None:
     try:
-        return min(filter(None, (first, second)), key=lambda time: datetime.fromisoformat(str(time)))
-    except (TypeError, ValueError):
-        return second or first
+        moment = datetime.fromisoformat(str(time))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
 
 
 def _category(fact: Mapping[str, Any]) -> object:
@@ -165,8 +174,10 @@ def _category(fact: Mapping[str, Any]) -> object:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines, of one that is too long the beginning."""
+    """The lines, of one that is too long the beginning; without the mark that some programs write at a file's start."""
+    mark = codecs.BOM_UTF8
     while line := stream.readline(MAX_LINE_BYTES + 1):
-        yield line
+        yield line.removeprefix(mark)
+        mark = b""
         while not line.endswith(b"\n") and len(line) > MAX_LINE_BYTES:
             line = stream.readline(MAX_LINE_BYTES + 1)

@@ -30,7 +30,7 @@ def scope_of_shown(given: Shown, arguments: CommandArgs) -> CommandArgs:
     if names_owner(arguments):
         return {}
     facts = (one.fact if isinstance(one, Hit) else one for one in all_shown("shown", given))
-    scope = next((fact.scope for fact in facts if isinstance(fact, Fact)), None)
+    scope = next((fact.scope for fact in facts if isinstance(fact, Fact | ContextFact)), None)
     return cast("CommandArgs", {name: getattr(scope, name) for name in SCOPE_FIELDS}) if scope else {}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral
 from typing import Unpack
 
 from mnemolog.client.base import checked
@@ -46,6 +47,8 @@ class ContextMixin(SearchMixin):
             raise QueryError("budget_tokens must be at least 1, and min_confidence from 0 to 1")
         if count_tokens is not None and not callable(count_tokens):
             raise QueryError(f"count_tokens must be a function from a text to a number, not {kind_of(count_tokens)}")
+        if count_tokens is not None and not isinstance(number := count_tokens(""), Integral):
+            raise QueryError(f"count_tokens must return a whole number of tokens, not {kind_of(number)}")
         within, at = search_scopes(arguments), self._now()
         lasting = await self._query(lasting_facts, within, at)
         found = await self.search(query, **arguments) if query is not None else None

@@ -71,6 +71,7 @@ class SearchMixin(ClientBase):
             notice="; ".join(filter(None, notices)) or None,
             threshold=asked.threshold or 0.0,
             below_threshold=found.below_threshold,
+            explained=asked.explain,
             left_out=with_cut(found.left_out, hits[top_k:]) if asked.explain else {},
             turns=turns.turns,
             left_out_turns=turns.left_out,

@@ -14,7 +14,7 @@ class SearchResult:
 
     `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
     `threshold` is the cosine that a fact without a word in common needed, `below_threshold` how many facts it
-    kept out. With `explain`, `left_out` says by reason what else is no hit.
+    kept out. With `explain`, the result is `explained`, and `left_out` says by reason what else is no hit.
     Where turns were included, `turns` are the best of them, best first, and `left_out_turns` says by reason how many
     others with a word of the query are none.
     """
@@ -27,6 +27,7 @@ class SearchResult:
     left_out: Mapping[LeftOutReason, LeftOutHits] = field(default_factory=dict)
     turns: tuple[TurnHit, ...] = ()
     left_out_turns: Mapping[LeftOutTurns, int] = field(default_factory=dict)
+    explained: bool = False
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -59,6 +59,22 @@ async def delete_one_category(memory: AsyncMemoryClient) -> None:
     await memory.delete_all(user_id="mira", filters={"memory": {"contains": "dog"}}, wait=True)
 
 
+async def delete_what_nothing_matches(memory: AsyncMemoryClient) -> None:
+    for chosen in ({"filters": {"memory": {"contains": "cat"}}}, {"key": "no_such_key"}, {"category": "no_such"}):
+        (deleted,) = await memory.delete_all(user_id="mira", wait=True, **chosen)
+        assert deleted.status == "done"
+        assert "nothing was deleted" in deleted.notes[0]
+
+
+async def reset_after_nothing_matched(memory: AsyncMemoryClient) -> None:
+    """There is still something to reset, though a later deletion was there already."""
+    await memory.delete_all(user_id="mira", wait=True)
+    await memory.add("Is the dog in Berlin?", user_id="mira", turn_id="x-late", wait=True)
+    (deleted,) = await memory.delete_all(user_id="mira", key="no_such_key", wait=True)
+    assert deleted.tenant is not None
+    await memory.reset(confirm=deleted.tenant, wait=True)
+
+
 async def delete_all_and_undo_that(memory: AsyncMemoryClient) -> None:
     (deleted,) = await memory.delete_all(user_id="mira", wait=True)
     assert await shown(memory) == set()
@@ -96,6 +112,8 @@ ALL: Final = {"berlin", "again", "moved", "dog", "question"}
         (delete_dog_and_undo_that, ALL),
         (delete_all, set[str]()),
         (delete_one_category, set[str]()),
+        (delete_what_nothing_matches, ALL),
+        (reset_after_nothing_matched, set[str]()),
         (delete_all_and_undo_that, ALL),
         (delete_twice_and_undo_one, set[str]()),
         (delete_in_another_scope, ALL),

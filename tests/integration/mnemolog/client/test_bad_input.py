@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.projections.queries.errors import QueryError
 from mnemolog.schemas.errors import MnemologError
 from mnemolog.settings import Settings
 from tests.support.builders.commits import BOB, added, commit, day
@@ -170,6 +171,12 @@ NUMBERED: Final[Mapping[str, Call]] = {
     "threshold": lambda client, value: client.context("tea", user_id="alice", threshold=value),
     "since": lambda client, value: client.diff(value, user_id="alice"),
 }
+
+
+@pytest.mark.parametrize("counter", [lambda _: "7", lambda _: None, lambda _: 1.5, "gpt-4o"])
+async def test_a_tokenizer_that_counts_nothing_is_refused(client: AsyncMemoryClient, counter: Any) -> None:
+    with pytest.raises(QueryError, match="count_tokens must"):
+        await client.context("tea", user_id="alice", count_tokens=counter)
 
 
 @pytest.mark.parametrize("name", NUMBERED)

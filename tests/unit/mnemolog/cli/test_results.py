@@ -16,6 +16,7 @@ from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.pending import UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
 from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.search.hits import LeftOutHits, LeftOutReason
 from mnemolog.schemas.costs.prices import Cost
 from tests.support.builders.hits import a_fact, a_hit, a_turn_hit
 
@@ -120,6 +121,22 @@ def test_turns_that_were_found_come_after_the_facts(capsys: pytest.CaptureFixtur
     assert "1 fact" in turns
     show_search(SearchResult(hits=(), mode="lexical", turns=(a_turn_hit(),)))
     assert "fact, found" not in capsys.readouterr().out
+
+
+def test_the_parts_of_a_score_and_what_is_left_out_are_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    left_out: dict[LeftOutReason, LeftOutHits] = {"below_threshold": LeftOutHits(facts=3, first=())}
+    found = SearchResult(
+        hits=(a_hit(text_part=0.025),), mode="hybrid", turns=(a_turn_hit(),), left_out=left_out,
+        left_out_turns={"over_top_k": 1},
+    )  # fmt: skip
+    show_search(found)
+    assert "of it" not in capsys.readouterr().out
+    show_search(replace(found, explained=True))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "of it vector 0.100, text 0.025" in shown
+    assert "of it text 0.200, names 0.100" in shown
+    assert "no hits: 3 facts, below threshold" in shown
+    assert "no hits: 1 turn, over top k" in shown
 
 
 @pytest.mark.parametrize(

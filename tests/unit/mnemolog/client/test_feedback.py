@@ -46,8 +46,8 @@ def test_what_is_none_is_named(given: Any, fault: str) -> None:
 
 def test_the_scope_is_that_of_what_was_shown_unless_somebody_is_named() -> None:
     known = {"tenant": "default", "user_id": "alice", "agent_id": None, "app_id": None, "run_id": "r1"}
-    assert scope_of_shown(RESULT, {}) == scope_of_shown([FIRST], {}) == known
-    assert scope_of_shown(RESULT, {"user_id": "bob"}) == scope_of_shown(BOTH, {}) == scope_of_shown(CONTEXT, {}) == {}
+    assert scope_of_shown(RESULT, {}) == scope_of_shown([FIRST], {}) == scope_of_shown(CONTEXT, {}) == known
+    assert scope_of_shown(RESULT, {"user_id": "bob"}) == scope_of_shown(BOTH, {}) == {}
 
 
 def test_what_can_be_read_once_is_read_once() -> None:

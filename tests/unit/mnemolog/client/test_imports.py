@@ -77,6 +77,14 @@ DAMAGED: dict[str, tuple[object, str]] = {
         f": created_at {DATE_AND_TIME}",
     ),
     "an end": ({"memory": "A.", "user_id": "ann", "true_to": "2026-01-02"}, f": true_to {DATE_AND_TIME}"),
+    "one of two ends": (
+        {"memory": "A.", "user_id": "ann", "true_to": "soon", "valid_until": "2026-01-02T00:00:00Z"},
+        f": true_to {DATE_AND_TIME}",
+    ),
+    "the other end": (
+        {"memory": "A.", "user_id": "ann", "true_to": "2026-01-02T00:00:00Z", "valid_until": "2026-01-02"},
+        f": valid_until {DATE_AND_TIME}",
+    ),
     "no names": ({"text": "A.", "user_id": "ann", "metadata": [1]}, ": metadata must be an object"),
     "too long": (b'{"text": "' + b"a" * 3_000_000 + b'"}', "more than 2097152 bytes"),
     "not UTF-8": (b'{"text": "\xff", "user_id": "ann"}', "not valid JSON"),
@@ -154,16 +162,22 @@ async def test_an_id_of_another_scope_or_with_another_text_is_another_command() 
     assert len({command.command_id for command in sent(client)}) == 4
 
 
+async def test_the_mark_at_the_beginning_of_a_file_is_no_part_of_its_first_line() -> None:
+    client = OfflineClient()
+    line = b'{"text": "A.", "user_id": "ann"}'
+    report = await client.import_facts(file_of(b"\xef\xbb\xbf" + line, b"\xef\xbb\xbf" + line), skip_damaged=True)
+    assert (report.sent, list(report.damaged)) == (1, [2])
+
+
 async def test_an_end_that_was_announced_is_kept() -> None:
     client = OfflineClient()
     known = {"text": "Ann lives in Bern.", "user_id": "ann", "true_to": "2026-03-20T00:00:00+00:00"}
     later = "2026-04-01T00:00:00+00:00"
-    await client.import_facts(
-        file_of(known, known | {"valid_until": later}, known | {"true_to": None, "valid_until": later})
-    )
+    both, other, none = {"valid_until": later}, {"true_to": None, "valid_until": later}, {"valid_until": None}
+    await client.import_facts(file_of(known, known | both, known | other, known | none))
     orders = [command.order for command in sent(client)]
     ends = [order.fact.valid_until for order in orders if isinstance(order, Import)]
-    assert [end and end.day for end in ends] == [20, 20, 1]
+    assert [end and end.day for end in ends] == [20, 20, 1, 20]
 
 
 @pytest.mark.parametrize("ids", [{"user_id": ["ann"]}, {"user_id": {"a": 1}}, {"user_id": 3}])
