@@ -32,8 +32,8 @@ CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
 LINGERING_PART: Final = 4
 """One of so many places may be held by those that wait for more records."""
-MAX_HANDED_ON_PER_KEY: Final = 32
-"""Of a key, so many records may be in the next windows: those that share a call, and more."""
+MAX_HANDED_ON_PER_KEY: Final = 8
+"""Of a key, so many records may be in the next windows: with more of them a busy key delays the others."""
 
 
 class Window:

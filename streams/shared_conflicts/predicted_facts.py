@@ -23,7 +23,7 @@ from mnemolog.streams.resolution.turn_state import known_candidate
 
 
 @dataclass(frozen=True, slots=True)
-class _Direction:
+class _VectorNumbers:
     """A vector as it is compared: its model, its numbers and its length."""
 
     model: str
@@ -31,11 +31,11 @@ class _Direction:
     length: float
 
     @classmethod
-    def of(cls, vector: Vector) -> "_Direction":
+    def of(cls, vector: Vector) -> "_VectorNumbers":
         values = vector.values
         return cls(vector.model, values, math.hypot(*values))
 
-    def similarity(self, other: "_Direction") -> float | None:
+    def similarity(self, other: "_VectorNumbers") -> float | None:
         """Cosine; None where the two cannot be compared."""
         lengths = self.length * other.length
         if self.model != other.model or len(self.values) != len(other.values) or not lengths:
@@ -46,7 +46,7 @@ class _Direction:
 @dataclass(frozen=True, slots=True)
 class _Expected:
     fact: Candidate
-    direction: _Direction
+    direction: _VectorNumbers
 
 
 class PredictedFacts:
@@ -71,7 +71,7 @@ class PredictedFacts:
             return True
         thresholds, rules = prepared.context.thresholds, prepared.context.rules
         queries = [candidate_query(matched, thresholds, rules) for matched in prepared.turn.facts]
-        directions = [_Direction.of(query.vector) for query in queries]
+        directions = [_VectorNumbers.of(query.vector) for query in queries]
         return any(
             _as_candidate(expected, query, direction) is not None
             for expected in self._open
@@ -95,7 +95,7 @@ class PredictedFacts:
     def _extended(self, matched: MatchedFact, turn: MatchedFacts, query: CandidateQuery) -> MatchedFact:
         if not self._sure:
             return matched
-        direction = _Direction.of(query.vector)
+        direction = _VectorNumbers.of(query.vector)
         found = (_as_candidate(expected, query, direction) for expected in self._sure)
         near = [known for known in found if known is not None and _holds(known, turn)]
         if not near:
@@ -107,10 +107,10 @@ class PredictedFacts:
 def _expected(fact: NewFact, prepared: PreparedTurn) -> _Expected:
     said_at = fact.said_at or prepared.turn.occurred_at
     state = {name: getattr(fact, name) for name in ("fact_id", "confidence", "true_from", "authority")}
-    return _Expected(known_candidate(fact, said_at=said_at, **state), _Direction.of(fact.vector))
+    return _Expected(known_candidate(fact, said_at=said_at, **state), _VectorNumbers.of(fact.vector))
 
 
-def _as_candidate(expected: _Expected, query: CandidateQuery, direction: _Direction) -> Candidate | None:
+def _as_candidate(expected: _Expected, query: CandidateQuery, direction: _VectorNumbers) -> Candidate | None:
     """The expected fact as a lookup would find it; None where it would not."""
     fact, measured = expected.fact, direction.similarity(expected.direction)
     is_equal = fact.content_hash == query.content_hash

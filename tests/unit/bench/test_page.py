@@ -156,4 +156,4 @@ def test_a_backlog_is_told_for_a_thousand_turns_with_its_price() -> None:
     alone, together = rows[2], rows[-1]
     assert alone[:7] == ["1", "1000", "100", "2000000", "100000", "50000", "10000"]
     assert together[:4] == ["20", "50", "100", "100000"]
-    assert (alone[7], together[7]) == ("0.996", "0.236")
+    assert (alone[7:10], together[7:10]) == (["1.10", "0", "0.996"], ["0.15", "0", "0.236"])
