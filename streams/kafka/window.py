@@ -31,10 +31,9 @@ from mnemolog.streams.kafka.windows.state import (
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
 LINGERING_PART: Final = 4
-"""One of so many places may be held by records that wait for others of their key."""
+"""One of so many places may be held by those that wait for more records."""
 MAX_HANDED_ON_PER_KEY: Final = 8
-"""Of a key, so many records may be in the next windows: for each of at most three one that is processed and one or two
-that wait."""
+"""Of a key, so many records may be in the next windows: with more of them a busy key delays the others."""
 
 
 class Window:
@@ -130,13 +129,17 @@ class Window:
         Waits up to `seconds` until there are `enough`; not at all where others need the room: while a
         `LINGERING_PART`th of the places is held so, or delivery pauses. While draining there are none.
         """
-        queue = self._queues.get(self._key_of(record))
-        if queue is None:
+        if (queue := self._queues.get(self._key_of(record))) is None:
             return ()
         if self._horizon is None and self._pending < self.max_pending:
             await self._lingerers.wait(queue, enough, seconds)
-        waiting = islice(queue.waiting, most if self._horizon is None else 0)
-        return [one.record for one in waiting if one.record.topic_partition == record.topic_partition]
+        waiting = (one.record for one in islice(queue.waiting, most if self._horizon is None else 0))
+        return [one for one in waiting if one.topic_partition == record.topic_partition]
+
+    def under_way(self, record: KafkaRecord) -> int:
+        """How many records of the key of `record` are unfinished, here and in the next windows."""
+        queue = self._queues.get(self._key_of(record))
+        return len(queue.waiting) + queue.is_running + queue.handed_on if queue else 0
 
     def report_failures(self, fail: FailureHandler) -> None:
         """Hand errors of the processing to `fail`, as `run` does."""
@@ -304,7 +307,7 @@ class Window:
         if queue.handed_on < MAX_HANDED_ON_PER_KEY:
             self._free_keys(entries)
 
-    # The windows of a chain forget everything at once, so this is never called for what was forgotten.
+    # The windows of a chain forget everything at once: never called for what was forgotten.
     def _finish_handed_on(self, entries: Sequence[WindowEntry], queue: KeyQueue) -> None:
         key_was_held = queue.handed_on == MAX_HANDED_ON_PER_KEY
         queue.handed_on -= 1

@@ -137,9 +137,9 @@ class TaskPrompt(Prompt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPrompt(Prompt):
-    """A question about several turns of one conversation, with what it is about as data, in the turns' order."""
+    """A question about several turns of one scope, with what it is about as data, in the turns' order."""
 
-    tasks: tuple[ExtractionTask, ...]
+    tasks: tuple[ExtractionTask, ...] | tuple[NumberedConflicts, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

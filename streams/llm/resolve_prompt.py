@@ -27,12 +27,15 @@ from mnemolog.streams.llm.reply_parser import (
 )
 
 PROMPT_VERSION = "resolve-6"
+SHARED_PROMPT_VERSION = f"{PROMPT_VERSION}-turns-1"
+"""Of a question about the conflicts of several turns."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
-_SYSTEM = """\
+_ONE_TURN: Final = """\
 You keep a long-term memory consistent. Each new fact (N1, N2 ...) names the known facts (K1, K2 ...) it may concern. \
 Answer with one JSON object {"decisions": [...]}, exactly one decision for each new fact.
-
+"""
+_RULES: Final = """
 Actions:
 ADD: it has nothing to do with them; all are true side by side (has a dog; has a cat).
 KEEP: a known fact already says all that the new one says, every number, name, date, unit and negation of it, until \
@@ -104,7 +107,18 @@ class _Decisions(ReplyModel):
     decisions: tuple[_Decision, ...]
 
 
+class _TurnDecisions(ReplyModel):
+    turn: int
+    decisions: tuple[_Decision, ...]
+
+
+class _Turns(ReplyModel):
+    turns: tuple[_TurnDecisions, ...]
+
+
 _SCHEMA: Final = reply_schema(_Decisions)
+TURNS_SCHEMA: Final = reply_schema(_Turns)
+"""Of a reply about the conflicts of several turns: of each its number and its decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +146,7 @@ def resolution_prompt(
         purpose="resolve",
         version=PROMPT_VERSION,
         messages=(
-            ChatMessage(role="system", content=_SYSTEM),
+            ChatMessage(role="system", content=system_text(_ONE_TURN)),
             ChatMessage(role="user", content=conflicts_text(subject)),
         ),
         schema=_SCHEMA,
@@ -140,6 +154,11 @@ def resolution_prompt(
         model=model,
         timeout=timeout,
     )
+
+
+def system_text(opening: str) -> str:
+    """The system text of a resolution that begins with `opening`: what is asked, and the form of the answer."""
+    return opening + _RULES
 
 
 def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple[ParsedDecision, ...]]:

@@ -1,12 +1,21 @@
 """A chat model without a model: answers the prompts by rules, in the format that a language model must keep."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, SummaryTask, TaskPrompt
+from mnemolog.streams.llm.ports import (
+    ExtractionTask,
+    NumberedConflicts,
+    Prompt,
+    Reply,
+    SharedPrompt,
+    SummaryTask,
+    TaskPrompt,
+)
 from mnemolog.streams.llm.summaries.joined_facts import joined_facts
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.moods import read_mood_of
@@ -24,18 +33,25 @@ class RuleModel:
             detail = f"the offline provider has no model but {self.model}: leave chat_model out, or name a provider"
             raise PromptRefusedError("unknown_model", detail)
         if isinstance(prompt, SharedPrompt):
-            parts = [{"turn": number, **_extraction(task)} for number, task in enumerate(prompt.tasks, 1)]
+            tasks: Sequence[ExtractionTask | NumberedConflicts] = prompt.tasks
+            parts = [{"turn": number, **_answer(task)} for number, task in enumerate(tasks, 1)]
             return Reply(text=orjson.dumps({"turns": parts}).decode(), model=self.model)
         if not isinstance(prompt, TaskPrompt):
             raise PromptRefusedError("no_task", "the offline provider answers only the prompts of Mnemolog's stages")
-        task = prompt.task
-        if isinstance(task, SummaryTask):
-            return Reply(text=orjson.dumps({"sentences": joined_facts(task)}).decode(), model=self.model)
-        reply = _extraction(task) if isinstance(task, ExtractionTask) else {"decisions": list(judge(task))}
-        return Reply(text=orjson.dumps(reply).decode(), model=self.model)
+        return Reply(text=orjson.dumps(_answer(prompt.task)).decode(), model=self.model)
 
     async def close(self) -> None:
         return None
+
+
+def _answer(task: ExtractionTask | NumberedConflicts | SummaryTask) -> dict[str, Any]:
+    match task:
+        case ExtractionTask():
+            return _extraction(task)
+        case SummaryTask():
+            return {"sentences": joined_facts(task)}
+        case _:
+            return {"decisions": list(judge(task))}
 
 
 def _extraction(task: ExtractionTask) -> dict[str, Any]:

@@ -1,20 +1,26 @@
 """Asks the model once about all conflicts of a turn, and maps its reply to decisions on known facts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
 from time import perf_counter
+from typing import Any
 
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Step
-from mnemolog.streams.llm.ask import ask, step_of
+from mnemolog.streams.llm.ask import Answer, ask, step_of
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
-from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder
-from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, parse_resolution, resolution_prompt
+from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder, SourceQuestion
+from mnemolog.streams.llm.resolve_prompt import (
+    PROMPT_VERSION,
+    SHARED_PROMPT_VERSION,
+    parse_resolution,
+    resolution_prompt,
+)
 from mnemolog.streams.resolution.classify import Classification, Conflict
 from mnemolog.streams.resolution.event_builder import NOT_ASKED, LlmDecision, NoDecision
 from mnemolog.streams.resolution.later_ends import LaterEnd, LaterEndOutcome
@@ -34,6 +40,46 @@ class LlmDecisions:
     step: Step
 
 
+BeforeCall = Callable[[SourceQuestion], Awaitable[None]]
+"""Is awaited before a question is asked; it may have it asked together with those of other turns."""
+
+
+async def ask_alone(_question: SourceQuestion) -> None:
+    """Nothing is asked together with it."""
+
+
+def conflicts_of(
+    envelope: MatchedFacts,
+    classifications: Sequence[Classification],
+    retries: Sequence[RetryConflict],
+    later_ends: Sequence[LaterEnd] = (),
+) -> NumberedConflicts | None:
+    """The conflicts among the classifications, the retries and the later ends, numbered; None without any."""
+    conflicts = [found for found in classifications if isinstance(found, Conflict)]
+    if not conflicts and not retries and not later_ends:
+        return None
+    places = range(len(envelope.facts))
+    just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places}
+    return number_conflicts(
+        [(_with_its_time(conflict.matched), conflict.candidates) for conflict in conflicts],
+        said_at=max(
+            (matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at
+        ),
+        retries=[(retry.unresolved, retry.rivals) for retry in retries],
+        later_ends=[(end.told, end.statement, end.known_as) for end in later_ends],
+        just_said=frozenset(just_said | {end.statement.fact_id for end in later_ends}),
+        user_names=envelope.user_names,
+    )
+
+
+def conflict_question(envelope: MatchedFacts, conflicts: NumberedConflicts) -> SourceQuestion:
+    """What a turn asks alone about its conflicts."""
+    overrides = envelope.overrides
+    prompt = resolution_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
+    source = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
+    return SourceQuestion(source=source, prompt=prompt)
+
+
 class LlmDecider:
     """Asks `model`; a merged text gets its vector from `embedder`."""
 
@@ -47,48 +93,39 @@ class LlmDecider:
         classifications: Sequence[Classification],
         retries: Sequence[RetryConflict],
         later_ends: Sequence[LaterEnd] = (),
+        before_call: BeforeCall = ask_alone,
     ) -> LlmDecisions:
         """Decide the conflicts among the classifications, the retries and the later ends; no call without any."""
         started = perf_counter()
-        conflicts = {place: found for place, found in enumerate(classifications) if isinstance(found, Conflict)}
-        if not conflicts and not retries and not later_ends:
+        numbered = conflicts_of(envelope, classifications, retries, later_ends)
+        if numbered is None:
             return LlmDecisions(decisions={}, retry_outcomes=(), step=Step(stage="resolve", milliseconds=0))
-        places = range(len(envelope.facts))
-        just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places}
-        numbered = number_conflicts(
-            [(_with_its_time(conflict.matched), conflict.candidates) for conflict in conflicts.values()],
-            said_at=max(
-                (matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at
-            ),
-            retries=[(retry.unresolved, retry.rivals) for retry in retries],
-            later_ends=[(end.told, end.statement, end.known_as) for end in later_ends],
-            just_said=frozenset(just_said | {end.statement.fact_id for end in later_ends}),
-            user_names=envelope.user_names,
-        )
-        decisions, step = await self._ask(envelope, numbered)
-        on_known = decisions[len(conflicts) :]
+        places = [place for place, found in enumerate(classifications) if isinstance(found, Conflict)]
+        decisions, step = await self._ask(envelope, numbered, before_call)
+        on_known = decisions[len(places) :]
         on_retries = zip(retries, on_known, strict=False)
         on_ends = zip(later_ends, chain(on_known[len(retries) :], repeat(NOT_ASKED)), strict=False)
         return LlmDecisions(
-            decisions=dict(zip(conflicts, decisions, strict=False)),
+            decisions=dict(zip(places, decisions, strict=False)),
             retry_outcomes=tuple(RetryOutcome(conflict=retry, llm_decision=decision) for retry, decision in on_retries),
             later_ends=tuple(LaterEndOutcome(end=end, llm_decision=decision) for end, decision in on_ends),
             step=step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)}),
         )
 
     async def _ask(
-        self, envelope: MatchedFacts, conflicts: NumberedConflicts
+        self, envelope: MatchedFacts, conflicts: NumberedConflicts, before_call: BeforeCall
     ) -> tuple[Sequence[LlmDecision | NoDecision], Step]:
         """A decision for each of the numbered conflicts, and what it cost, whatever came of it."""
-        overrides = envelope.overrides
-        prompt = resolution_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
-        source = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
+        question = conflict_question(envelope, conflicts)
+        prompt, source = question.prompt, question.source
+        await before_call(question)
         model, parse = self._model.for_source(source, prompt), partial(parse_resolution, subject=conflicts)
         author = {"model": prompt.model or self._model.model, "prompt_version": PROMPT_VERSION}
         step = Step(stage="resolve", milliseconds=0)
         try:
-            answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
-            step = step_of("resolve", PROMPT_VERSION, answer)
+            answer = await ask(model, prompt, parse, reprompts=envelope.overrides.reprompts)
+            author["prompt_version"] = SHARED_PROMPT_VERSION if _is_shared(answer) else PROMPT_VERSION
+            step = step_of("resolve", author["prompt_version"], answer)
             merges = [reply for reply in answer.value if reply.verdict == "MERGE"]
             texts = tuple(merge.search_text or merge.text or "" for merge in merges)
             embedded = await self._embedder.embed(source, texts)
@@ -111,6 +148,11 @@ class LlmDecider:
         ]
         tokens = step.input_tokens + embedded.tokens
         return decisions, step.model_copy(update={"embedding_calls": embedded.calls, "input_tokens": tokens})
+
+
+def _is_shared(answer: Answer[Any]) -> bool:
+    """Whether the reply that counts is a part of one to several turns."""
+    return len(answer.replies) == 1 and answer.replies[0].shared is not None
 
 
 def _with_its_time(matched: MatchedFact) -> ExtractedFact:

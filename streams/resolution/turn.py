@@ -1,6 +1,6 @@
 """Decides one turn: looks up what its facts need, classifies them, asks the LLM about conflicts, makes the events."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -13,12 +13,13 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.streams.ends.end_rules import EndRules
 from mnemolog.streams.ends.moved_ends import move_ends
+from mnemolog.streams.llm.ports import SourceQuestion
 from mnemolog.streams.resolution.classify import Classification, Duplicate, candidate_query, classify, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
 from mnemolog.streams.resolution.guards import may_end
 from mnemolog.streams.resolution.later_ends import LaterEnd, is_before, split_later_ends
-from mnemolog.streams.resolution.llm_decisions import LlmDecider
+from mnemolog.streams.resolution.llm_decisions import LlmDecider, ask_alone, conflict_question, conflicts_of
 from mnemolog.streams.resolution.ports import Lookups
 from mnemolog.streams.resolution.retry_conflicts import RetryConflict, conflicts_to_retry, with_facts_beside
 from mnemolog.streams.resolution.turn_state import with_earlier_facts
@@ -33,6 +34,24 @@ class TurnDecision:
     step: Step
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTurn:
+    """A turn whose conflicts are known: what is asked about them, if anything, and what a decision goes by."""
+
+    turn: MatchedFacts
+    classifications: tuple[Classification, ...]
+    retries: tuple[RetryConflict, ...]
+    ends: tuple[LaterEnd, ...]
+    context: DecisionContext
+    dropped: tuple[DroppedStatement, ...]
+
+    @property
+    def question(self) -> SourceQuestion | None:
+        """What the turn asks alone."""
+        conflicts = conflicts_of(self.turn, self.classifications, self.retries, self.ends)
+        return conflict_question(self.turn, conflicts) if conflicts else None
+
+
 class TurnDecider:
     """Decides turns by the candidates that they bring, and what else `lookups` knows."""
 
@@ -41,9 +60,33 @@ class TurnDecider:
         self._llm_decider = llm_decider
 
     async def decide(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool, now: datetime
+        self,
+        envelope: MatchedFacts,
+        rules: EffectivePolicy,
+        thresholds: Thresholds,
+        *,
+        is_late: bool,
+        now: datetime,
+        before_call: Callable[[PreparedTurn, SourceQuestion], Awaitable[None]] | None = None,
     ) -> TurnDecision:
-        """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said."""
+        """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said.
+
+        `before_call` is awaited before a model is asked about it.
+        """
+        prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now)
+        turn, context = prepared.turn, prepared.context
+        ask_ahead = partial(before_call, prepared) if before_call else ask_alone
+        llm = await self._llm_decider(turn, prepared.classifications, prepared.retries, prepared.ends, ask_ahead)
+        made = decide(prepared.classifications, llm.decisions, context, llm.retry_outcomes, llm.later_ends)
+        may_move = partial(may_end, rules=rules)
+        end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names, may_end=may_move)
+        events = await move_ends(made, self._lookups, end_rules)
+        return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": prepared.dropped}))
+
+    async def prepare(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool, now: datetime
+    ) -> PreparedTurn:
+        """What is looked up and found out of a turn before a model is asked; as `decide`."""
         turn, dropped = envelope, tuple[DroppedStatement, ...]()
         if envelope.infer:
             kept = [matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance]
@@ -69,12 +112,14 @@ class TurnDecider:
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         if retries:
             retries, context = await self._with_statements(retries, context, at=now)
-        llm = await self._llm_decider(turn, classifications, retries, ends)
-        made = decide(classifications, llm.decisions, context, llm.retry_outcomes, llm.later_ends)
-        may_move = partial(may_end, rules=rules)
-        end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names, may_end=may_move)
-        events = await move_ends(made, self._lookups, end_rules)
-        return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": dropped}))
+        return PreparedTurn(
+            turn=turn,
+            classifications=tuple(classifications),
+            retries=tuple(retries),
+            ends=ends,
+            context=context,
+            dropped=dropped,
+        )
 
     async def _context(
         self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, uses_llm: bool

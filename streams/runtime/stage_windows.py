@@ -10,6 +10,7 @@ from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.stores.journal import Journal
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import Command
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
@@ -33,13 +34,14 @@ from mnemolog.streams.runtime.decision_stages import DecisionStages, E
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.envelope import ended_envelope, envelope_reader
+from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope, envelope_reader
 from mnemolog.streams.stages.extract import ParsedSource, has_asked_model, parse_source, turns_behind
 from mnemolog.streams.stages.failure_budget import FailureBudgets
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import I, StageDefinition, StageProcessor
 from mnemolog.streams.stages.project import ProjectStage, checked_end
 from mnemolog.streams.stages.rekey import rekeying
+from mnemolog.streams.stages.resolve import waiting_turns
 
 CHAINABLE: Final[tuple[Stage, ...]] = ("extract", "embed", "match", "resolve")
 """The stages that hand records on, in the order of a turn's way."""
@@ -100,10 +102,10 @@ class StageWindows:
                 return self._batch_window(JournalStage(resources.journal, max_bytes=self._settings.max_turn_bytes))
             case "project":
                 return self._batch_window(ProjectStage(resources.projector, on_written=resources.watermark.wake))
-        window = self._keyed_window(chain[-1], chain, sender, seen)
-        for stage in reversed(chain[:-1]):
-            window = self._keyed_window(stage, chain, sender, seen, window)
-        return window
+        built: list[Window] = []
+        for stage in reversed(chain):
+            built.append(self._keyed_window(stage, chain, sender, seen, built))
+        return built[-1]
 
     def _keyed_window(
         self,
@@ -111,14 +113,17 @@ class StageWindows:
         chain: Sequence[Stage],
         sender: Sender,
         seen: SeenOrigins,
-        next_window: Window | None = None,
+        built: Sequence[Window],
     ) -> Window:
-        """One record of an owner at a time."""
+        """One record of an owner at a time. `built` are the windows behind it, and once all are built this one too."""
+        next_window = built[-1] if built else None
 
         def period(partition: int) -> Hashable:
             return window.epoch if chain[0] == "extract" else window.busy_period(partition)
 
         async def behind(record: KafkaRecord, enough: int, most: int, seconds: float) -> Sequence[KafkaRecord]:
+            if stage != chain[0]:  # no more can come than are on their way through the stages before
+                enough = min(enough, built[-1].under_way(record) - 1)
             return await window.records_behind(record, enough=enough, most=most, seconds=seconds)
 
         definition = self._definition(stage, sender, period, behind)
@@ -147,7 +152,7 @@ class StageWindows:
             case "match":
                 return self._enriching(stage, MATCHED_FACTS, envelope_reader(EmbeddedFacts), stages.match, MatchedFacts)
             case "resolve":
-                return self._resolve(sender, period)
+                return self._resolve(sender, period, behind)
         raise ValueError(f"{stage} works on batches")
 
     def _extract(self, sender: Sender, behind: RecordsBehind) -> Definition:
@@ -181,17 +186,23 @@ class StageWindows:
         topic = topic_name(output, self._settings.topic_prefix)
         return StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=ended_envelope(kind), **more)
 
-    def _resolve(self, sender: Sender, period: Callable[[int], Hashable]) -> Definition:
+    def _resolve(self, sender: Sender, period: Callable[[int], Hashable], behind: RecordsBehind) -> Definition:
         end_offset = checked_end(self._resources.projector, self._resources.kafka_log)
         writes = ReadYourWrites(self._resources.watermark, end_offset, period)
         resolver = self._resources.stages.build_resolver(
             writes.wait_until_projected, partial(self._publish_command, sender)
         )
+        read = envelope_reader(MatchedFacts)
+
+        async def resolve(received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
+            scope = received.envelope.scope
+            return await resolver(received, record, partial(waiting_turns, read, partial(behind, record), scope))
+
         return StageDefinition(
             stage="resolve",
             topic=topic_name(MEMORY_EVENTS, self._settings.topic_prefix),
-            read=envelope_reader(MatchedFacts),
-            work=resolver,
+            read=read,
+            work=resolve,
             finish=resolver.finish,
             on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
         )

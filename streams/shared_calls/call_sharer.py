@@ -7,27 +7,18 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from mnemolog.projections.db.faults import RECORD_ERRORS
-from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.stored import ReplyNotStorableError
-from mnemolog.streams import metrics
-from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.ports import SourceChatModel
 from mnemolog.streams.shared_calls.call_turns import CallTurn, may_share, most_turns, turns_together
+from mnemolog.streams.shared_calls.divided_call import TURN_ERRORS, ask_divided
 from mnemolog.streams.shared_calls.reply_parts import divide_reply
 from mnemolog.streams.shared_calls.shared_prompt import known_together, shared_prompt
 from mnemolog.streams.shared_calls.turn_questions import TurnQuestion, TurnQuestions
 
 MAX_REMEMBERED: Final = 4096
-MIN_DIVIDED: Final = 3
-"""A call for so many turns or fewer that fails is not divided: they are asked about alone."""
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
-_TURN_ERRORS: Final = (*RECORD_ERRORS, StatementTimeoutError, ReplyNotStorableError)
-"""What a value of one of the turns can cause."""
-
 Behind = Callable[[int, int, float], Awaitable[Sequence[CallTurn | None]]]
 """The records behind one of its owner: waits up to some seconds for so many of them, and gives at most so many."""
 
@@ -77,7 +68,7 @@ class CallSharer:
         """As `_others`; none where one of them is at fault: it fails when its turn comes, and not this one."""
         try:
             return await self._others(first, rules, behind)
-        except _TURN_ERRORS as error:
+        except TURN_ERRORS as error:
             log.info("shared_call_failed", turns=1, error=str(error).strip())
             return []
 
@@ -102,24 +93,8 @@ class CallSharer:
         return min(rules.call_linger, max(0.0, rules.call_linger - waited))
 
     async def _ask(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
-        """Ask about all of them; where the call fails while others succeed, about each half, down to turns alone."""
-        try:
-            found, reason = await self._ask_once(questions, rules), "no_part"
-        except BatchSuspectError as error:
-            log.info("shared_call_failed", turns=len(questions), error=str(error))
-            if len(questions) > MIN_DIVIDED:
-                middle = len(questions) // 2
-                await self._ask(questions[:middle], rules)
-                await self._ask(questions[middle:], rules)
-                return
-            found, reason = [False] * len(questions), "refused"
-        except (PromptRefusedError, *_TURN_ERRORS) as error:
-            log.info("shared_call_failed", turns=len(questions), error=str(error))
-            found, reason = [False] * len(questions), "refused"
-        for question, has_part in zip(questions, found, strict=True):
+        async for question, has_part in ask_divided(questions, partial(self._ask_once, rules=rules)):
             self._remember(question, has_part=has_part)
-        if alone := found.count(False):
-            metrics.TURNS_ASKED_ALONE.labels(reason=reason).inc(alone)
 
     async def _ask_once(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> list[bool]:
         tasks = [one.task for one in questions]

@@ -4,8 +4,9 @@ It waits until all earlier commits of the owner are projected, commits no source
 where the scope has changed since `match` looked.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -15,9 +16,11 @@ from mnemolog.schemas.command import Command, Promote
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.commands import SummariseEntity
 from mnemolog.schemas.envelopes import End, MatchedFacts
+from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.events import FactAdded
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
@@ -29,6 +32,8 @@ from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
+from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer, TurnsBehind
+from mnemolog.streams.shared_conflicts.waiting_turns import WaitingTurn
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
@@ -41,6 +46,31 @@ _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _NO_SCOPE: Final = End(outcome="failed", reason="no_scope")
 
 
+async def nothing_behind(_most: int, _seconds: float) -> Sequence[MatchedFacts]:
+    """No turn waits."""
+    return ()
+
+
+async def waiting_turns(
+    read: Callable[[KafkaRecord], ReceivedEnvelope[MatchedFacts]],
+    behind: Callable[[int, int, float], Awaitable[Sequence[KafkaRecord]]],
+    scope: Scope | None,
+    most: int,
+    seconds: float,
+) -> Sequence[MatchedFacts]:
+    """The turns of `scope` among the records behind one, up to the first command: it may change any fact."""
+    found: list[MatchedFacts] = []
+    for record in await behind(most, most, seconds):
+        try:
+            envelope = read(record).envelope
+        except UnsupportedVersionError:  # the stage stops when it comes to this record
+            break
+        if envelope.source_kind == "command":
+            break
+        found += [envelope] if envelope.scope == scope else []
+    return found
+
+
 class ResolveStage:
     """Works on one source's matched facts, or on a command; gives its commit, or None where it has one already."""
 
@@ -50,6 +80,7 @@ class ResolveStage:
         finder: CandidateFinder,
         match_stage: MatchStage,
         turn_decider: TurnDecider,
+        conflict_sharer: ConflictSharer,
         handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
         promote: Promoter,
         follow_up: FollowUps,
@@ -67,6 +98,7 @@ class ResolveStage:
         self._finder = finder
         self._match_stage = match_stage
         self._turn_decider = turn_decider
+        self._conflict_sharer = conflict_sharer
         self._handle_command = handle_command
         self._promote = promote
         self._follow_up = follow_up
@@ -82,7 +114,9 @@ class ResolveStage:
         self._clock = clock
         self._attempts: dict[str, int] = {}
 
-    async def __call__(self, received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
+    async def __call__(
+        self, received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord, behind: TurnsBehind = nothing_behind
+    ) -> Commit | None:
         envelope = received.envelope
         await self._wait_until_projected(envelope.owner, record.partition)
         status = await self._finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
@@ -96,17 +130,36 @@ class ResolveStage:
                 del self._attempts[next(iter(self._attempts))]
         envelope = received.require_valid()
         rules = self._settings.rules_from(status.policies, envelope.overrides)
-        if envelope.facts and envelope.source_kind == "turn" and envelope.scope_version != status.scope_version:
-            envelope = await self._match_stage.with_candidates(envelope, rules)
-        else:
-            envelope = envelope.model_copy(update={"scope_version": status.scope_version})
-        commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end)
+        envelope = await self._with_candidates(envelope, rules, status)
+        commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end, behind=behind)
         await self._follow_up(commit, status.policies)
         await self._due_summaries(commit, rules)
         # Another attempt has to ask the models anew.
         if commit.retryable and commit.outcome == "failed" and commit.reason not in REFUSAL_REASONS:
             await self._forget_replies(envelope.owner, envelope.source_id)
         return commit
+
+    async def _with_candidates(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, status: SourceStatus
+    ) -> MatchedFacts:
+        if envelope.facts and envelope.source_kind == "turn" and envelope.scope_version != status.scope_version:
+            return await self._match_stage.with_candidates(envelope, rules)
+        return envelope.model_copy(update={"scope_version": status.scope_version})
+
+    async def _read_waiting(self, envelope: MatchedFacts) -> WaitingTurn | None:
+        """A turn that waits, as it would be decided now; None where it is decided already, or brings no facts."""
+        status = await self._finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
+        if status.committed or not envelope.facts:
+            return None
+        rules = self._settings.rules_from(status.policies, envelope.overrides)
+        turn = await self._with_candidates(envelope, rules, status)
+        return WaitingTurn(
+            turn=turn,
+            rules=rules,
+            thresholds=self._settings.thresholds_for(self._embedding_model, envelope.overrides),
+            is_late=status.latest_end is not None and envelope.occurred_at < status.latest_end,
+            named=await self._linker.find(turn, [matched.fact for matched in turn.facts]),
+        )
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
         """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
@@ -121,7 +174,13 @@ class ResolveStage:
         return end_commit(received.envelope, end, attempt=attempt, decided_at=self._clock(), step=step)
 
     async def _decide(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, *, latest_end: datetime | None
+        self,
+        envelope: MatchedFacts,
+        rules: EffectivePolicy,
+        attempt: int,
+        *,
+        latest_end: datetime | None,
+        behind: TurnsBehind = nothing_behind,
     ) -> Commit:
         if envelope.end is not None or envelope.scope is None:
             end = await self._end_within_limits(envelope, envelope.end or _NO_SCOPE, rules)
@@ -134,8 +193,12 @@ class ResolveStage:
         if named is not None:
             envelope = with_subject_relations(envelope, named)
         is_late = latest_end is not None and envelope.occurred_at < latest_end
-        decision = await self._turn_decider.decide(envelope, rules, thresholds, is_late=is_late, now=now)
-        events, step = await self._close_lapsed(envelope, decision.events, now), decision.step
+        share = partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting)
+        decision = await self._turn_decider.decide(
+            envelope, rules, thresholds, is_late=is_late, now=now, before_call=share
+        )
+        events = await self._close_lapsed(envelope, decision.events, now)
+        step = await self._conflict_sharer.with_unused(envelope, decision.step)
         _count_decision(decision)
         facts, tokens = added_facts(events, self._clock()), count_tokens((*envelope.steps, step))
         if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):

@@ -40,7 +40,8 @@ SELECT
     coalesce(sum((one ->> 'input_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS asked,
     coalesce(sum((one ->> 'output_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS said,
     coalesce(sum((one ->> 'input_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS asked_conflicts,
-    coalesce(sum((one ->> 'output_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS said_conflicts
+    coalesce(sum((one ->> 'output_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS said_conflicts,
+    count(*) FILTER (WHERE one ->> 'stage' = 'resolve' AND (one ->> 'notes') LIKE '%in vain%') AS in_vain
 FROM mnemolog.commits
 CROSS JOIN LATERAL jsonb_array_elements(provenance -> 'steps') AS one
 """
@@ -60,6 +61,7 @@ class BacklogCost:
     said: int
     asked_conflicts: int
     said_conflicts: int
+    in_vain: int
 
     def per_thousand(self, count: float) -> float:
         return 1000 * count / self.turns
@@ -89,20 +91,24 @@ async def measure_backlog(arena: Environment, *, call_turns: int) -> BacklogCost
         row = await (await connection.execute(_TAKEN)).fetchone()
         assert row is not None
         names = ("turns", "facts", "extractions", "conflicts", "asked", "said", "asked_conflicts", "said_conflicts")
-        return BacklogCost(call_turns=call_turns, seconds=seconds, **dict(zip(names, map(int, row), strict=True)))
+        taken = dict(zip((*names, "in_vain"), map(int, row), strict=True))
+        return BacklogCost(call_turns=call_turns, seconds=seconds, **taken)
 
 
 def backlog_table(costs: Iterable[BacklogCost]) -> str:
     """For 1 000 turns each; the facts are told as well, because those of all rows should be as many."""
     head = (
         *("turns in a call at most", "calls for extractions", "for conflicts", "prompt tokens of extractions"),
-        *("reply tokens", "prompt tokens of conflicts", "reply tokens", "dollars", "facts", "seconds for all turns"),
+        *("reply tokens", "prompt tokens of conflicts", "reply tokens", "calls a turn", "answers thrown away"),
+        *("dollars", "facts", "seconds for all turns"),
     )
     rows = [
         (
             str(one.call_turns),
             *(f"{one.per_thousand(count):.0f}" for count in (one.extractions, one.conflicts, one.asked, one.said)),
             *(f"{one.per_thousand(count):.0f}" for count in (one.asked_conflicts, one.said_conflicts)),
+            f"{(one.extractions + one.conflicts) / one.turns:.2f}",
+            f"{one.per_thousand(one.in_vain):.0f}",
             f"{one.money:.3f}",
             f"{one.per_thousand(one.facts):.0f}",
             f"{one.seconds:.0f}",

@@ -43,7 +43,8 @@ class SimulatedChat:
     model: str = "simulated"
 
     async def complete(self, prompt: Prompt) -> Reply:
-        tasks = prompt.tasks if isinstance(prompt, SharedPrompt) else (_task_of(prompt),)
+        asked = prompt.tasks if isinstance(prompt, SharedPrompt) else (_task_of(prompt),)
+        tasks = cast("tuple[ExtractionTask, ...]", asked)
         kinds = {str(task.turn.metadata["kind"]) for task in tasks}
 
         async def attempt() -> Reply | CallFailure:

@@ -182,6 +182,7 @@ class SimulatedStages:
             due_summaries=cast("Any", _nothing_due),
             close_lapsed=cast("Any", _unchanged),
             linker=cast("Any", _NoEntities()),
+            conflict_sharer=cast("Any", _AskedAlone()),
             settings=self._effective,
             embedding_model=self._embedder.model,
             wait_until_projected=wait_until_projected,
@@ -191,10 +192,17 @@ class SimulatedStages:
         )
 
     async def decide(
-        self, envelope: MatchedFacts, _rules: EffectivePolicy, _thresholds: Thresholds, *, is_late: bool, now: datetime
+        self,
+        envelope: MatchedFacts,
+        _rules: EffectivePolicy,
+        _thresholds: Thresholds,
+        *,
+        is_late: bool,
+        now: datetime,
+        before_call: object,
     ) -> TurnDecision:
         """In the place of `TurnDecider`."""
-        del is_late
+        del is_late, before_call
         await self._ask("slow" if envelope.metadata["kind"] == "slow" else "plain", RESOLVE_SECONDS)
         known = [one.fact_id for one in envelope.facts[0].candidates]
         draft = replaced("the next one", *known) if known else added("the first one")
@@ -223,6 +231,15 @@ class SimulatedStages:
 class _NoLimits:
     async def exceeded_limit(self, *_: object, **__: object) -> None:
         """No limit is set."""
+
+
+class _AskedAlone:
+    """Each turn replaces what the one before it said: none can be asked about ahead."""
+
+    async def before_call(self, *_: object, **_more: object) -> None: ...
+
+    async def with_unused(self, _turn: object, step: Step) -> Step:
+        return step
 
 
 class _NoEntities:

@@ -123,12 +123,16 @@ class ResolverHarness:
         assert commit is not None
         return commit
 
-    async def resolve(self, matched: MatchedFacts) -> Commit | None:
-        """The commit of one envelope, projected, or None where it has one."""
+    async def resolve(self, matched: MatchedFacts, waiting: Sequence[MatchedFacts] = ()) -> Commit | None:
+        """The commit of one envelope, projected, or None where it has one; `waiting` are behind it."""
         self._turns += 1
         self.now = max(self.now, matched.occurred_at + timedelta(seconds=3))
         record = KafkaRecord(topic=TOPIC, partition=0, offset=0, key=matched.key, value=b"", timestamp=0)
-        commit = await self.resolver(ReceivedEnvelope(matched), record)
+
+        async def behind(most: int, _seconds: float) -> Sequence[MatchedFacts]:
+            return waiting[:most]
+
+        commit = await self.resolver(ReceivedEnvelope(matched), record, behind)
         if commit is not None:
             await self.stored.apply(commit)
         return commit

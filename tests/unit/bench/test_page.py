@@ -106,6 +106,7 @@ RESULTS = Results(
             asked=1_600_000 // call_turns,
             said=80_000,
             asked_conflicts=40_000,
+            in_vain=0,
             said_conflicts=8000,
         )
         for call_turns in CALL_TURNS
@@ -166,7 +167,7 @@ def test_a_backlog_is_told_for_a_thousand_turns_with_its_price() -> None:
     alone, together = rows[2], rows[-1]
     assert alone[:7] == ["1", "1000", "100", "2000000", "100000", "50000", "10000"]
     assert together[:4] == ["20", "50", "100", "100000"]
-    assert (alone[7], together[7]) == ("0.996", "0.236")
+    assert (alone[7:10], together[7:10]) == (["1.10", "0", "0.996"], ["0.15", "0", "0.236"])
 
 
 def test_what_entities_cost_is_told_for_one_turn_beside_a_turn_without_them() -> None:

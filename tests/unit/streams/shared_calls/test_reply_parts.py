@@ -16,7 +16,8 @@ from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.extract_prompt import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
-from mnemolog.streams.shared_calls.reply_parts import divide, divide_reply, divide_usage
+from mnemolog.streams.shared_calls.divided_reply import divide, divide_usage
+from mnemolog.streams.shared_calls.reply_parts import divide_reply
 from tests.support.builders.model_replies import fact_json
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
