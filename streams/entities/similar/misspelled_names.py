@@ -3,6 +3,8 @@
 from functools import lru_cache
 from typing import Final, Literal
 
+from rapidfuzz.distance import OSA
+
 from mnemolog.schemas.entities.model import KnownEntity
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.spoken_names import WORDS
@@ -52,8 +54,6 @@ def compare_names(one: str, other: str) -> Likeness | None:
         return "same"
     if _numbers(first) != _numbers(second) or _titles(first) != _titles(second):
         return None
-    from rapidfuzz.distance import OSA  # noqa: PLC0415 - of the extra `server`; clients come by here
-
     edits = OSA.distance(first, second, score_cutoff=MAX_EDITS)
     if edits > MAX_EDITS or OSA.normalized_similarity(first, second) < TWIN_SIMILARITY:
         return None
