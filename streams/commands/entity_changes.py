@@ -3,7 +3,7 @@
 Every entity and fact that a command names has to be of exactly its scope. What is refused is refused as a whole.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -160,6 +160,17 @@ def proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault |
     if not proposal.is_pending:
         return "not_pending", f"{proposal.event_id} waits no more: see the entities, or undo what settled it"
     return None
+
+
+def refuse_merged_twice(proposals: Iterable[StoredProposal]) -> None:
+    """Raise `CommandRefusedError` where two merges have an entity in common: together they would make one of three."""
+    seen: dict[UUID, UUID] = {}
+    for proposal in proposals:
+        for entity_id in (proposal.merged, proposal.into):
+            other = seen.setdefault(entity_id, proposal.event_id)
+            if other != proposal.event_id:
+                detail = f"{other} and {proposal.event_id} are about one entity: confirm one, and look at what is left"
+                raise CommandRefusedError("invalid_command", detail)
 
 
 def split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]) -> EntitySplit:

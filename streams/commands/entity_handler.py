@@ -90,6 +90,8 @@ class EntityCommandHandler:
         """What becomes of the proposed merges among the ids of a command, and the other ids: those of facts."""
         found = {one.event_id: one for one in await self._entities.proposals(payload.fact_ids)}
         raise_for_faults(entity_changes.proposal_fault(command, one) for one in found.values())
+        if isinstance(payload, Confirm):
+            entity_changes.refuse_merged_twice(found.values())
         settle = entity_changes.confirm_merge if isinstance(payload, Confirm) else entity_changes.reject_merge
         changes = tuple(settle(command, found[one]) for one in dict.fromkeys(payload.fact_ids) if one in found)
         return changes, tuple(one for one in payload.fact_ids if one not in found)

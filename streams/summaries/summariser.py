@@ -137,15 +137,27 @@ def is_due(changed: int, rules: EffectivePolicy) -> bool:
 
 
 def _task(entity: StoredEntity, facts: Sequence[SummaryFact], rules: EffectivePolicy) -> SummaryTask:
-    aliases = dict.fromkeys(alias.text for alias in entity.aliases if alias.text != entity.name)
+    name, *aliases = _names_in(facts, entity)
     return SummaryTask(
-        name=entity.name,
+        name=name,
         type=entity.type,
         aliases=tuple(aliases)[:_MAX_ALIASES],
         facts=tuple(facts),
         max_tokens=rules.summary_tokens,
         language=rules.summary_language,
     )
+
+
+def _names_in(facts: Sequence[SummaryFact], entity: StoredEntity) -> list[str]:
+    """The names of an entity that these facts have in their words, so that none outlives the facts that told it.
+
+    Its own one comes first, or else a proper name. Where they have no proper name of it, it is called by its own one.
+    """
+    said = "\n".join(fact.text for fact in facts).casefold()
+    proper = [entity.name, *(alias.text for alias in entity.aliases if alias.kind == "name")]
+    others = [alias.text for alias in entity.aliases]
+    told = [name for name in proper if name.casefold() in said] or [entity.name]
+    return list(dict.fromkeys((*told, *(name for name in others if name.casefold() in said))))
 
 
 def _event(

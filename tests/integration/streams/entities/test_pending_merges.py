@@ -131,6 +131,20 @@ async def test_a_command_settles_facts_and_merges_together_or_neither(wife: Wife
     assert await wife.seen() == ONE
 
 
+async def test_a_command_does_not_merge_one_into_two(wife: Wife) -> None:
+    await wife.people.say("Eva likes tea", ("Eva", "person"))
+    await wife.introduce()
+    await wife.people.say("I met my wife Eva", ("my wife Eva", "person"))
+    waiting = tuple(one.event_id for one in await wife.pending())
+    known = await wife.seen()
+    assert len(waiting) == 2
+    both = await wife.people.order(Confirm(fact_ids=waiting))
+    assert (both.outcome, both.reason, both.entity_events) == ("rejected", "invalid_command", ())
+    assert await wife.seen() == known
+    neither = await wife.people.order(Reject(fact_ids=waiting))
+    assert (neither.outcome, await wife.pending()) == ("done", [])
+
+
 @pytest.mark.parametrize("first", [("my wife Ana", "my wife"), ("Ana", "my wife Ana"), ("my wife", "Ana")])
 async def test_nothing_is_proposed_where_nobody_was_known_twice(wife: Wife, first: tuple[str, str]) -> None:
     for name in first:

@@ -32,7 +32,7 @@ def test_no_two_people_or_things_are_taken_for_one_in_either_order(half: int) ->
             assert (found, step) == (None, "new"), (known, name)
 
 
-@pytest.mark.parametrize(("half", "merged"), [(0, 9), (1, 11)])
+@pytest.mark.parametrize(("half", "merged"), [(0, 7), (1, 10)])
 def test_what_is_misspelled_is_found_or_a_possible_twin(half: int, merged: int) -> None:
     pairs = list(labelled("same", half))
     found = Counter(compare_names(one, other) for _, one, other in pairs)
@@ -57,6 +57,9 @@ def test_what_is_misspelled_is_found_or_a_possible_twin(half: int, merged: int) 
         (["Ana Keller"], "Anna Keller", (None, "new", 1)),
         (["Jon"], "John", (None, "new", 1)),
         (["Maria"], "Marie", (None, "new", 1)),
+        (["Kirsten"], "Kristen", (None, "new", 1)),
+        (["Leila"], "Lelia", (None, "new", 1)),
+        (["Homer"], "Horner", (None, "new", 0)),
         (["Tim"], "Tom", (None, "new", 0)),
         (["Christian"], "Christina", (None, "new", 1)),
         (["Mr. Miller"], "Mrs. Miller", (None, "new", 0)),
@@ -72,9 +75,9 @@ def test_only_a_clear_slip_is_the_same_person(
 
 def test_a_misspelled_name_is_that_of_one_type_alone() -> None:
     talk = EntityTalk()
-    talk.say("Barcelona", kind="place")
-    assert talk.say("Barcleona", kind="organisation")[1].step == "new"
-    assert talk.say("Barcleona", kind="place")[1].step == "fuzzy"
+    talk.say("Reykjavik", kind="place")
+    assert talk.say("Reyjkavik", kind="organisation")[1].step == "new"
+    assert talk.say("Reyjkavik", kind="place")[1].step == "fuzzy"
 
 
 def test_a_misspelled_name_is_an_alias_from_then_on() -> None:
