@@ -52,6 +52,9 @@ def _entity_sentences(linked: LinkedEntity) -> Iterator[str]:
 
 _CHANGE_PHRASES: Final[Mapping[str, str]] = {
     "entities_merged": "since then a merge is about",
+    "merge_proposed": "since then a proposed merge is about",
+    "merge_rejected": "since then a rejected merge is about",
+    "entity_summarised": "since then a summary is about",
     "entity_split": "since then a split is about",
     "entity_renamed": "since then a rename is about",
     "entity_alias_set": "since then a new name is about",
@@ -73,6 +76,7 @@ _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
     "alias": "is another of its names",
     "tie": "is what it is to somebody",
     "prefix": "is a part of its name, or the other way round",
+    "fuzzy": "is its name, misspelled",
     "diminutive": "is a short form of its name, or the other way round",
     "new": "was not known before",
 }

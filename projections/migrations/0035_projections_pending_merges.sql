@@ -40,7 +40,9 @@ SELECT
             a.key
         )
         ELSE a.key
-    END AS current_key
+    END AS current_key,
+    a.owner,
+    a.source_id
 FROM entity_aliases AS a
 INNER JOIN entities AS e ON a.entity_id = e.entity_id
 WHERE a.is_current;

@@ -29,38 +29,6 @@ COMMENT ON FUNCTION fact_is_hidden IS
 'Whether a fact tells readers nothing any more: it was undone, or a command took it back, or what it was merged into or '
 'replaced by.';
 
-CREATE OR REPLACE VIEW current_entity_names AS
-SELECT
-    coalesce(e.merged_into, e.entity_id) AS entity_id,
-    a.kind,
-    a.key,
-    a.head,
-    a.alias,
-    a.place,
-    a.event_id,
-    a.recorded_at,
-    a.tenant,
-    a.user_id,
-    a.agent_id,
-    a.app_id,
-    a.run_id,
-    CASE
-        WHEN a.kind = 'tie' AND right(a.key, 36) ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN coalesce(
-            (
-                SELECT left(a.key, -36) || holder.merged_into::text
-                FROM entities AS holder
-                WHERE holder.entity_id = right(a.key, 36)::uuid AND holder.merged_into IS NOT NULL
-            ),
-            a.key
-        )
-        ELSE a.key
-    END AS current_key,
-    a.owner,
-    a.source_id
-FROM entity_aliases AS a
-INNER JOIN entities AS e ON a.entity_id = e.entity_id
-WHERE a.is_current;
-
 CREATE VIEW shown_entity_names AS
 SELECT n.*
 FROM current_entity_names AS n

@@ -23,10 +23,6 @@ MAX_REMEMBERED: Final = 4096
 LOOKED_AT: Final = 2
 """For each turn that a call may ask about so many are looked at: most turns have no conflict."""
 
-WAITED_PART: Final = 4
-MAX_SECONDS: Final = 5.0
-"""A turn waits for others that are on their way: a part of the time that it has waited already, and no longer."""
-
 TurnsBehind = Callable[[int, float], Awaitable[Sequence[MatchedFacts]]]
 """At most so many turns that wait behind one of its owner, in their order, up to the first command.
 
@@ -74,7 +70,7 @@ class ConflictSharer:
         if most == 1 or own in self._refused or await self._model.has_reply(question):
             return
         others = await self._others(
-            prepared, rules, most, partial(self._waiting, behind, read, self._patience(prepared.turn, rules))
+            prepared, rules, most, partial(self._waiting, behind, read, self._linger(prepared.turn, rules))
         )
         if others:
             first = (prepared.turn, question)
@@ -95,10 +91,9 @@ class ConflictSharer:
             return step
         return _with_cost(step, await self._model.for_source(asked.source, asked.prompt)(asked.prompt, 0))
 
-    def _patience(self, turn: MatchedFacts, rules: EffectivePolicy) -> float:
-        """The seconds that a turn waits for others."""
-        waited = max(0.0, (self._clock() - turn.published_at).total_seconds())
-        return max(min(waited / WAITED_PART, MAX_SECONDS), rules.call_linger - waited)
+    def _linger(self, turn: MatchedFacts, rules: EffectivePolicy) -> float:
+        """The seconds that a turn still waits for others: what is left of `call_linger`."""
+        return max(0.0, rules.call_linger - (self._clock() - turn.published_at).total_seconds())
 
     async def _waiting(self, behind: TurnsBehind, read: ReadTurn, seconds: float, most: int) -> list[WaitingTurn]:
         read_turns = await asyncio.gather(*map(read, await behind(most, seconds)))

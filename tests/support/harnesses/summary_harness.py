@@ -9,6 +9,7 @@ import orjson
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.lists.entities import EntityDetails
 from mnemolog.projections.lists.entity_summary import EntitySummary
+from mnemolog.projections.queries.errors import UnknownEntityError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.command import Command, CommandPayload, SetPolicy, tenant_scope
@@ -72,7 +73,11 @@ class SummaryHarness:
         return await self.client.entity(name, user_id=scope.user_id)
 
     async def shown(self, name: str = "Ana") -> EntitySummary | None:
-        return (await self.details(name)).summary
+        """None as well where no fact of the entity is left, and it is not shown itself."""
+        try:
+            return (await self.details(name)).summary
+        except UnknownEntityError:
+            return None
 
     async def fact_id(self, text: str) -> UUID:
         (found,) = [one for one in await self.client.facts(user_id="alice", all_versions=True) if one.text == text]

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 import pytest
@@ -11,8 +11,10 @@ from mnemolog.projections.queries.explain import FactExtraction
 from mnemolog.projections.queries.turns.trace import TracedDecision
 from mnemolog.projections.queries.turns.why_not import MissingStatement
 from mnemolog.projections.search.scope_counts import ScopeCount
+from mnemolog.schemas.entities.model import ResolutionStep
 from mnemolog.texts import (
     _MISSING_SENTENCES,
+    _STEP_PHRASES,
     _decision_sentence,
     _extraction_sentences,
     _source_sentence,
@@ -127,3 +129,7 @@ def test_a_reader_without_a_prompt_is_named_alone() -> None:
 def test_no_sentence_says_none(reason: Any) -> None:
     said = missing_sentence(MissingStatement(text=None, reason=reason))
     assert "None" not in said
+
+
+def test_every_step_that_finds_an_entity_has_words() -> None:
+    assert set(_STEP_PHRASES) == set(get_args(ResolutionStep))

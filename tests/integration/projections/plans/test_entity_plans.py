@@ -80,7 +80,7 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
     named = {"entity_id": ids[1], "entity_ids": ids, "twins": [ids[2]], "with_user": True}
     asked = {"type": None, "after": None, "limit": 10, "all_versions": True, "mirrors": True, "prefix": ""}
     called = {"name": "Nobody", "key": name_of_entity(3).lower(), "keys": [name_of_entity(3).lower()]}
-    of_turn = {"aliases": 20, "fact_ids": [uuid4()], "heads": [*NAMED.heads, "@user", "@wife"]}
+    of_turn = {"aliases": 20, "fact_ids": [uuid4()], "heads": [*NAMED.heads, "@user", "@wife"], "ends": ["nn"]}
     related: dict[str, Any] = {"single_valued": [], "subject_ids": None, "predicate": None}
     search = {"indexed": None, "text": QUESTION, "states": None, "at": datetime(2026, 11, 1, tzinfo=UTC)}
     weighed = {"entities_weight": 0.1, "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]), "believed_at": None}
