@@ -194,7 +194,7 @@ class EntityDecisionUndone(EntityChange):
         return self.reinstated or self.undone
 
 
-AnyEntityChange = Annotated[
+EntityChangeUnion = (
     EntityRenamed
     | EntityAliasSet
     | EntitiesMerged
@@ -203,7 +203,7 @@ AnyEntityChange = Annotated[
     | EntitySplit
     | EntityForgotten
     | EntitySummarised
-    | EntityDecisionUndone,
-    Field(discriminator="event"),
-]
+    | EntityDecisionUndone
+)
+AnyEntityChange = Annotated[EntityChangeUnion, Field(discriminator="event")]
 ENTITY_CHANGE: Final[TypeAdapter[AnyEntityChange]] = TypeAdapter(AnyEntityChange)

@@ -11,17 +11,7 @@ from pydantic import Field
 
 from mnemolog.schemas.base import Timestamp
 from mnemolog.schemas.entities.base import EntityEvent
-from mnemolog.schemas.entities.changes import (
-    EntitiesMerged,
-    EntityAliasSet,
-    EntityDecisionUndone,
-    EntityForgotten,
-    EntityRenamed,
-    EntitySplit,
-    EntitySummarised,
-    MergeProposed,
-    MergeRejected,
-)
+from mnemolog.schemas.entities.changes import EntityChangeUnion
 from mnemolog.schemas.entities.model import MAX_LINKS, Alias, EntityLink, EntityName, EntityType, ResolutionStep
 from mnemolog.schemas.entities.relations import PredicateName, Strength
 
@@ -83,20 +73,7 @@ class RelationEnded(RelationEvent):
 
 
 AnyEntityEvent = Annotated[
-    EntityRegistered
-    | EntityAliasAdded
-    | FactLinked
-    | RelationStated
-    | RelationEnded
-    | EntityRenamed
-    | EntityAliasSet
-    | EntitiesMerged
-    | MergeProposed
-    | MergeRejected
-    | EntitySplit
-    | EntityForgotten
-    | EntitySummarised
-    | EntityDecisionUndone,
+    EntityRegistered | EntityAliasAdded | FactLinked | RelationStated | RelationEnded | EntityChangeUnion,
     Field(discriminator="event"),
 ]
 ENTITY_EVENT_CLASSES: Final[Mapping[str, type[EntityEvent]]] = {
