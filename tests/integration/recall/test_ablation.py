@@ -132,7 +132,9 @@ async def test_what_models_add_is_measured_too(dialogues: Dialogues) -> None:
     replies = SearchReplies({"Which instrument": ["cello"]})
     by_words = replace(WITH_WORDINGS, by_vector=False)
     with OpenAiServer(replies) as server:
-        settings = Settings(provider="openai", base_url=server.base_url, api_key=SecretStr("k"))
+        settings = Settings(
+            provider="openai", base_url=server.base_url, api_key=SecretStr("k"), search_model_timeout=60.0
+        )
         facts, *_ = await measured(dialogues, settings, BASELINE, by_words, RERANKED)
     assert [one.recall[0] for one in facts.measures[BASELINE.name]] == [1, 0, 1, 0]
     assert [one.recall[0] for one in facts.measures[by_words.name]] == [1, 1, 1, 1]

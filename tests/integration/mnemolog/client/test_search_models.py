@@ -46,7 +46,7 @@ async def facts(db: ProjectedDatabase) -> ProjectedDatabase:
 @pytest.fixture
 def settings(facts: ProjectedDatabase, server: OpenAiServer) -> Settings:
     return Settings(
-        postgres=facts.url, provider="openai", base_url=server.base_url, chat_model="asked", search_model_timeout=5.0
+        postgres=facts.url, provider="openai", base_url=server.base_url, chat_model="asked", search_model_timeout=60.0
     )
 
 
