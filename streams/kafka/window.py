@@ -14,7 +14,7 @@ from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
-from mnemolog.streams.kafka.windows.lingerers import Lingerers
+from mnemolog.streams.kafka.windows.lingerers import LINGERING_PART, Lingerers
 from mnemolog.streams.kafka.windows.state import (
     Delivery,
     DrainResult,
@@ -30,8 +30,6 @@ from mnemolog.streams.kafka.windows.state import (
 
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
-LINGERING_PART: Final = 4
-"""One of so many places may be held by those that wait for more records."""
 MAX_HANDED_ON_PER_KEY: Final = 8
 """Of a key, so many records may be in the next windows: with more of them a busy key delays the others."""
 
@@ -67,8 +65,9 @@ class Window:
     ) -> None:
         self._process = process
         self._next = next_window
+        self._before: Window | None = None
         if next_window is not None:
-            next_window.report_failures(self._stop_with)
+            next_window.follow(self, self._stop_with)
         self._key_of = key_of
         self._max_records = max_records
         self._joins_keys = joins_keys
@@ -96,7 +95,7 @@ class Window:
         self._fail = fail
         async for delivery in deliveries:
             while self._is_full(delivery.record) and delivery.epoch == self._epoch:
-                self._lingerers.stop()
+                self.stop_lingering()
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
             if delivery.epoch == self._epoch and self._horizon is None:
@@ -109,7 +108,7 @@ class Window:
         its commit. Afterwards no earlier task has an effect on what is committed, and the window takes new records.
         """
         async with self._draining:
-            self._lingerers.stop()
+            self.stop_lingering()
             newest = {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
             self._horizon = {} if self._failed else newest
             self._launch()
@@ -126,12 +125,12 @@ class Window:
     ) -> Sequence[KafkaRecord]:
         """At most `most` records of the key and partition of `record`, which is worked on, that wait behind it.
 
-        Waits up to `seconds` until there are `enough`; not at all where others need the room: while a
-        `LINGERING_PART`th of the places is held so, or delivery pauses. While draining there are none.
+        Waits up to `seconds` until there are `enough`; not at all while a `LINGERING_PART`th of the places is held so,
+        or the chain is full or drained. While this window is drained there are none.
         """
         if (queue := self._queues.get(self._key_of(record))) is None:
             return ()
-        if self._horizon is None and self._pending < self.max_pending:
+        if self.may_linger:
             await self._lingerers.wait(queue, enough, seconds)
         waiting = (one.record for one in islice(queue.waiting, most if self._horizon is None else 0))
         return [one for one in waiting if one.topic_partition == record.topic_partition]
@@ -141,9 +140,9 @@ class Window:
         queue = self._queues.get(self._key_of(record))
         return len(queue.waiting) + queue.is_running + queue.handed_on if queue else 0
 
-    def report_failures(self, fail: FailureHandler) -> None:
-        """Hand errors of the processing to `fail`, as `run` does."""
-        self._fail = fail
+    def follow(self, before: "Window", fail: FailureHandler) -> None:
+        """Take what `before` hands on, and hand errors of the processing to `fail`, as `run` does."""
+        self._before, self._fail = before, fail
 
     def take_over(self, record: KafkaRecord, finished: Callable[[], None]) -> None:
         """Take a record from the window before this one. Its limits hold for the whole chain, so there is room here."""
@@ -166,6 +165,18 @@ class Window:
         return (self, *self._next.chain) if self._next else (self,)
 
     @property
+    def may_linger(self) -> bool:
+        """Whether neither this window nor one before it is full or drained."""
+        is_free = self._horizon is None and self._pending < self.max_pending
+        return is_free and (self._before is None or self._before.may_linger)
+
+    def stop_lingering(self) -> None:
+        """Let nobody wait for more records, here and in the next windows."""
+        self._lingerers.stop()
+        if self._next is not None:
+            self._next.stop_lingering()
+
+    @property
     def tasks(self) -> list[asyncio.Task[None]]:
         """What this window and the next ones are working on."""
         return [*self._running.values(), *(self._next.tasks if self._next else ())]
@@ -183,8 +194,7 @@ class Window:
     @property
     def finished(self) -> Mapping[Partition, int]:
         """The offsets to commit: in this epoch, everything below them that was delivered is finished."""
-        found = ((partition, progress.finished_to) for partition, progress in self._partitions.items())
-        return {partition: offset for partition, offset in found if offset is not None}
+        return {place: to for place, one in self._partitions.items() if (to := one.finished_to) is not None}
 
     @property
     def progress(self) -> WindowProgress:
@@ -229,36 +239,24 @@ class Window:
         if record.offset <= progress.newest_offset:
             await self._stop_with(OffsetRegression(f"{record.position} came after offset {progress.newest_offset}"))
         elif self._overflows(record):
-            self._overflow(record, progress)
+            progress.overflow(self._queues[self._key_of(record)].leave_out(record, self._clock()))
         else:
             self._keep(record, progress, self._clock())
             self._launch()
 
     def _keep(
-        self,
-        record: KafkaRecord,
-        progress: PartitionProgress,
-        since: float,
-        finished: Callable[[], None] = lambda: None,
+        self, record: KafkaRecord, place: PartitionProgress, since: float, finished: Callable[[], None] = lambda: None
     ) -> None:
         entry = WindowEntry(next(self._sequence), record, since, finished)
         if self._pending == self._handed_on:
             self._last_progress_at = self._clock()
         self._pending += 1
-        progress.add(entry)
+        place.add(entry)
         key = self._key_of(record)
         queue = self._queues.setdefault(key, KeyQueue())
         if not queue.waiting and not queue.is_running:
             heapq.heappush(self._ready, (entry.sequence, key))
         queue.append(entry)
-
-    def _overflow(self, record: KafkaRecord, progress: PartitionProgress) -> None:
-        queue = self._queues[self._key_of(record)]
-        if queue.overflow is None:
-            queue.overflow = Overflow(record.topic_partition, record.offset, record.offset, 0, self._clock())
-        queue.overflow.last_offset = record.offset
-        queue.overflow.count += 1
-        progress.overflow(queue.overflow)
 
     def _launch(self) -> None:
         while len(self._running) < self.max_in_flight and (entries := self._take_batch()):

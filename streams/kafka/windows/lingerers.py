@@ -1,6 +1,11 @@
 """Who waits in a window for more records of its key: so few at once that the others have room."""
 
+from typing import Final
+
 from mnemolog.streams.kafka.windows.state import KeyQueue
+
+LINGERING_PART: Final = 4
+"""One of so many places may be held by those that wait for more records."""
 
 
 class Lingerers:

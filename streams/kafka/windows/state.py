@@ -114,6 +114,14 @@ class KeyQueue:
         if self.arrival is not None:
             self.arrival.set()
 
+    def leave_out(self, record: KafkaRecord, since: float) -> Overflow:
+        """Keep a record out of memory, as the newest of the overflow."""
+        if self.overflow is None:
+            self.overflow = Overflow(record.topic_partition, record.offset, record.offset, 0, since)
+        self.overflow.last_offset = record.offset
+        self.overflow.count += 1
+        return self.overflow
+
     async def wait_for(self, enough: int, seconds: float) -> None:
         """Return when `enough` records wait, or after `seconds`, or when `stop_waiting` says so."""
         if seconds <= 0 or len(self.waiting) >= enough:
