@@ -86,6 +86,8 @@ class StageApp(faust.App):
     start_offsets: StartOffsetLookup | None
     chain: Sequence[str]
     may_begin: MayBegin | None
+    log_ends: dict[TP, int]
+    """Behind the last record that the log of a partition is known to have."""
 
     # Where reading began in the present assignment; nothing is read before that is known, nor once the window drains.
     _reading_from: Mapping[TP, int | None] = {}
@@ -225,6 +227,7 @@ def build_app(
     tuning = tuning or KafkaTuning()
     app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
     app.rereader = KafkaRereader(bootstrap)
+    app.log_ends = {}
     window = make_window(Sender(app.enqueue, limits=max_record_bytes(prefix)))
     if isinstance(window, KeyedWindow):
         window.reread = app.rereader.reread
@@ -238,7 +241,8 @@ def _attach_agent(app: StageApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
             if app.delivers(event.message):
-                yield Delivery(record=_to_kafka_record(event.message), epoch=app.window.epoch)
+                log_end = app.log_ends.get(event.message.tp, 0)
+                yield Delivery(record=_to_kafka_record(event.message), epoch=app.window.epoch, log_end=log_end)
 
     async def agent(stream: Any) -> None:
         try:

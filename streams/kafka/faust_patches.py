@@ -34,6 +34,13 @@ class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
         await super().on_start()
         raise_fetch_errors(self._consumer)
 
+    async def _fetch_records(self, consumer: Any, *args: Any, **more: Any) -> Any:
+        """Remember how far the logs go on behind what was fetched."""
+        records = await super()._fetch_records(consumer, *args, **more)
+        app: Any = self.consumer.app
+        app.log_ends.update({tp: consumer.highwater(tp) or 0 for tp in records})
+        return records
+
 
 class _PatchedConsumer(driver.Consumer):
     """Starts at the offsets that the stage keeps, in Kafka or elsewhere, if the topic still has them.

@@ -14,12 +14,13 @@ from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
-from mnemolog.streams.kafka.windows.lingerers import LINGERING_PART, Lingerers
+from mnemolog.streams.kafka.windows.lingerers import Lingerers
 from mnemolog.streams.kafka.windows.state import (
     Delivery,
     DrainResult,
     FailureHandler,
     KeyQueue,
+    KeyState,
     Overflow,
     PartitionProgress,
     Process,
@@ -30,7 +31,7 @@ from mnemolog.streams.kafka.windows.state import (
 
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
-MAX_HANDED_ON_PER_KEY: Final = 8
+MAX_HANDED_ON_PER_KEY: Final = 32
 """Of a key, so many records may be in the next windows: with more of them a busy key delays the others."""
 
 
@@ -99,7 +100,7 @@ class Window:
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
             if delivery.epoch == self._epoch and self._horizon is None:
-                await self._admit(delivery.record)
+                await self._admit(delivery.record, delivery.log_end)
 
     async def drain(self, grace: float) -> DrainResult:
         """Finish the started records and those before them within `grace` seconds, cancel the rest, forget everything.
@@ -125,20 +126,25 @@ class Window:
     ) -> Sequence[KafkaRecord]:
         """At most `most` records of the key and partition of `record`, which is worked on, that wait behind it.
 
-        Waits up to `seconds` until there are `enough`; not at all while a `LINGERING_PART`th of the places is held so,
-        or the chain is full or drained. While this window is drained there are none.
+        Waits up to `seconds` until there are `enough`, as `linger` does. While draining there are none.
         """
         if (queue := self._queues.get(self._key_of(record))) is None:
             return ()
-        if self.may_linger:
-            await self._lingerers.wait(queue, enough, seconds)
+        await self.linger(record, lambda behind: behind.waiting >= enough, seconds)
         waiting = (one.record for one in islice(queue.waiting, most if self._horizon is None else 0))
         return [one for one in waiting if one.topic_partition == record.topic_partition]
 
-    def under_way(self, record: KafkaRecord) -> int:
-        """How many records of the key of `record` are unfinished, here and in the next windows."""
+    async def linger(self, record: KafkaRecord, is_enough: Callable[[KeyState], bool], seconds: float) -> None:
+        """Wait up to `seconds` until what waits behind `record` is enough, looking whenever more has come.
+
+        Not at all while a quarter of the places is held so, or the chain is full or drained.
+        """
         queue = self._queues.get(self._key_of(record))
-        return len(queue.waiting) + queue.is_running + queue.handed_on if queue else 0
+        if queue is not None and self.may_linger:
+            await self._lingerers.wait(queue, lambda: is_enough(self.state_of(record)), seconds)
+
+    def state_of(self, record: KafkaRecord) -> KeyState:
+        return KeyState.of(self._queues.get(self._key_of(record)), self._partitions.get(record.topic_partition))
 
     def follow(self, before: "Window", fail: FailureHandler) -> None:
         """Take what `before` hands on, and hand errors of the processing to `fail`, as `run` does."""
@@ -198,21 +204,14 @@ class Window:
 
     @property
     def progress(self) -> WindowProgress:
-        now = self._clock()
-        oldest = [since for progress in self._partitions.values() if (since := progress.oldest) is not None]
-        return WindowProgress(
-            running=len(self._running),
-            pending=self._pending,
-            handed_on=self._handed_on,
-            overflowed=sum(queue.overflow.count for queue in self._queues.values() if queue.overflow),
-            oldest_age=now - min(oldest, default=now),
-            stalled_for=now - self._last_progress_at if self._pending > self._handed_on else 0.0,
-        )
+        counts = (len(self._running), self._pending, self._handed_on)
+        parts = self._partitions.values(), self._queues.values()
+        return WindowProgress.of(counts, *parts, now=self._clock(), last_at=self._last_progress_at)
 
     def _reset(self) -> None:
         self._partitions: dict[Partition, PartitionProgress] = {}
         self._queues: dict[Hashable, KeyQueue] = {}
-        self._lingerers = Lingerers(max(1, self.max_in_flight // LINGERING_PART))
+        self._lingerers = Lingerers(self.max_in_flight)
         self._ready: list[tuple[int, Hashable]] = []  # the first waiting entry of each key that is not worked on
         self._running: dict[int, asyncio.Task[None]] = {}
         self._refills: set[asyncio.Task[None]] = set()
@@ -234,8 +233,9 @@ class Window:
         is_hot = len(queue.waiting) >= self.max_waiting_per_key
         return is_hot and sum(queue.overflow is not None for queue in self._queues.values()) < MAX_OVERFLOWING_KEYS
 
-    async def _admit(self, record: KafkaRecord) -> None:
+    async def _admit(self, record: KafkaRecord, log_end: int = 0) -> None:
         progress = self._partitions.setdefault(record.topic_partition, PartitionProgress(record.offset))
+        progress.log_end = max(progress.log_end, log_end)
         if record.offset <= progress.newest_offset:
             await self._stop_with(OffsetRegression(f"{record.position} came after offset {progress.newest_offset}"))
         elif self._overflows(record):
@@ -243,6 +243,8 @@ class Window:
         else:
             self._keep(record, progress, self._clock())
             self._launch()
+        if record.offset + 1 >= progress.log_end:
+            self._lingerers.look_again()
 
     def _keep(
         self, record: KafkaRecord, place: PartitionProgress, since: float, finished: Callable[[], None] = lambda: None

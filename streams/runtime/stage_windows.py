@@ -28,8 +28,9 @@ from mnemolog.streams.kafka.topics import (
     command_headers,
     topic_name,
 )
-from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY, Window
 from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
+from mnemolog.streams.kafka.windows.state import KeyState
 from mnemolog.streams.runtime.decision_stages import DecisionStages, E
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
@@ -59,7 +60,7 @@ BATCHES_AT_ONCE: Final = 2
 """Of different partitions: while the database works on one batch, another is read and folded."""
 
 Definition = StageDefinition[Any, Any]
-RecordsBehind = Callable[[KafkaRecord, int, int, float], Awaitable[Sequence[KafkaRecord]]]
+RecordsBehind = Callable[[KafkaRecord, int, int, float, float], Awaitable[Sequence[KafkaRecord]]]
 """`Window.records_behind`."""
 
 
@@ -121,9 +122,15 @@ class StageWindows:
         def period(partition: int) -> Hashable:
             return window.epoch if chain[0] == "extract" else window.busy_period(partition)
 
-        async def behind(record: KafkaRecord, enough: int, most: int, seconds: float) -> Sequence[KafkaRecord]:
-            if stage != chain[0]:  # no more can come than are on their way through the stages before
-                enough = min(enough, built[-1].under_way(record) - 1)
+        async def behind(
+            record: KafkaRecord, enough: int, most: int, seconds: float, arriving: float
+        ) -> Sequence[KafkaRecord]:
+            def has_arrived(behind: KeyState) -> bool:
+                if stage == chain[0]:
+                    return behind.waiting >= enough or not behind.has_unread
+                return behind.waiting >= min(enough, self._sure_to_come(record, built[-1]))
+
+            await window.linger(record, has_arrived, arriving)
             return await window.records_behind(record, enough=enough, most=most, seconds=seconds)
 
         definition = self._definition(stage, sender, period, behind)
@@ -137,6 +144,15 @@ class StageWindows:
             next_window=next_window,
         )
         return window
+
+    def _sure_to_come(self, record: KafkaRecord, first: Window) -> int:
+        """How many records of its owner come behind this one without another call for their extraction.
+
+        They are in the windows behind `extract`, or were answered by a shared call, as far as they may be handed on.
+        """
+        owner = "" if record.key is None else record.key.decode(errors="replace")
+        answered = self._resources.stages.extract.answered_behind(owner, record.offset)
+        return min(first.state_of(record).handed_on + answered, MAX_HANDED_ON_PER_KEY) - 1
 
     def _definition(
         self, stage: Stage, sender: Sender, period: Callable[[int], Hashable], behind: RecordsBehind

@@ -10,7 +10,8 @@ from typing import Final
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.streams.llm.ports import SourceChatModel
-from mnemolog.streams.shared_calls.call_turns import CallTurn, may_share, most_turns, turns_together
+from mnemolog.streams.shared_calls.answered_turns import AnsweredTurns
+from mnemolog.streams.shared_calls.call_turns import CallTurn, arriving_seconds, may_share, most_turns, turns_together
 from mnemolog.streams.shared_calls.divided_call import TURN_ERRORS, ask_divided
 from mnemolog.streams.shared_calls.reply_parts import divide_reply
 from mnemolog.streams.shared_calls.shared_prompt import known_together, shared_prompt
@@ -19,8 +20,13 @@ from mnemolog.streams.shared_calls.turn_questions import TurnQuestion, TurnQuest
 MAX_REMEMBERED: Final = 4096
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
-Behind = Callable[[int, int, float], Awaitable[Sequence[CallTurn | None]]]
-"""The records behind one of its owner: waits up to some seconds for so many of them, and gives at most so many."""
+FRESH_SECONDS: Final = 1.0
+"""A turn that was published so short a time ago is no backlog: it does not wait until its partition is read."""
+Behind = Callable[[int, int, float, float], Awaitable[Sequence[CallTurn | None]]]
+"""The records behind one of its owner: waits for so many of them, and gives at most so many.
+
+It waits up to some seconds in any case, and up to some others while the partition has records that are not read.
+"""
 
 log = get_logger(__name__)
 
@@ -36,6 +42,7 @@ class CallSharer:
         self._model = model
         self._questions = questions
         self._clock = clock
+        self.answered = AnsweredTurns()
         # By turn its question, where it has a part of a reply; None where it is to be asked about alone.
         self._asked: OrderedDict[tuple[str, str, int], TurnQuestion | None] = OrderedDict()
 
@@ -74,10 +81,12 @@ class CallSharer:
 
     async def _others(self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind) -> list[TurnQuestion]:
         """The questions to ask together with the first one; none where that has a reply."""
-        most, seconds = most_turns(rules), self._seconds_left(first.placed, rules)
-        if seconds and await self._model.has_reply(first.asked):
+        most, waited = most_turns(rules), self._seconds_waited(first.placed)
+        seconds = min(rules.call_linger, max(0.0, rules.call_linger - waited))
+        arriving = arriving_seconds(waited) if waited > FRESH_SECONDS else 0.0
+        if (seconds or arriving) and await self._model.has_reply(first.asked):
             return []
-        waiting = await behind(most - 1, LOOKED_AT * most, seconds)
+        waiting = await behind(most - 1, LOOKED_AT * most, seconds, arriving)
         _, *others = turns_together(first.placed, waiting, rules)
         others = [one for one in others if _id(one) not in self._asked]
         if not others or await self._model.has_reply(first.asked):
@@ -88,9 +97,8 @@ class CallSharer:
         replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
         return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
 
-    def _seconds_left(self, placed: CallTurn, rules: EffectivePolicy) -> float:
-        waited = (self._clock() - placed.published_at).total_seconds()
-        return min(rules.call_linger, max(0.0, rules.call_linger - waited))
+    def _seconds_waited(self, placed: CallTurn) -> float:
+        return (self._clock() - placed.published_at).total_seconds()
 
     async def _ask(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
         async for question, has_part in ask_divided(questions, partial(self._ask_once, rules=rules)):
@@ -109,6 +117,8 @@ class CallSharer:
 
     def _remember(self, question: TurnQuestion, *, has_part: bool) -> None:
         self._asked[_id(question.placed)] = question if has_part else None
+        if has_part:
+            self.answered.add(question.placed.turn.scope.owner, question.placed.offset)
         while len(self._asked) > MAX_REMEMBERED:
             self._asked.popitem(last=False)
 

@@ -1,6 +1,7 @@
 """Divides the reply to a question about the facts of several turns among these turns."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mnemolog.schemas.base import normalise
@@ -41,12 +42,12 @@ def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -
 
 def _without_later(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
     """The parts, without those that name what only a later turn says."""
-    told = [_told(task.turn) for task in tasks]
-    said = ["\n".join(message.content for message in shown_messages(task.turn)) for task in tasks]
+    told = [_Said.of(_told(task.turn)) for task in tasks]
+    said = [_Said.of("\n".join(message.content for message in shown_messages(task.turn))) for task in tasks]
     kept: list[Part | None] = []
     for place, (part, task) in enumerate(zip(parts, tasks, strict=True)):
-        until, after = "\n".join(told[: place + 1]), "\n".join(said[place + 1 :])
-        kept.append(None if part is not None and _names_later(part, task, until, after) else part)
+        names_later = part is not None and _names_later(part, task, told[: place + 1], said[place + 1 :])
+        kept.append(None if names_later else part)
     return kept
 
 
@@ -65,17 +66,37 @@ def _is_in(fact: Any, said: Sequence[str]) -> bool:
     return isinstance(excerpt, str) and any(has_words(text, excerpt) for text in said)
 
 
-def _names_later(part: Part, task: ExtractionTask, until: str, after: str) -> bool:
+def _names_later(part: Part, task: ExtractionTask, until: Sequence["_Said"], after: Sequence["_Said"]) -> bool:
     """Whether a fact has words of what is said after its turn: neither said until then nor shown to that turn."""
-    names = [name for fact in part["facts"] for name in _names(fact) if has_words(after, name)]
-    words = _words_of("\n".join(_texts(part))) & _words_of(after)
+    names = [name for fact in part["facts"] for name in _names(fact) if _have_name(after, name)]
+    words = _words_of("\n".join(_texts(part))) & _all_words(after)
     if not names and not words:
         return False
     shown = task.background
     told = [*(message.content for message in shown.messages), *shown.names]
     told += [text for fact in shown.facts for text in (fact.text, fact.value, fact.subject) if text]
-    before = "\n".join([until, *told])
-    return not (words <= _words_of(before) and all(has_words(before, name) for name in names))
+    before = [*until, _Said.of("\n".join(told))]
+    return not (words <= _all_words(before) and all(_have_name(before, name) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a turn says, as it is compared. It is read once, however many turns there are."""
+
+    text: str
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> "_Said":
+        return cls(comparable_text(text), _words_of(text))
+
+
+def _all_words(said: Sequence[_Said]) -> frozenset[str]:
+    return frozenset().union(*(one.words for one in said))
+
+
+def _have_name(said: Sequence[_Said], name: str) -> bool:
+    return any(has_words(one.text, name) for one in said)
 
 
 def _texts(part: Part) -> Iterator[str]:

@@ -14,7 +14,7 @@ from mnemolog.schemas.provenance import Step
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.ports import NumberedConflicts, SourceChatModel, SourceQuestion, TimedReply
 from mnemolog.streams.resolution.turn import PreparedTurn, TurnDecider
-from mnemolog.streams.shared_calls.call_turns import most_turns
+from mnemolog.streams.shared_calls.call_turns import arriving_seconds, most_turns
 from mnemolog.streams.shared_calls.divided_call import TURN_ERRORS, ask_divided
 from mnemolog.streams.shared_conflicts.conflict_prompt import conflicts_prompt, divide_decisions, question_tokens
 from mnemolog.streams.shared_conflicts.waiting_turns import WaitingTurn, questions_ahead
@@ -26,7 +26,7 @@ LOOKED_AT: Final = 2
 TurnsBehind = Callable[[int, float], Awaitable[Sequence[MatchedFacts]]]
 """At most so many turns that wait behind one of its owner, in their order, up to the first command.
 
-Waits up to some seconds for those that are on their way through the stages before.
+Waits up to some seconds for those that are sure to come from the stages before.
 """
 ReadTurn = Callable[[MatchedFacts], Awaitable[WaitingTurn | None]]
 """What is known of a turn that waits; None for one that needs no decision."""
@@ -70,7 +70,7 @@ class ConflictSharer:
         if most == 1 or own in self._refused or await self._model.has_reply(question):
             return
         others = await self._others(
-            prepared, rules, most, partial(self._waiting, behind, read, self._linger(prepared.turn, rules))
+            prepared, rules, most, partial(self._waiting, behind, read, self._seconds(prepared.turn))
         )
         if others:
             first = (prepared.turn, question)
@@ -91,9 +91,8 @@ class ConflictSharer:
             return step
         return _with_cost(step, await self._model.for_source(asked.source, asked.prompt)(asked.prompt, 0))
 
-    def _linger(self, turn: MatchedFacts, rules: EffectivePolicy) -> float:
-        """The seconds that a turn still waits for others: what is left of `call_linger`."""
-        return max(0.0, rules.call_linger - (self._clock() - turn.published_at).total_seconds())
+    def _seconds(self, turn: MatchedFacts) -> float:
+        return arriving_seconds((self._clock() - turn.published_at).total_seconds())
 
     async def _waiting(self, behind: TurnsBehind, read: ReadTurn, seconds: float, most: int) -> list[WaitingTurn]:
         read_turns = await asyncio.gather(*map(read, await behind(most, seconds)))

@@ -64,7 +64,7 @@ class ParsedSource:
 
 async def turns_behind(
     read: Callable[[KafkaRecord], ParsedSource],
-    behind: Callable[[int, int, float], Awaitable[Sequence[KafkaRecord]]],
+    behind: Callable[[int, int, float, float], Awaitable[Sequence[KafkaRecord]]],
     *asked: Any,
 ) -> Sequence[CallTurn | None]:
     """The turns among the records behind one; None for another record, after which none is read."""
@@ -79,7 +79,7 @@ async def turns_behind(
     return found
 
 
-async def nothing_behind(_enough: int, _most: int, _seconds: float) -> Sequence[CallTurn | None]:
+async def nothing_behind(_enough: int, _most: int, _seconds: float, _arriving: float) -> Sequence[CallTurn | None]:
     """No record waits."""
     return ()
 
@@ -137,6 +137,10 @@ class ExtractStage:
         questions = TurnQuestions(backgrounds, categories, entity_types, detect_mood=detect_mood)
         self._sharer = CallSharer(model, questions, clock)
 
+    def answered_behind(self, owner: str, offset: int) -> int:
+        """As `AnsweredTurns.behind`."""
+        return self._sharer.answered.behind(owner, offset)
+
     async def __call__(
         self,
         source: ParsedSource,
@@ -150,6 +154,11 @@ class ExtractStage:
             if parsed.order.kind in _DELETIONS:
                 self._backgrounds.forget(parsed.scope.owner, envelope.published_at)
             return next_envelope(ExtractedFacts, envelope, facts=command_facts(parsed.order))
+        with self._sharer.answered.passing(parsed.scope.owner, envelope.origin.offset):
+            return await self._extract(source, parsed, behind)
+
+    async def _extract(self, source: ParsedSource, parsed: Turn, behind: Behind) -> ExtractedFacts:
+        envelope = source.envelope
         placed = _placed(parsed, envelope)
         self._backgrounds.remember(parsed, placed.place)
         rules = await self._rules_for(parsed.scope, parsed.overrides)

@@ -53,14 +53,14 @@ async def nothing_behind(_most: int, _seconds: float) -> Sequence[MatchedFacts]:
 
 async def waiting_turns(
     read: Callable[[KafkaRecord], ReceivedEnvelope[MatchedFacts]],
-    behind: Callable[[int, int, float], Awaitable[Sequence[KafkaRecord]]],
+    behind: Callable[[int, int, float, float], Awaitable[Sequence[KafkaRecord]]],
     scope: Scope | None,
     most: int,
     seconds: float,
 ) -> Sequence[MatchedFacts]:
     """The turns of `scope` among the records behind one, up to the first command: it may change any fact."""
     found: list[MatchedFacts] = []
-    for record in await behind(most, most, seconds):
+    for record in await behind(most, most, 0.0, seconds):
         try:
             envelope = read(record).envelope
         except UnsupportedVersionError:  # the stage stops when it comes to this record

@@ -2,8 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mnemolog.schemas.base import normalise
@@ -14,6 +13,7 @@ _TYPOGRAPHY: Final = str.maketrans({**_QUOTES, **_DASHES})
 _WORD_SIGN: Final = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 """Of scripts that put spaces between words, or a digit."""
 _SPACED_WORD: Final = re.compile(rf"{_WORD_SIGN}+")
+_INSIDE_WORD: Final = re.compile(rf"{_WORD_SIGN}{{2}}")
 _SHORTEST_COPY: Final = 6  # a word counts as two, a sign of a script without spaces as one
 
 
@@ -25,7 +25,7 @@ def comparable_text(text: str) -> str:
 def has_words(text: str, quotation: str) -> bool:
     """Whether a comparable text has the words of another one: "no" is not in "norway"."""
     words = comparable_text(quotation)
-    return bool(words) and _whole_words(words).search(comparable_text(text)) is not None
+    return bool(words) and next(_whole_words(words, comparable_text(text)), None) is not None
 
 
 def without_texts(content: str, texts: Iterable[str]) -> str:
@@ -36,12 +36,24 @@ def without_texts(content: str, texts: Iterable[str]) -> str:
     for text in sorted(texts, key=len, reverse=True):
         words = text.rstrip(" .!?…")
         if len(_SPACED_WORD.sub("__", words).replace(" ", "")) >= _SHORTEST_COPY:
-            content = _whole_words(words).sub("\n", content)
+            content = _without(words, content)
     return content
 
 
-@lru_cache(maxsize=512)
-def _whole_words(words: str) -> re.Pattern[str]:
-    before = rf"(?<!{_WORD_SIGN})" if re.match(_WORD_SIGN, words) else ""
-    after = rf"(?!{_WORD_SIGN})" if re.match(_WORD_SIGN, words[-1]) else ""
-    return re.compile(f"{before}{re.escape(words)}{after}")
+def _without(words: str, content: str) -> str:
+    starts = list(_whole_words(words, content))
+    ends = [0, *(start + len(words) for start in starts)]
+    return "\n".join(content[end:start] for end, start in zip(ends, [*starts, len(content)], strict=True))
+
+
+# A pattern for each text would be slower: to compile one with these ranges of signs takes milliseconds.
+def _whole_words(words: str, text: str) -> Iterator[int]:
+    """Where `words` begin in `text` without being a part of longer words; one place does not overlap the next."""
+    start = text.find(words)
+    while start >= 0:
+        end = start + len(words)
+        goes_on_before = start > 0 and _INSIDE_WORD.match(text, start - 1)
+        is_whole = not (goes_on_before or _INSIDE_WORD.match(text, end - 1))
+        if is_whole:
+            yield start
+        start = text.find(words, end if is_whole else start + 1)

@@ -1,5 +1,6 @@
 """Who waits in a window for more records of its key: so few at once that the others have room."""
 
+from collections.abc import Callable
 from typing import Final
 
 from mnemolog.streams.kafka.windows.state import KeyQueue
@@ -9,21 +10,26 @@ LINGERING_PART: Final = 4
 
 
 class Lingerers:
-    """Lets at most `most` wait at once: each of them holds a place among those that are worked on."""
+    """Lets a part of all places be held by those that wait: each holds one among those that are worked on."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, places: int) -> None:
+        self._most = max(1, places // LINGERING_PART)
         self._queues: set[KeyQueue] = set()
 
-    async def wait(self, queue: KeyQueue, enough: int, seconds: float) -> None:
-        """Return when `enough` records wait in `queue`, or after `seconds`; at once where too many wait already."""
+    async def wait(self, queue: KeyQueue, is_enough: Callable[[], bool], seconds: float) -> None:
+        """Return when there are enough in `queue`, or after `seconds`; at once where too many wait already."""
         if len(self._queues) >= self._most:
             return
         self._queues.add(queue)
         try:
-            await queue.wait_for(enough, seconds)
+            await queue.wait_for(is_enough, seconds)
         finally:
             self._queues.discard(queue)
+
+    def look_again(self) -> None:
+        """Let those that wait see whether it is enough."""
+        for queue in self._queues:
+            queue.look_again()
 
     def stop(self) -> None:
         """Let nobody wait any more."""

@@ -15,10 +15,14 @@ Process = Callable[[Sequence[KafkaRecord]], Awaitable[KafkaRecord | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """A record, and the epoch that the window had when the record left the transport's queue."""
+    """A record, and the epoch that the window had when the record left the transport's queue.
+
+    The log of its partition is known to go on up to `log_end`; 0 where nothing is known.
+    """
 
     record: KafkaRecord
     epoch: int = 0
+    log_end: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,28 @@ class WindowProgress:
     overflowed: int
     oldest_age: float
     stalled_for: float
+
+    @classmethod
+    def of(
+        cls,
+        counts: tuple[int, int, int],
+        partitions: "Iterable[PartitionProgress]",
+        queues: "Iterable[KeyQueue]",
+        *,
+        now: float,
+        last_at: float,
+    ) -> "WindowProgress":
+        """Of a window that finished or handed on a record `last_at`; it has so many running, pending and handed on."""
+        running, pending, handed_on = counts
+        oldest = [since for progress in partitions if (since := progress.oldest) is not None]
+        return cls(
+            running=running,
+            pending=pending,
+            handed_on=handed_on,
+            overflowed=sum(queue.overflow.count for queue in queues if queue.overflow),
+            oldest_age=now - min(oldest, default=now),
+            stalled_for=now - last_at if pending > handed_on else 0.0,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +137,10 @@ class KeyQueue:
     def append(self, entry: WindowEntry) -> None:
         """Let a record wait."""
         self.waiting.append(entry)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Let who waits for more records see whether it is enough."""
         if self.arrival is not None:
             self.arrival.set()
 
@@ -122,14 +152,14 @@ class KeyQueue:
         self.overflow.count += 1
         return self.overflow
 
-    async def wait_for(self, enough: int, seconds: float) -> None:
-        """Return when `enough` records wait, or after `seconds`, or when `stop_waiting` says so."""
-        if seconds <= 0 or len(self.waiting) >= enough:
+    async def wait_for(self, is_enough: Callable[[], bool], seconds: float) -> None:
+        """Return when `is_enough`, or after `seconds`, or when `stop_waiting` says so."""
+        if seconds <= 0 or is_enough():
             return
         arrival = self.arrival = asyncio.Event()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self.arrival is arrival and len(self.waiting) < enough:
+                while self.arrival is arrival and not is_enough():
                     arrival.clear()
                     await arrival.wait()
         self.stop_waiting()
@@ -145,6 +175,25 @@ class KeyQueue:
         return not (self.waiting or self.is_running or self.handed_on or self.overflow)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyState:
+    """Of a key: the records that wait, and those in the next windows; `has_unread`: the log has more of its partition.
+
+    Which is known as far as the last fetch has told it.
+    """
+
+    waiting: int
+    handed_on: int
+    has_unread: bool
+
+    @classmethod
+    def of(cls, queue: KeyQueue | None, progress: "PartitionProgress | None") -> "KeyState":
+        has_unread = progress is not None and progress.newest_offset + 1 < progress.log_end
+        if queue is None:
+            return cls(0, 0, has_unread)
+        return cls(len(queue.waiting), queue.handed_on, has_unread)
+
+
 class PartitionProgress:
     """Which records of one partition are unfinished, and with that the offset below which everything is finished.
 
@@ -154,6 +203,7 @@ class PartitionProgress:
     def __init__(self, first_offset: int) -> None:
         self.newest_offset = first_offset - 1
         self.busy_periods = 0
+        self.log_end = 0
         self._first = self._finished_to = first_offset
         self._newest_started = -1
         self._unfinished: dict[int, WindowEntry] = {}

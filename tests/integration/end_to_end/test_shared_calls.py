@@ -13,6 +13,7 @@ from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.harnesses.pipeline_harness import START, PipelineHarness
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS
 from tests.support.servers.kafka_client import wait_until
+from tests.support.servers.scripted_model import ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -117,6 +118,28 @@ async def test_a_backlog_of_twenty_turns_takes_a_fraction_of_the_calls_and_token
     assert len(requests) <= 3
     assert await together.facts() == together.texts
     assert await one_by_one.facts() == one_by_one.texts
+
+
+async def test_the_conflicts_of_a_backlog_share_a_call_however_many_turns_lie_between_them(
+    harness: PipelineHarness,
+) -> None:
+    """The first of them is asked about once the others, which its call has answered, have come."""
+    backlog, things = Backlog(harness, "pia"), ("boat", "bike", "tent", "lamp")
+    conflicts = dict(zip((1, 7, 13, 19), things, strict=True))
+    pia = harness.person("pia")
+    for number, thing in conflicts.items():
+        await pia.say(fact_json(f"Pia's {thing} is red.", thing), turn_id=f"known-{thing}", occurred_at=START)
+        new = fact_json(f"Pia's {thing} is blue.", thing)
+        harness.model.extractions[f"pia-{number}"] = facts_reply(new)
+        harness.model.decisions[new["text"]] = ScriptedDecision("REPLACE", (f"Pia's {thing} is red.",))
+        said = (Message(role="user", content=new["excerpt"]),)
+        backlog.turns[number] = backlog.turns[number].model_copy(update={"messages": said})
+    ends = await backlog.run()
+    calls = [stage.llm_calls for end in ends for stage in end.stages if stage.stage == "resolve"]
+    assert [end.status for end in ends] == ["facts"] * BACKLOG
+    assert sum(calls) == 1
+    statuses = await pia.statuses()
+    assert [statuses[f"Pia's {thing} is blue."] for thing in things] == ["active"] * len(things)
 
 
 async def test_a_turn_that_a_shared_call_fails_on_is_asked_about_alone(harness: PipelineHarness) -> None:

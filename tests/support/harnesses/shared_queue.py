@@ -102,6 +102,7 @@ class Queue:
     replies: Replies = field(default_factory=Replies)
     hits: dict[str, LimitHit] = field(default_factory=dict)
     waited: list[tuple[int, float]] = field(default_factory=list)
+    arriving: list[float] = field(default_factory=list)
     now: datetime = NOON
     detect_mood: bool = False
     slow: str = ""
@@ -131,8 +132,9 @@ class Queue:
         return self.hits.get(str(size))
 
     async def process(self, records: Sequence[KafkaRecord], place: int) -> ExtractedFacts | Exception:
-        async def behind(enough: int, most: int, seconds: float) -> Sequence[KafkaRecord]:
+        async def behind(enough: int, most: int, seconds: float, arriving: float) -> Sequence[KafkaRecord]:
             self.waited.append((enough, seconds))
+            self.arriving.append(arriving)
             return records[place + 1 :][:most]
 
         read = partial(parse_source, max_bytes=100_000)

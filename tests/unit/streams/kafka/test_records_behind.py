@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.windows.state import Delivery, KeyState
 from tests.support.polling import eventually
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -31,10 +31,10 @@ class Stage:
     async def fail(self, error: BaseException) -> None:
         raise AssertionError(error)
 
-    async def take(self, *records: KafkaRecord) -> None:
+    async def take(self, *records: KafkaRecord, log_end: int = 0) -> None:
         async def deliveries() -> AsyncIterator[Delivery]:
             for one in records:
-                yield Delivery(record=one, epoch=self.window.epoch)
+                yield Delivery(record=one, epoch=self.window.epoch, log_end=log_end)
 
         await self.window.run(deliveries(), self.fail)
         await eventually(lambda: bool(self.begun), timeout=5)
@@ -143,3 +143,31 @@ async def test_nobody_waits_for_more_while_delivery_pauses() -> None:
         assert await stage.behind_one(other) == [2, 3]
     stage.let_through.set()
     await delivery
+
+
+async def test_who_waits_for_what_the_log_has_waits_until_all_of_it_was_delivered() -> None:
+    stage = Stage()
+
+    def is_read(behind: KeyState) -> bool:
+        return not behind.has_unread
+
+    await stage.take(record(0), log_end=4)
+    waiting = asyncio.create_task(stage.window.linger(stage.begun[0], is_read, LONG))
+    await asyncio.sleep(0)
+    await stage.take(record(1), record(2, b"b"), log_end=4)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await stage.take(record(3, b"b"), log_end=4)
+    async with asyncio.timeout(5):
+        await waiting
+        await stage.window.linger(stage.begun[0], is_read, LONG)
+    assert await stage.behind() == [1]
+
+
+async def test_a_partition_has_its_own_end() -> None:
+    stage = Stage()
+    await stage.take(record(0), log_end=2)
+    other = record(7, b"b", partition=1)
+    await stage.take(other, log_end=8)
+    assert [stage.window.state_of(one).has_unread for one in (stage.begun[0], other)] == [True, False]

@@ -16,8 +16,10 @@ from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.extract_prompt import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
+from mnemolog.streams.shared_calls import reply_parts
 from mnemolog.streams.shared_calls.divided_reply import divide, divide_usage
 from mnemolog.streams.shared_calls.reply_parts import divide_reply
+from mnemolog.streams.text.readings import Reading, read
 from tests.support.builders.model_replies import fact_json
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -230,3 +232,22 @@ def test_the_shares_of_a_call_add_up_to_it(asked: int, said: int, cached: int | 
     assert sum(shares[1:], shares[0]) == usage
     if cached is not None and cached <= asked:
         assert all((share.cached_tokens or 0) <= share.input_tokens for share in shares)
+
+
+def test_what_turns_say_is_read_as_often_as_there_are_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read again for each turn, twenty of them would hold up all other work of the process."""
+    signs: list[int] = []
+
+    def noted(text: str) -> Reading:
+        signs.append(len(text))
+        return read(text)
+
+    monkeypatch.setattr(reply_parts, "read", noted)
+    taken = []
+    for count in (10, 40):
+        signs.clear()
+        said = [f"I met person{number} in town{number}." for number in range(count)]
+        parts = reply(*((number, [fact(text, text)]) for number, text in enumerate(said, 1)))
+        assert all(divide_reply(parts, list(map(task, said))))
+        taken.append(sum(signs))
+    assert taken[1] < 5 * taken[0]
