@@ -359,7 +359,7 @@ FROM entities
 WHERE entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: decided_pairs
--- Those of these pairs of entities whose merge was proposed before, or that a person has split.
+-- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two.
 SELECT
     asked.merged,
     asked.into_id
@@ -367,7 +367,7 @@ FROM unnest(%(merged)s::uuid [], %(into)s::uuid []) AS asked (merged, into_id)
 WHERE EXISTS (
     SELECT
     FROM entity_changes AS change
-    WHERE change.event IN ('merge_proposed', 'entity_split')
+    WHERE change.event IN ('merge_proposed', 'merge_rejected', 'entity_split')
         AND change.undone_by IS NULL
         AND change.entity_ids && ARRAY(
             SELECT m.entity_id FROM entities AS m WHERE coalesce(m.merged_into, m.entity_id) = asked.merged

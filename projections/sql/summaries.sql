@@ -66,6 +66,15 @@ SELECT
     ) AS changed
 FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);
 
+-- name: named_by_facts
+-- The entities that these facts name, with how many of the facts do.
+SELECT
+    entity_id,
+    count(DISTINCT fact_id) AS facts
+FROM current_entity_links
+WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+GROUP BY entity_id;
+
 -- name: summaries_of_facts
 -- The summaries that are shown of the entities that these facts name, those of the most facts first.
 SELECT

@@ -48,6 +48,6 @@ class EntityStore(Store):
         ]
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
-        """Those of these pairs of entities whose merge was proposed before, or that a person has split."""
+        """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""
         asked = {"merged": [one for one, _ in pairs], "into": [other for _, other in pairs]}
         return {(one, other) for one, other in await self._rows("decided_pairs", asked)}

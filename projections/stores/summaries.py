@@ -30,3 +30,7 @@ class SummaryStore(Store):
     async def changed_facts(self, entity_ids: Sequence[UUID]) -> dict[UUID, int]:
         """How many facts of each entity have changed since its summary; without one all that are active."""
         return dict(await self._rows("changed_facts", {"entity_ids": list(entity_ids)}))
+
+    async def named_by(self, fact_ids: Sequence[UUID]) -> dict[UUID, int]:
+        """How many of these facts name each entity; one that none names is not there."""
+        return dict(await self._rows("named_by_facts", {"fact_ids": list(fact_ids)}))

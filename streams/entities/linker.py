@@ -34,7 +34,7 @@ class EntityReader(Protocol):
         """
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
-        """Those of these pairs of entities whose merge was proposed before, or that a person has split."""
+        """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""
 
 
 class EntityLinker:

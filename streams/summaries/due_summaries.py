@@ -18,8 +18,9 @@ MAX_DUE: Final = 5
 
 
 class DueSummaries:
-    """Publishes a command for each entity whose changed facts reach a multiple of `summary_changes` with a commit.
+    """Publishes a command for each entity whose changed facts reach or pass a multiple of `summary_changes` with a commit.
 
+    Facts that the commit ends count as those that it adds: else one that does both would step over a multiple.
     So an attempt that failed is made again only after as many changes more. As with promotions, the command is
     published before the commit, and published twice it takes effect once.
     """
@@ -32,10 +33,12 @@ class DueSummaries:
         """`rules` are those of the scope of the commit, which is not in the tables yet."""
         if rules.entity_summary != "after_changes" or commit.scope is None:
             return
-        new = _new_facts(commit)
-        before = await self._facts.changed_facts(list(new)) if new else {}
+        changed = _new_facts(commit)
+        if ended := {fact_id for event in commit.events for fact_id in event.ended_ids}:
+            changed += Counter(await self._facts.named_by(list(ended)))
+        before = await self._facts.changed_facts(list(changed)) if changed else {}
         every = rules.summary_changes
-        due = [one for one, count in new.items() if (before[one] + count) // every > before[one] // every]
+        due = [one for one, count in changed.items() if (before[one] + count) // every > before[one] // every]
         for place, entity_id in enumerate(due[:MAX_DUE]):
             await self._publish(
                 Command(

@@ -54,6 +54,8 @@ class SummaryReader(Protocol):
 
     async def changed_facts(self, entity_ids: Sequence[UUID]) -> dict[UUID, int]: ...
 
+    async def named_by(self, fact_ids: Sequence[UUID]) -> dict[UUID, int]: ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryResult:

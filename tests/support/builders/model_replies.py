@@ -1,7 +1,7 @@
 """What language models answer, as JSON: extracted facts and decisions about them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,10 @@ def decision_json(new: int, action: str, *known: int, **fields: Any) -> dict[str
 
 def decisions_reply(*decisions: Mapping[str, Any]) -> str:
     return _json({"decisions": decisions})
+
+
+def summary_reply(*sentences: tuple[str, Sequence[int]]) -> str:
+    return _json({"sentences": [{"text": text, "facts": facts} for text, facts in sentences]})
 
 
 def _json(reply: Any) -> str:

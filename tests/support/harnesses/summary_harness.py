@@ -1,10 +1,7 @@
 """Has entities summarised over the real tables, by a model whose replies a test gives."""
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
-
-import orjson
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.lists.entities import EntityDetails
@@ -20,13 +17,9 @@ from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.ports import NumberedConflicts, Prompt, SummaryTask, TaskPrompt
 from tests.support.builders.commits import ALICE, day
-from tests.support.builders.model_replies import decision_json, decisions_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply, summary_reply
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact
-
-
-def summary_reply(*sentences: tuple[str, Sequence[int]]) -> str:
-    return orjson.dumps({"sentences": [{"text": text, "facts": list(facts)} for text, facts in sentences]}).decode()
 
 
 class SummaryHarness:

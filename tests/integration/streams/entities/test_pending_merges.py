@@ -88,6 +88,16 @@ async def test_a_rejected_merge_is_not_proposed_again_until_that_is_undone(wife:
     assert [one.event_id for one in await wife.pending()] == [waiting.event_id]
 
 
+async def test_what_a_person_rejected_is_not_proposed_again_where_the_turn_that_proposed_it_is_undone(wife: Wife) -> None:
+    said = await wife.introduce()
+    (waiting,) = await wife.pending()
+    await wife.people.order(Reject(fact_ids=(waiting.event_id,)))
+    await wife.people.undo(said)
+    again = await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
+    assert not [event for event in again.entity_events if event.event == "merge_proposed"]
+    assert await wife.pending() == []
+
+
 async def test_a_proposed_merge_goes_with_the_turn_that_it_came_of(wife: Wife) -> None:
     said = await wife.introduce()
     undo = await wife.people.undo(said)

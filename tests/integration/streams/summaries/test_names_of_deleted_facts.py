@@ -5,8 +5,9 @@ import pytest
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.entities.model import NamedEntity
 from tests.support.builders.commits import day
+from tests.support.builders.model_replies import summary_reply
 from tests.support.harnesses.resolver_harness import extracted_fact
-from tests.support.harnesses.summary_harness import SummaryHarness, summary_reply
+from tests.support.harnesses.summary_harness import SummaryHarness
 
 pytestmark = pytest.mark.postgres
 LIVES, MARRIED = "Ana lives in Lisbon", "Ana Goldmann has married"

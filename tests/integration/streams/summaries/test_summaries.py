@@ -8,7 +8,8 @@ from mnemolog.schemas.command import Correct, Delete, DeleteAll, Edit, Undo, Upd
 from mnemolog.schemas.entities.changes import EntitySummarised
 from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, SplitEntity, SummariseEntity
 from mnemolog.schemas.scope import Scope
-from tests.support.harnesses.summary_harness import SummaryHarness, summary_reply
+from tests.support.builders.model_replies import summary_reply
+from tests.support.harnesses.summary_harness import SummaryHarness
 
 pytestmark = pytest.mark.postgres
 BEN = Scope(user_id="ben")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mnemolog.schemas.command import Edit, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.changes import EntitySummarised
 from mnemolog.schemas.entities.commands import SummariseEntity
@@ -11,9 +12,10 @@ from mnemolog.schemas.policy import Limits
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from mnemolog.streams.summaries.summariser import SHOWN_TOKENS
+from tests.support.builders.model_replies import summary_reply
 from tests.support.harnesses.command_harness import command_envelope
 from tests.support.harnesses.resolver_harness import TOPIC
-from tests.support.harnesses.summary_harness import SummaryHarness, summary_reply
+from tests.support.harnesses.summary_harness import SummaryHarness
 
 pytestmark = pytest.mark.postgres
 LIVES = "Ana lives in Lisbon"
@@ -142,6 +144,17 @@ async def test_a_policy_has_an_entity_summarised_after_so_many_changes(memory: S
     await memory.say("Ana has a cat")
     assert await memory.resolver.send_follow_ups() == []
     await memory.say("Ana has a bird")
+    (second,) = await memory.resolver.send_follow_ups()
+    assert summary_of(second).version == 2
+
+
+async def test_a_source_that_ends_facts_too_does_not_step_over_what_the_policy_says(memory: SummaryHarness) -> None:
+    await memory.set_policy(entity_summary="after_changes", summary_changes=3)
+    await memory.say(LIVES, "Ana has a dog", "Ana has a cat")
+    assert len(await memory.resolver.send_follow_ups()) == 1
+    await memory.say("Ana has a bird")
+    assert await memory.resolver.send_follow_ups() == []
+    await memory.order(Update(edits=(Edit(fact_id=await memory.fact_id(LIVES), text="Ana lives in Porto"),)))
     (second,) = await memory.resolver.send_follow_ups()
     assert summary_of(second).version == 2
 
