@@ -31,7 +31,7 @@ from mnemolog.streams.kafka.windows.state import (
 
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
-MAX_HANDED_ON_PER_KEY: Final = 32
+MAX_HANDED_ON_PER_KEY: Final = 8
 """Of a key, so many records may be in the next windows: with more of them a busy key delays the others."""
 
 

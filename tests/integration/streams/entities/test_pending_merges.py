@@ -88,7 +88,7 @@ async def test_a_rejected_merge_is_not_proposed_again_until_that_is_undone(wife:
     assert [one.event_id for one in await wife.pending()] == [waiting.event_id]
 
 
-async def test_what_a_person_rejected_is_not_proposed_again_where_the_turn_that_proposed_it_is_undone(wife: Wife) -> None:
+async def test_what_a_person_rejected_is_not_proposed_again_where_the_turn_of_it_is_undone(wife: Wife) -> None:
     said = await wife.introduce()
     (waiting,) = await wife.pending()
     await wife.people.order(Reject(fact_ids=(waiting.event_id,)))
