@@ -61,7 +61,7 @@ BATCHES_AT_ONCE: Final = 2
 
 Definition = StageDefinition[Any, Any]
 RecordsBehind = Callable[[KafkaRecord, int, int, float, float], Awaitable[Sequence[KafkaRecord]]]
-"""`Window.records_behind`."""
+"""`Window.records_behind`, after up to some more seconds for records that are sure to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
