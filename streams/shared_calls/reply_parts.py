@@ -42,8 +42,8 @@ def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -
 
 def _without_later(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
     """The parts, without those that name what only a later turn says."""
-    told = [_Said.of(_told(task.turn)) for task in tasks]
-    said = [_Said.of("\n".join(message.content for message in shown_messages(task.turn))) for task in tasks]
+    told = [_TurnText.of(_told(task.turn)) for task in tasks]
+    said = [_TurnText.of("\n".join(message.content for message in shown_messages(task.turn))) for task in tasks]
     kept: list[Part | None] = []
     for place, (part, task) in enumerate(zip(parts, tasks, strict=True)):
         names_later = part is not None and _names_later(part, task, told[: place + 1], said[place + 1 :])
@@ -66,7 +66,7 @@ def _is_in(fact: Any, said: Sequence[str]) -> bool:
     return isinstance(excerpt, str) and any(has_words(text, excerpt) for text in said)
 
 
-def _names_later(part: Part, task: ExtractionTask, until: Sequence["_Said"], after: Sequence["_Said"]) -> bool:
+def _names_later(part: Part, task: ExtractionTask, until: Sequence["_TurnText"], after: Sequence["_TurnText"]) -> bool:
     """Whether a fact has words of what is said after its turn: neither said until then nor shown to that turn."""
     names = [name for fact in part["facts"] for name in _names(fact) if _have_name(after, name)]
     words = _words_of("\n".join(_texts(part))) & _all_words(after)
@@ -75,27 +75,27 @@ def _names_later(part: Part, task: ExtractionTask, until: Sequence["_Said"], aft
     shown = task.background
     told = [*(message.content for message in shown.messages), *shown.names]
     told += [text for fact in shown.facts for text in (fact.text, fact.value, fact.subject) if text]
-    before = [*until, _Said.of("\n".join(told))]
+    before = [*until, _TurnText.of("\n".join(told))]
     return not (words <= _all_words(before) and all(_have_name(before, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _TurnText:
     """What a turn says, as it is compared. It is read once, however many turns there are."""
 
     text: str
     words: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> "_Said":
+    def of(cls, text: str) -> "_TurnText":
         return cls(comparable_text(text), _words_of(text))
 
 
-def _all_words(said: Sequence[_Said]) -> frozenset[str]:
+def _all_words(said: Sequence[_TurnText]) -> frozenset[str]:
     return frozenset().union(*(one.words for one in said))
 
 
-def _have_name(said: Sequence[_Said], name: str) -> bool:
+def _have_name(said: Sequence[_TurnText], name: str) -> bool:
     return any(has_words(one.text, name) for one in said)
 
 
