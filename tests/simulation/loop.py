@@ -10,6 +10,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
+from itertools import count
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -27,6 +28,28 @@ class NothingLeftToDo(Exception):  # noqa: N818 -- says what happened
     """No callback is ready and no timer is set: what runs would wait for ever."""
 
 
+class _Task(asyncio.Task[Any]):
+    """Hashed by its number and not by its address: a set of tasks has the same order in each run."""
+
+    def __init__(self, number: int, coro: Any, **named: Any) -> None:
+        self._number = number
+        super().__init__(coro, **named)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _Future(asyncio.Future[Any]):
+    """As a task."""
+
+    def __init__(self, number: int, **named: Any) -> None:
+        self._number = number
+        super().__init__(**named)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 class SimulatedLoop(asyncio.BaseEventLoop):
     """Runs one callback after another, of all processes."""
 
@@ -40,6 +63,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self._frozen: dict[str, list[asyncio.Handle]] = {}
         self._killed: set[str] = set()
+        self._numbers = count()
+        self.set_task_factory(self._make_task)
         self.set_exception_handler(self._remember_error)
         self.errors: list[dict[str, Any]] = []
 
@@ -86,6 +111,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return _Future(next(self._numbers), loop=self)
+
+    def _make_task(self, _loop: object, coro: Any, context: Context | None = None) -> asyncio.Task[Any]:
+        return _Task(next(self._numbers), coro, loop=self, context=context)
 
     def _write_to_self(self) -> None:
         pass

@@ -14,17 +14,17 @@ class Lingerers:
 
     def __init__(self, places: int) -> None:
         self._most = max(1, places // LINGERING_PART)
-        self._queues: set[KeyQueue] = set()
+        self._queues: dict[KeyQueue, None] = {}  # in the order in which they began to wait
 
     async def wait(self, queue: KeyQueue, is_enough: Callable[[], bool], seconds: float) -> None:
         """Return when there are enough in `queue`, or after `seconds`; at once where too many wait already."""
         if len(self._queues) >= self._most:
             return
-        self._queues.add(queue)
+        self._queues[queue] = None
         try:
             await queue.wait_for(is_enough, seconds)
         finally:
-            self._queues.discard(queue)
+            self._queues.pop(queue, None)
 
     def look_again(self) -> None:
         """Let those that wait see whether it is enough."""
