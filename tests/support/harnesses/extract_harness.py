@@ -11,7 +11,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import NO_BACKGROUND, Background
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply, Usage
+from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, SourceQuestion, TimedReply, Usage
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from tests.support.builders.model_replies import fact_json, facts_reply
 
@@ -41,6 +41,9 @@ class ScriptedModel:
             return TimedReply(text=reply, model="told", usage=Usage(input_tokens=10, output_tokens=2), milliseconds=4.5)
 
         return ask
+
+    async def has_reply(self, _question: SourceQuestion) -> bool:
+        return False
 
 
 def turn(**fields: Any) -> Turn:

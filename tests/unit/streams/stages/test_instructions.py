@@ -14,7 +14,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.instructions.prompt_part import prompt_part
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, TimedReply
+from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, SourceQuestion, TimedReply
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from tests.support.builders.model_replies import fact_json, facts_reply
@@ -50,6 +50,9 @@ class Model:
             return TimedReply(text=self.replies.pop(0), model="told", milliseconds=1)
 
         return ask
+
+    async def has_reply(self, _question: SourceQuestion) -> bool:
+        return False
 
 
 async def extracted(told: Instructions | None, model: Model, *said: str, infer: bool = True) -> ExtractedFacts:
