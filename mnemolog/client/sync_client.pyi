@@ -186,7 +186,7 @@ class MemoryClient:
         `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
         are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
         the turn that comes of it. With `summaries` the summaries of the entities that most of these facts name, up to
-        three, stand behind the facts where there is room.
+        three, stand behind the facts where there is room; with `doubtful=False` none that has a doubtful fact.
         """
 
     def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from mnemolog.projections.context.entries import MIN_CONFIDENCE, SECTIONS, ContextEntry, context_entries
+from mnemolog.projections.context.entries import MIN_CONFIDENCE, SECTIONS, ContextEntry, context_entries, doubtful_ids
 from mnemolog.projections.context.formats import LAYOUTS, ContextFormat, Layout, ShownFact
-from mnemolog.projections.context.result import Context, ContextFact, ContextSummary, LeftOut
+from mnemolog.projections.context.result import Context, ContextFact, ContextSummary, LeftOut, LeftOutSummary
 from mnemolog.projections.context.tokens import estimate_tokens
 from mnemolog.projections.context.words import state_words, time_words
 from mnemolog.projections.queries.results import Fact
@@ -43,18 +43,22 @@ def compose(
     rules: ContextRules,
     *,
     at: datetime,
-    summaries: Iterable[ContextSummary] = (),
+    summaries: Sequence[ContextSummary] = (),
+    summed_up: Iterable[Fact] = (),
 ) -> Context:
     """The context of `profile_facts`, which are in it whatever is asked, and of `hits`, the best first.
 
     Each fact gets room in the order of `context_entries`, if there is enough left: so one that is doubtful never
-    takes the room of one that is certain. `summaries` get what room is left. The budget holds for the whole text.
+    takes the room of one that is certain. `summaries` get what room is left; where no doubtful facts are wanted, none
+    that was written from one gets any: `summed_up` are the facts of all summaries. The budget holds for the whole text.
     """
     found = context_entries(profile_facts, hits, at=at, min_confidence=rules.min_confidence)
     wanted = [one for one in found if rules.doubtful or not one.doubts]
     composer = _Composer(LAYOUTS[rules.format], rules.count_tokens or estimate_tokens, rules.budget_tokens)
     chosen, text, tokens = composer.fitting([composer.line(one, at) for one in wanted])
-    about, text, tokens = composer.with_summaries(chosen, summaries, text, tokens)
+    doubted = set() if rules.doubtful else doubtful_ids(summed_up, at=at, min_confidence=rules.min_confidence)
+    certain = [one for one in summaries if doubted.isdisjoint(one.fact_ids)]
+    about, text, tokens = composer.with_summaries(chosen, certain, text, tokens)
     kept = {line.entry.fact.fact_id for line in chosen}
     return Context(
         text=text,
@@ -64,6 +68,11 @@ def compose(
         counted_by="tokenizer" if rules.count_tokens else "estimate",
         facts=tuple(_context_fact(line) for line in chosen),
         summaries=about,
+        left_out_summaries=tuple(
+            LeftOutSummary(summary=one, reason="budget" if one in certain else "doubtful")
+            for one in summaries
+            if one not in about
+        ),
         left_out=tuple(
             LeftOut(
                 fact_id=one.fact.fact_id,

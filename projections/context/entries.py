@@ -88,6 +88,10 @@ def doubts_of(fact: Fact, at: datetime, min_confidence: float) -> tuple[Doubt, .
     return tuple(doubt for doubt, holds in doubts.items() if holds)
 
 
+def doubtful_ids(facts: Iterable[Fact], *, at: datetime, min_confidence: float) -> set[UUID]:
+    return {fact.fact_id for fact in facts if doubts_of(fact, at, min_confidence)}
+
+
 def last_mention(fact: Fact) -> datetime:
     """When it was last said. What is told with a date was said at the earliest when it was recorded."""
     said = fact.true_from if fact.event_time is None else fact.recorded_at

@@ -28,13 +28,17 @@ class ContextFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSummary:
-    """A summary of an entity in a context: `changed` facts have ended or are new since it was written."""
+    """A summary of an entity in a context, written from the facts `fact_ids`.
+
+    `changed` facts have ended or are new since.
+    """
 
     entity_id: UUID
     name: str
     summary: str
     version: int
     changed: int
+    fact_ids: list[UUID]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +53,21 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutSummary:
+    """A summary that is not in a context: there was no room, or it has a doubtful fact and none of these is wanted."""
+
+    summary: ContextSummary
+    reason: LeftOutReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What is known, as a text for a prompt; empty where nothing is known or nothing fits.
 
     `tokens` are those of the text, never more than `budget_tokens`; `counted_by` says how they are counted. `facts`
     are in the order of the text. `messages` go into the prompt, and `recalled` into `add` of the turn that comes of it:
-    then what the answer repeats is no evidence. `summaries` are those of entities, where they were asked for. `notice`
-    is that of the search.
+    then what the answer repeats is no evidence. `summaries` are those of entities, where they were asked for, and
+    `left_out_summaries` the others. `notice` is that of the search.
     """
 
     text: str
@@ -67,6 +79,7 @@ class Context:
     left_out: tuple[LeftOut, ...]
     notice: str | None = None
     summaries: tuple[ContextSummary, ...] = ()
+    left_out_summaries: tuple[LeftOutSummary, ...] = ()
     messages: list[dict[str, str]] = field(init=False)
     recalled: tuple[str, ...] = field(init=False)
     left_out_counts: dict[LeftOutReason, int] = field(init=False)

@@ -82,7 +82,8 @@ SELECT
     e.name,
     shown.summary,
     shown.version,
-    shown.changed
+    shown.changed,
+    shown.fact_ids
 FROM (
     SELECT
         link.entity_id,
@@ -95,3 +96,9 @@ INNER JOIN entities AS e ON named.entity_id = e.entity_id
 CROSS JOIN LATERAL summary_of_entity(named.entity_id) AS shown
 ORDER BY named.facts DESC, e.recorded_at, named.entity_id
 LIMIT %(limit)s;
+
+-- name: facts_of_summaries
+-- The facts that summaries were written from.
+SELECT {fact}
+FROM facts AS f
+WHERE f.fact_id = ANY(%(fact_ids)s::uuid []);

@@ -15,7 +15,7 @@ from mnemolog.projections.context.entries import MIN_CONFIDENCE
 from mnemolog.projections.context.formats import ContextFormat
 from mnemolog.projections.context.lasting_facts import lasting_facts
 from mnemolog.projections.context.result import Context
-from mnemolog.projections.context.summaries import summaries_of_facts
+from mnemolog.projections.context.summaries import facts_of_summaries, summaries_of_facts
 from mnemolog.projections.queries.errors import QueryError
 
 
@@ -44,7 +44,7 @@ class ContextMixin(SearchMixin):
         `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
         are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
         the turn that comes of it. With `summaries` the summaries of the entities that most of these facts name, up to
-        three, stand behind the facts where there is room.
+        three, stand behind the facts where there is room; with `doubtful=False` none that has a doubtful fact.
         """
         if budget_tokens < 1 or not 0 <= min_confidence <= 1:
             raise QueryError("budget_tokens must be at least 1, and min_confidence from 0 to 1")
@@ -63,8 +63,9 @@ class ContextMixin(SearchMixin):
             doubtful=doubtful,
         )
         hits = [hit.fact for hit in found or ()]
-        about = await self._query(summaries_of_facts, [*lasting, *hits]) if summaries else ()
-        context = compose(lasting, hits, rules, at=at, summaries=about)
+        about = await self._query(summaries_of_facts, [*lasting, *hits]) if summaries else []
+        summed_up = await self._query(facts_of_summaries, about, at) if about and not doubtful else []
+        context = compose(lasting, hits, rules, at=at, summaries=about, summed_up=summed_up)
         _measure(context)
         return replace(context, notice=found.notice) if found and found.notice else context
 

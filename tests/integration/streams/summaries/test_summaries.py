@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from mnemolog.projections.context.result import Context
 from mnemolog.schemas.command import Correct, Delete, DeleteAll, Edit, Undo, Update
 from mnemolog.schemas.entities.changes import EntitySummarised
 from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, SplitEntity, SummariseEntity
@@ -221,3 +222,27 @@ async def test_a_context_has_summaries_only_where_they_are_asked_for(memory: Sum
         "Where does Ana live?", user_id="alice", threshold=0, summaries=True, budget_tokens=shown.tokens - 1
     )
     assert (tight.summaries, tight.text) == ((), plain.text)
+    assert [(one.summary.name, one.reason) for one in tight.left_out_summaries] == [("Ana", "budget")]
+
+
+async def test_a_context_without_doubtful_facts_has_no_summary_of_one(memory: SummaryHarness) -> None:
+    async def context(*, doubtful: bool, min_confidence: float = 0.5) -> Context:
+        return await memory.client.context(
+            "Where does Ana live?",
+            user_id="alice",
+            threshold=0,
+            summaries=True,
+            doubtful=doubtful,
+            min_confidence=min_confidence,
+        )
+
+    await told(memory)
+    await memory.summarise()
+    certain = await context(doubtful=False)
+    assert (len(certain.summaries), certain.left_out_summaries) == (1, ())
+    without = await context(doubtful=False, min_confidence=0.96)
+    assert (without.text, without.facts, without.summaries) == ("", (), ())
+    (left_out,) = without.left_out_summaries
+    assert (left_out.reason, left_out.summary) == ("doubtful", certain.summaries[0])
+    with_doubtful = await context(doubtful=True, min_confidence=0.96)
+    assert with_doubtful.summaries == certain.summaries
