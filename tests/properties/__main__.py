@@ -27,7 +27,7 @@ def check_properties(url: str, chosen: argparse.Namespace) -> int:
                 histories=chosen.histories,
                 start=chosen.seed,
                 shrink=not chosen.no_shrink,
-                progress=_progress(one.name, chosen.histories),
+                progress=_progress(one.name, one.number_of(chosen.histories)),
             )
             _say(f"{one.name}: {found.tried} histories of seed {chosen.seed} in {time.monotonic() - started:.0f} s")
             if found.error is not None:

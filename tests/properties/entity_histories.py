@@ -1,12 +1,20 @@
 """Random histories of turns, commands about entities and undos, through the real stages, held to the oracle."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
+from hypothesis.strategies import SearchStrategy, integers
+
+from mnemolog.projections.lists.entities import entities
+from mnemolog.projections.lists.entity_summary import summary_of
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.schemas.command import Confirm, Delete, Reject
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import EntitySplit
+from mnemolog.schemas.entities.changes import EntitySplit, EntitySummarised, MergeProposed
 from mnemolog.schemas.entities.commands import (
     AliasEntity,
     EntityCommand,
@@ -14,36 +22,42 @@ from mnemolog.schemas.entities.commands import (
     MergeEntities,
     RenameEntity,
     SplitEntity,
+    SummariseEntity,
 )
-from mnemolog.schemas.entities.events import EntityRegistered, FactLinked
-from tests.properties.entity_oracle import (
+from mnemolog.schemas.entities.events import EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.scope import Scope
+from tests.properties.entity_oracle import Name, Seen, World, key_of, world_after
+from tests.properties.entity_steps import (
     Called,
+    Deleted,
     Forgotten,
     Merged,
+    Rejected,
     Renamed,
     Said,
-    Seen,
     Split,
     Step,
+    Summarised,
     Undone,
-    world_after,
 )
-from tests.support.harnesses.named_people import NamedPeople
+from tests.properties.harness import Harness
+from tests.support.builders.commits import ALICE, BOB
+from tests.support.harnesses.named_people import NamedPeople, named_people
 
-NAMES = ("Ana", "Bruno", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo")
-"""None is a part or a short form of another one."""
+NAMES = ("Ana", "Bruno", "Cleo", "Dora", "Emil")
+"""None is a part or a short form of another one, or spelled nearly like it."""
+TIES = ("my wife", "my brother")
 MOVES = 0.8
 """How often a name that is to move is one that can."""
-SEEN = """
-SELECT e.entity_id, e.name,
-    ARRAY(SELECT DISTINCT n.alias FROM current_entity_names n WHERE n.entity_id = e.entity_id AND n.kind = 'name'),
-    ARRAY(
-        SELECT DISTINCT f.text FROM current_entity_links l JOIN facts f USING (fact_id)
-        WHERE l.entity_id = e.entity_id AND f.status = 'active'
-    )
-FROM entities e
-WHERE e.status = 'active' AND e.user_id = 'alice'
-    AND NOT EXISTS (SELECT FROM current_entity_names n WHERE n.entity_id = e.entity_id AND n.kind = 'user')
+ALWAYS = ("say", "say", "say tie", "say tie", "again", "undo", "undo", "settle", "delete")
+KNOWN = ("rename", "call", "split", "forget", "summarise", "summarise", "foreign")
+STEPS = 60
+"""Of both together."""
+REBUILDS = 0.03
+"""How often the tables are rebuilt between two steps."""
+NAMED = """
+SELECT DISTINCT f.text, f.fact_id FROM current_entity_links l JOIN facts f USING (fact_id)
+WHERE l.entity_id = %s AND f.status = 'active'
 """
 
 
@@ -53,47 +67,92 @@ class History:
 
     people: NamedPeople
     random: Random
+    scope: Scope = ALICE
     steps: list[Step] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)
+    """Entities of another scope: no command may name them."""
+    proposals: dict[int, UUID] = field(default_factory=dict)
+    """The events of the proposed merges, each by its step."""
 
     async def grow(self) -> None:
         """One more step."""
-        known = sorted(self._seen())
-        kinds = ["say", "say", "undo"] + (["rename", "call", "split", "forget"] if known else [])
-        match self.random.choice([*kinds, "merge"] if len(known) > 1 else kinds):
+        known = sorted(self._world().known())
+        kinds = [*ALWAYS, *(KNOWN if known else ()), *(["merge"] if len(known) > 1 else [])]
+        match self.random.choice(kinds):
             case "say":
-                await self._say()
+                await self._say(self.random.choice(NAMES))
+            case "say tie":
+                tie, name = self.random.choice(TIES), self.random.choice(["", "", *NAMES])
+                await self._say(f"{tie} {name}".strip())
+            case "again":
+                await self._say(self.random.choice([one.words for one in self.steps if isinstance(one, Said)] or NAMES))
             case "undo":
                 await self._undo()
+            case "settle":
+                await self._settle()
+            case "delete":
+                await self._delete()
+            case "summarise":
+                await self._summarise(self.random.choice(known))
             case kind:
                 await self._command(kind, known)
 
     async def read(self) -> dict[str, Seen]:
         """What readers see now."""
-        rows = await self.people.rows(SEEN)
-        return {str(entity_id): Seen(name, set(names), set(facts)) for entity_id, name, names, facts in rows}
+        seen = {}
+        async with self.people.pipeline.pool.connection() as conn:
+            for one in await entities(conn, ScopeFilter.of_scope(self.scope)):
+                if not one.is_user:
+                    summary = await summary_of(conn, one.entity_id)
+                    shown = (summary.version, summary.changed) if summary else None
+                    seen[str(one.entity_id)] = Seen(one.name, {one.name, *one.aliases}, summary=shown)
+        for entity, what in seen.items():
+            what.facts = {text for text, _ in await self.people.rows(NAMED, entity)}
+        pending = "SELECT merged, into_id FROM merge_proposals WHERE is_pending AND user_id = %s"
+        for one, other in await self.people.rows(pending, self.scope.user_id):
+            for mine, theirs in ((one, other), (other, one)):
+                if str(mine) in seen:
+                    seen[str(mine)].pending.add(str(theirs))
+        return {entity: what for entity, what in seen.items() if entity not in self._world().unclear()}
 
     def expected(self) -> dict[str, Seen]:
-        return self._seen()
+        world = self._world()
+        seen = {entity: what for entity, what in world.seen().items() if entity not in world.unclear()}
+        for one in seen.values():
+            one.names.add(one.name)
+        return seen
 
-    def _seen(self) -> dict[str, Seen]:
-        return world_after(self.steps).seen()
+    def told(self, first: Sequence[str]) -> str:
+        """The history in words, behind some lines."""
+        return "\n".join([*first, f"history of {self.scope.user_id}:", *map(str, self.steps)])
 
-    async def _say(self) -> None:
-        name = self.random.choice(NAMES)
-        called = [entity for entity, seen in self._seen().items() if name in seen.names]
-        text = f"Note {len(self.steps)} is about {name}"
-        commit = await self.people.say(text, (name, "person"))
-        registered = [
-            str(e.entity_id) for e in commit.entity_events if isinstance(e, EntityRegistered) and e.name == name
-        ]
-        links = [link for e in commit.entity_events if isinstance(e, FactLinked) for link in e.links]
-        (entity,) = [str(link.entity_id) for link in links if link.role == "object"]
-        assert called == [entity] if len(called) == 1 else registered == [entity], (name, called)
-        self._note(Said(fact=text, name=name, entity=entity, is_new=bool(registered)), commit)
+    def _world(self) -> World:
+        return world_after(self.steps)
+
+    async def _say(self, words: str) -> None:
+        world = self._world()
+        known = world.known()
+        tie, name = words if words in TIES else key_of(words), words.rsplit(maxsplit=1)[-1]
+        called = _called(name, known) if words not in TIES else []
+        tied = _called(tie, known) if tie in TIES else []
+        expected = _meant(words, known, called, tied)
+        text = f"Note {len(self.steps)} is about {words}"
+        commit = await self.people.say(text, (words, "person"), scope=self.scope)
+        step = _told(commit, text)
+        assert expected == (None if step.is_new else step.entity), (words, expected, step)
+        assert step.gives == _news(words, known.get(step.entity, []), called), (words, step)
+        nameless = [one for one in tied if all(other.is_tie for other in known[one])]
+        fits = words not in TIES and not step.is_new and len(nameless) == 1 and step.entity not in nameless
+        fits = fits and not world.is_decided(nameless[0], step.entity)
+        assert step.proposed == ((nameless[0], step.entity) if fits else None), (words, nameless, step)
+        for event in commit.entity_events:
+            if isinstance(event, MergeProposed):
+                self.proposals[len(self.steps)] = event.event_id
+        self._note(step, commit)
 
     async def _undo(self) -> None:
-        undoable = [place for place, step in enumerate(self.steps) if _is_last_word(step, self.steps)]
+        undoable = [place for place, step in enumerate(self.steps) if self._is_undoable(step)]
         if not undoable:
             return
         place = self.random.choice(undoable)
@@ -107,62 +166,174 @@ class History:
         original.holds = isinstance(target, Undone)
         self._note(Undone(target=original), commit)
 
+    def _is_undoable(self, step: Step) -> bool:
+        """Whether a step is the last word: no deletion is between a fact and its turn."""
+        original = step.target if isinstance(step, Undone) else step
+        match original:
+            case Said(fact=fact):
+                is_free = fact not in self._world().deleted
+            case Deleted(facts=facts) | Forgotten(facts=facts):
+                said = [one for one in self.steps if isinstance(one, Said) and one.fact in facts]
+                deleted = self._world().deleted
+                is_free = all(one.holds for one in said) and (original.holds or not facts & deleted)
+            case _:
+                is_free = True
+        return is_free and _is_last_word(step, self.steps)
+
+    async def _settle(self) -> None:
+        """Confirm or reject a proposed merge, mostly one that waits."""
+        pending = self._world().pending()
+        places = sorted(pending) * 5 + sorted(self.proposals)
+        if not places:
+            return
+        place = self.random.choice(places)
+        named, of = (self.proposals[place],), self.steps[place]
+        assert isinstance(of, Said)
+        is_confirmed = self.random.random() < 0.5
+        payload = Confirm(fact_ids=named) if is_confirmed else Reject(fact_ids=named)
+        commit = await self.people.order(payload, self.scope)
+        assert commit.outcome == ("done" if place in pending else "rejected"), commit.detail
+        if place in pending:
+            merged, into = pending[place]
+            rejected = Rejected(of=of, named={merged, into})
+            self._note(Merged(entities=[merged], into=into, of=of) if is_confirmed else rejected, commit)
+
+    async def _delete(self) -> None:
+        world = self._world()
+        facts = sorted(world.facts.keys() - world.deleted)
+        if facts:
+            fact = self.random.choice(facts)
+            ids = await self._ids([fact])
+            commit = await self.people.order(Delete(fact_ids=tuple(ids.values())), self.scope)
+            assert commit.outcome == "done", commit.detail
+            self._note(Deleted(facts={fact}), commit)
+
+    async def _summarise(self, entity: str) -> None:
+        world = self._world()
+        facts = world.facts_of(entity) - world.deleted
+        commit = await self.people.order(SummariseEntity(entity_id=UUID(entity)), self.scope)
+        assert commit.outcome == ("done" if facts else "rejected"), commit.detail
+        for event in commit.entity_events:
+            assert isinstance(event, EntitySummarised)
+            assert set(event.facts) == set((await self._ids(sorted(facts))).values())
+            self._note(Summarised(entity=entity, facts=facts, version=event.version), commit)
+
     async def _command(self, kind: str, known: Sequence[str]) -> None:
-        seen = self._seen()
+        world = self._world()
+        names = world.known()
         entity, other = self.random.choice(known), self.random.choice(known)
-        name = self.random.choice(NAMES)
-        holders = [one for one, what in seen.items() if name in what.names]
+        name = self.random.choice([*NAMES, *(TIES if kind == "call" else ())])
+        holders = set(_called(name, names))
+        facts: set[str] = set()
         match kind:
             case "rename":
                 payload: EntityCommand = RenameEntity(entity_id=UUID(entity), name=name)
                 step: Step = Renamed(entity=entity, name=name)
-                fits = not set(holders) - {entity}
+                fits = not holders - {entity}
             case "call":
                 loser = self.random.choice([None, other, other])
-                if loser is not None and self.random.random() < MOVES:
-                    name = self.random.choice(sorted(seen[loser].names))
-                    holders = [one for one, what in seen.items() if name in what.names]
+                if loser is not None and names[loser] and self.random.random() < MOVES:
+                    name = self.random.choice(sorted(one.text for one in names[loser]))
                 payload = AliasEntity(entity_id=UUID(entity), name=name, moved_from=UUID(loser) if loser else None)
                 step = Called(entity=entity, name=name, loser=loser)
-                fits = not set(holders) - {entity}
+                fits = not set(_called(key_of(name), names)) - {entity}
                 if loser is not None:
-                    fits = loser != entity and loser in holders and seen[loser].name != name
+                    fits = loser != entity and _has(names[loser], name) and (name in TIES or world.own[loser] != name)
             case "merge":
                 payload = MergeEntities(entity_ids=(UUID(entity),), into=UUID(other))
                 step, fits = Merged(entities=[entity], into=other), entity != other
             case "forget":
-                payload, step, fits = ForgetEntity(entity_id=UUID(entity)), Forgotten(entity=entity), True
+                with_facts = self.random.random() < 0.3
+                facts = world.facts_of(entity) - world.deleted if with_facts else set()
+                payload = ForgetEntity(entity_id=UUID(entity), facts=with_facts)
+                step, fits = Forgotten(entity=entity, facts=facts), True
+            case "foreign":
+                if not self.strangers:
+                    return
+                strange = UUID(self.random.choice(self.strangers))
+                payload = MergeEntities(entity_ids=(strange,), into=UUID(entity))
+                step, fits = Merged(entities=[str(strange)], into=entity), False
             case _:
-                await self._split(entity, name, seen, holders)
+                await self._split(entity, self.random.choice(NAMES), world, names)
                 return
-        commit = await self.people.order(payload)
+        commit = await self.people.order(payload, self.scope)
         assert commit.outcome == ("done" if fits else "rejected"), (payload, commit.detail)
         if commit.entity_events:
             self._note(step, commit)
 
-    async def _split(self, entity: str, name: str, seen: dict[str, Seen], holders: Sequence[str]) -> None:
-        mine = seen[entity]
-        facts = [fact for fact in sorted(mine.facts) if self.random.random() < 0.5]
-        names = [one for one in sorted(mine.names) if one != mine.name and self.random.random() < 0.5]
+    async def _split(self, entity: str, name: str, world: World, known: Mapping[str, Sequence[Name]]) -> None:
+        facts = [one for one in sorted(world.facts_of(entity) - world.deleted) if self.random.random() < 0.5]
+        others = {one.text for one in known[entity]} - {world.own[entity]}
+        names = [one for one in sorted(others) if self.random.random() < 0.5]
         if not facts and not names:
             return
-        rows = await self.people.rows("SELECT text, fact_id FROM facts WHERE text = ANY(%s)", facts)
-        ids: dict[str, UUID] = dict(rows)
-        commit = await self.people.order(
-            SplitEntity(
-                entity_id=UUID(entity), name=name, fact_ids=tuple(ids[fact] for fact in facts), names=tuple(names)
-            )
-        )
-        fits = not holders or name in names
+        ids = tuple((await self._ids(facts)).values())
+        split = SplitEntity(entity_id=UUID(entity), name=name, fact_ids=ids, names=tuple(names))
+        commit = await self.people.order(split, self.scope)
+        fits = not _called(name, known) or name in names
         assert commit.outcome == ("done" if fits else "rejected"), commit.detail
         if fits:
             (new,) = [str(event.new_id) for event in commit.entity_events if isinstance(event, EntitySplit)]
-            rest = [one for one in names if one != name]
+            rest = list({key_of(one): one for one in names if one != name}.values())
             self._note(Split(entity=entity, new=new, name=name, facts=facts, names=rest), commit)
+
+    async def _ids(self, facts: Sequence[str]) -> dict[str, UUID]:
+        query = "SELECT text, fact_id FROM facts WHERE text = ANY(%s) AND user_id = %s"
+        return dict(await self.people.rows(query, list(facts), self.scope.user_id))
 
     def _note(self, step: Step, commit: Commit) -> None:
         self.steps.append(step)
         self.commits.append(commit)
+
+
+def _told(commit: Commit, text: str) -> Said:
+    """What the turn of a commit says."""
+    events = commit.entity_events
+    links = [link for e in events if isinstance(e, FactLinked) for link in e.links]
+    (entity,) = [link.entity_id for link in links if link.role == "object"]
+    new = [e.aliases for e in events if isinstance(e, EntityRegistered) and e.entity_id == entity]
+    added = [e.alias for e in events if isinstance(e, EntityAliasAdded) and e.entity_id == entity]
+    proposed = [(str(e.merged), str(e.into)) for e in events if isinstance(e, MergeProposed)]
+    assert len(proposed) < 2
+    return Said(
+        fact=text,
+        entity=str(entity),
+        is_new=bool(new),
+        gives=[alias.text for alias in (*added, *(alias for aliases in new for alias in aliases))],
+        proposed=proposed[0] if proposed else None,
+    )
+
+
+def _called(key: str, known: Mapping[str, Sequence[Name]]) -> list[str]:
+    """The entities that have this very name, or are this to the user."""
+    return [entity for entity, names in known.items() if key in {one.key for one in names}]
+
+
+def _has(names: Sequence[Name], text: str) -> bool:
+    return any(one.key == key_of(text) for one in names)
+
+
+def _meant(words: str, known: Mapping[str, Sequence[Name]], called: Sequence[str], tied: Sequence[str]) -> str | None:
+    """The known entity that a name means: a tie tells two of one name apart, and who has no name yet gets one."""
+    nameless = [one for one in tied if all(name.is_tie for name in known[one])]
+    plain = [one for one in called if not any(name.is_tie for name in known[one])]
+    if words in TIES:
+        fitting = tied if len(tied) == 1 else nameless
+    elif words.startswith("my ") and called:
+        fitting = [one for one in called if one in tied] or (plain if len(called) == 1 else [])
+    elif called:
+        fitting = called if len(called) == 1 else plain
+    else:
+        fitting = nameless
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _news(words: str, names: Sequence[Name], called: Sequence[str]) -> list[str]:
+    """The names that a turn gives whom it names: a name that is somebody's stays theirs, unless it is of a new one."""
+    proper = "" if words in TIES else words.rsplit(maxsplit=1)[-1]
+    tie = words if words.startswith("my ") else ""
+    given = [proper] if proper and not _has(names, proper) and (not called or not names) else []
+    return [*given, *([tie] if tie and not _has(names, tie) else [])]
 
 
 def _is_last_word(step: Step, steps: Sequence[Step]) -> bool:
@@ -171,3 +342,36 @@ def _is_last_word(step: Step, steps: Sequence[Step]) -> bool:
         return step.holds
     turned = [one for one in steps if isinstance(one, Undone) and one.target is step.target]
     return turned[-1] is step and not step.target.holds
+
+
+def seeds() -> SearchStrategy[Random]:
+    """What histories are drawn from; a seed of it gives the same history always."""
+    return integers(0, 2**32).map(Random)
+
+
+async def check_entities(harness: Harness, random: Random) -> None:
+    """Two people tell of their circles, a step of one at a time: whom each knows is what the oracle says of each."""
+    await harness.clean()
+    database = str(harness.settings.postgres)
+    async with named_people(database, entity_summary="on_demand") as people:
+        histories = [History(people, random, scope) for scope in (ALICE, BOB)]
+        for place in range(STEPS):
+            grown, other = random.sample(histories, 2)
+            grown.strangers = sorted(other.expected())
+            await grown.grow()
+            for one in histories:
+                seen, expected = await one.read(), one.expected()
+                assert seen == expected, one.told(_differences(seen, expected))
+            if place == STEPS - 1 or random.random() < REBUILDS:
+                report = await rebuild(
+                    str(harness.settings.postgres), TableLogSource(people.pipeline.pool), verify_only=True
+                )
+                assert report.equal, f"{report}\n{histories[0].told([])}\n{histories[1].told([])}"
+
+
+def _differences(seen: Mapping[str, Seen], expected: Mapping[str, Seen]) -> list[str]:
+    return [
+        f"{entity}: {seen.get(entity)} instead of {expected.get(entity)}"
+        for entity in sorted({*seen, *expected})
+        if seen.get(entity) != expected.get(entity)
+    ]

@@ -3,78 +3,54 @@
 It is the plain reading of the rules and shares no code with the product: sets of entities that are one, and lists.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-USER = "the user"
-
-
-@dataclass(kw_only=True)
-class Step:
-    """What one source did; one that does not `hold` was undone."""
-
-    holds: bool = True
-
-
-@dataclass(kw_only=True)
-class Said(Step):
-    """A turn with one fact, which names one entity; `is_new` where it is the first to name it."""
-
-    fact: str
-    name: str
-    entity: str
-    is_new: bool
-
-
-@dataclass(kw_only=True)
-class Renamed(Step):
-    entity: str
-    name: str
-
-
-@dataclass(kw_only=True)
-class Called(Step):
-    """An alias, taken from another entity or not."""
-
-    entity: str
-    name: str
-    loser: str | None
-
-
-@dataclass(kw_only=True)
-class Merged(Step):
-    entities: list[str]
-    into: str
-
-
-@dataclass(kw_only=True)
-class Split(Step):
-    entity: str
-    new: str
-    name: str
-    facts: list[str]
-    names: list[str]
-
-
-@dataclass(kw_only=True)
-class Forgotten(Step):
-    entity: str
-
-
-@dataclass(kw_only=True)
-class Undone(Step):
-    """An undo of what an earlier source did."""
-
-    target: Step
+from tests.properties.entity_steps import (
+    Called,
+    Deleted,
+    Forgotten,
+    Merged,
+    Rejected,
+    Renamed,
+    Said,
+    Split,
+    Step,
+    Summarised,
+)
 
 
 @dataclass
 class Seen:
-    """One entity as readers see it: its own name, all of its names, and the facts that name it."""
+    """One entity as readers see it: its own name, all of its names, the facts that name it, and its summary.
+
+    `pending` are those that it may be one with, and nobody has said so or denied it.
+    """
 
     name: str
     names: set[str] = field(default_factory=set)
     facts: set[str] = field(default_factory=set)
+    pending: set[str] = field(default_factory=set)
+    summary: tuple[int, int] | None = None
+    """The version of the summary that is shown, and how many facts have changed since."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name of an entity; `key` is equal for all words that say the same, `by` the turn that told it.
+
+    One that is `own` lives as long as its entity.
+    """
+
+    entity: str
+    text: str
+    key: str
+    by: Said | None = None
+    own: bool = False
+
+    @property
+    def is_tie(self) -> bool:
+        return self.key.startswith("my ")
 
 
 @dataclass
@@ -84,12 +60,19 @@ class World:
     heads: dict[str, str] = field(default_factory=dict)
     """Which entity each one is now."""
     own: dict[str, str] = field(default_factory=dict)
-    names: list[tuple[str, str]] = field(default_factory=list)
+    names: list[Name] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
+    """The entity that each fact names which was not undone."""
     living: set[str] = field(default_factory=set)
     forgotten: set[str] = field(default_factory=set)
     never_split: set[str] = field(default_factory=set)
     """What splits that were undone had made: what was decided about it meant nothing else."""
+    deleted: set[str] = field(default_factory=set)
+    steps: list[Step] = field(default_factory=list)
+    parted: set[str] = field(default_factory=set)
+    """Entities of which splits have taken facts."""
+    brought: dict[str, Said] = field(default_factory=dict)
+    """The turn that named an entity first; of what a person has split off only facts tell."""
 
     def one_with(self, entity: str) -> set[str]:
         return {other for other, head in self.heads.items() if head == self.heads[entity]}
@@ -99,50 +82,125 @@ class World:
         for other in self.one_with(entity):
             self.heads[other] = head
 
-    def seen(self) -> dict[str, Seen]:
-        found = {
-            head: Seen(self.own[head])
-            for head in set(self.heads.values())
+    def known(self) -> dict[str, list[Name]]:
+        """The entities that somebody speaks for, deleted facts as well, each with its names."""
+        found: dict[str, list[Name]] = {
+            head: []
+            for head in dict.fromkeys(self.heads.values())
             if head not in self.forgotten and not self.one_with(head).isdisjoint(self.living)
         }
-        for entity, name in self.names:
-            if entity not in self.forgotten and self.heads[entity] in found:
-                found[self.heads[entity]].names.add(name)
-        for fact, entity in self.facts.items():
-            if entity not in self.forgotten and self.heads[entity] in found:
-                found[self.heads[entity]].facts.add(fact)
+        for name in self.names:
+            is_told = name.own or name.by is None or name.by.holds
+            if is_told and name.entity not in self.forgotten and self.heads[name.entity] in found:
+                found[self.heads[name.entity]].append(name)
         return found
 
+    def unclear(self) -> set[str]:
+        """Those that no fact names any more since splits have taken them: whether readers see them is left open."""
+        return {
+            one for one in self.known() if not self.facts_of(one) and not self.one_with(one).isdisjoint(self.parted)
+        }
+
+    def facts_of(self, head: str) -> set[str]:
+        return {fact for fact, one in self.facts.items() if one not in self.forgotten and self.heads[one] == head}
+
+    def seen(self) -> dict[str, Seen]:
+        """What readers see: what only deleted facts told is left out."""
+        found = {}
+        for head, names in self.known().items():
+            if self._is_shown(head):
+                facts = self.facts_of(head) - self.deleted
+                shown = [name.text for name in names if self._is_told(name, facts)]
+                summary = self._summary_of(head, facts)
+                found[head] = Seen(self._shown_name(head, shown), set(shown), facts, set(), summary)
+        for one, other in self.pending().values():
+            for mine, theirs in ((one, other), (other, one)):
+                if mine in found:
+                    found[mine].pending.add(theirs)
+        return found
+
+    def pending(self) -> dict[int, tuple[str, str]]:
+        """The steps that proposed a merge which waits, each with the two entities, as they are now."""
+        known, found = self.known(), {}
+        for place, step in enumerate(self.steps):
+            if isinstance(step, Said) and step.holds and step.proposed:
+                merged, into = (self.heads[one] for one in step.proposed)
+                if merged != into and {merged, into} <= known.keys() and not self._is_settled(step):
+                    found[place] = merged, into
+        return found
+
+    def is_decided(self, one: str, other: str) -> bool:
+        """Whether a merge of two was proposed, or a person has said that they are two."""
+        same, others = self.one_with(one), self.one_with(other)
+        pairs = [step.pair for step in self.steps if step.holds]
+        return any((pair & same) and (pair & others) for pair in pairs)
+
+    def _is_settled(self, proposal: Said) -> bool:
+        return any(isinstance(one, Merged | Rejected) and one.holds and one.of is proposal for one in self.steps)
+
+    def _is_shown(self, head: str) -> bool:
+        facts = self.facts_of(head)
+        if facts:
+            return bool(facts - self.deleted)
+        said = self.brought.get(head)
+        return said is not None and said.holds and said.fact not in self.deleted
+
+    def _is_told(self, name: Name, facts: Iterable[str]) -> bool:
+        if name.by is None or (name.by.holds and name.by.fact not in self.deleted):
+            return True
+        return any(name.text in fact for fact in facts)
+
+    def _shown_name(self, head: str, shown: Sequence[str]) -> str:
+        own = self.own[head]
+        return own if any(own in name for name in shown) or not shown else shown[0]
+
+    def _summary_of(self, head: str, facts: set[str]) -> tuple[int, int] | None:
+        for place, step in reversed(list(enumerate(self.steps))):
+            if isinstance(step, Summarised) and step.holds and self.heads[step.entity] == head and step.facts <= facts:
+                told = {one.fact for one in self.steps[place:] if isinstance(one, Said)}
+                return step.version, len(facts & told)
+        return None
+
     def add(self, step: Step) -> None:
+        self.steps.append(step)
         match step:
-            case Said(fact=fact, name=name, entity=entity, is_new=is_new):
-                if is_new:
-                    self.heads[entity], self.own[entity] = entity, name
-                    self.names.append((entity, name))
-                if step.holds:
-                    self.facts[fact] = entity
-                    self.living.add(entity)
+            case Said():
+                self._say(step)
             case Split(new=new, name=name):
                 self.heads[new], self.own[new] = new, name
                 self._split(step) if step.holds else self._unsplit(step)
             case _ if step.holds:
                 self._decide(step)
 
+    def _say(self, step: Said) -> None:
+        entity = step.entity
+        if step.is_new:
+            self.heads[entity], self.own[entity], self.brought[entity] = entity, step.gives[0], step
+        for place, text in enumerate(step.gives):
+            self.names.append(Name(entity, text, key_of(text), step, own=step.is_new and place == 0))
+        if step.holds:
+            self.facts[step.fact] = entity
+            self.living.add(entity)
+
     def _decide(self, step: Step) -> None:
         match step:
             case Renamed(entity=entity, name=name):
                 self.own[entity] = name
-                self.names.append((entity, name))
+                self.names.append(Name(entity, name, key_of(name)))
             case Called(entity=entity, name=name, loser=loser):
                 if loser is not None:
                     self._take(loser, [name])
-                self.names.append((entity, name))
+                self.names.append(Name(entity, name, key_of(name)))
             case Merged(entities=entities, into=into):
                 for entity in entities:
                     if not {entity, into} & self.never_split:
                         self.unite(entity, into)
-            case Forgotten(entity=entity) if entity not in self.never_split:
-                self.forgotten |= self.one_with(entity)
+            case Forgotten(entity=entity):
+                self.deleted |= step.facts
+                if entity not in self.never_split:
+                    self.forgotten |= self.one_with(entity)
+            case Deleted():
+                self.deleted |= step.facts
 
     def _unsplit(self, step: Split) -> None:
         self.never_split.add(step.new)
@@ -150,14 +208,21 @@ class World:
 
     def _split(self, step: Split) -> None:
         same = self.one_with(step.entity)
-        self.facts |= {fact: step.new for fact in step.facts if self.facts.get(fact) in same}
+        moved = [fact for fact in step.facts if self.facts.get(fact) in same]
+        self.parted |= {self.facts[fact] for fact in moved} | (same if step.facts else set())
+        self.facts |= dict.fromkeys(moved, step.new)
         self._take(step.entity, [step.name, *step.names])
-        self.names += [(step.new, name) for name in (step.name, *step.names)]
+        self.names += [Name(step.new, name, key_of(name)) for name in (step.name, *step.names)]
         self.living.add(step.new)
 
     def _take(self, loser: str, names: Iterable[str]) -> None:
-        same = self.one_with(loser)
-        self.names = [one for one in self.names if not (one[0] in same and one[1] in names)]
+        same, keys = self.one_with(loser), {key_of(name) for name in names}
+        self.names = [one for one in self.names if not (one.entity in same and one.key in keys)]
+
+
+def key_of(text: str) -> str:
+    """What a name says: "my wife Ana", as a name, says who is the wife."""
+    return " ".join(text.split()[:2]) if text.startswith("my ") else text
 
 
 def world_after(steps: Iterable[Step]) -> World:

@@ -95,6 +95,7 @@ class Harness:
 
     def __init__(self, pool: Pool, settings: StreamsSettings) -> None:
         self.pool = pool
+        self.settings = settings
         self.now = datetime.min.replace(tzinfo=UTC)
         self.models = _Models()
         self.stages = DecisionStages(pool, self.models, settings, clock=lambda: self.now)
@@ -116,7 +117,7 @@ class Harness:
 
     async def start_history(self, reader: Reader) -> "History":
         if self._count % HISTORIES_BETWEEN_CLEANINGS == 0:
-            await self._clean()
+            await self.clean()
         self._count += 1
         self.models.reader = reader
         return History(self, self._count)
@@ -128,7 +129,7 @@ class Harness:
     async def _follow(self, command: Command) -> None:
         self.follow_ups.append(command)
 
-    async def _clean(self) -> None:
+    async def clean(self) -> None:
         """Empty all tables: the timer looks at the facts of all scopes."""
         names = await self.rows("""
             SELECT schemaname || '.' || tablename FROM pg_tables

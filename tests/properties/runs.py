@@ -1,6 +1,7 @@
 """Runs a property over generated histories, one event loop and one database for all of them."""
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.migrations.upgrade import migrate
+from tests.properties.entity_histories import check_entities, seeds
 from tests.properties.harness import Harness
 from tests.properties.honest_readers import check_honest_readers
 from tests.properties.nothing_vanishes import check_nothing_vanishes
@@ -38,11 +40,18 @@ AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{IndependentDraws.__name__}"
 
 @dataclass(frozen=True)
 class Property:
-    """A property: what a history is drawn from, and what has to hold of it."""
+    """A property: what a history is drawn from, and what has to hold of it.
+
+    One of which each history is long has only a `share` of the histories that are asked for.
+    """
 
     name: str
     histories: SearchStrategy[Any]
     check: Check
+    share: float = 1
+
+    def number_of(self, histories: int) -> int:
+        return math.ceil(self.share * histories)
 
 
 PROPERTIES: Final = (
@@ -50,6 +59,7 @@ PROPERTIES: Final = (
     Property("promote", told_in_runs(), check_promotions),
     Property("vanish", stories(), check_nothing_vanishes),
     Property("readers", stories(), check_honest_readers),
+    Property("entities", seeds(), check_entities, share=0.05),
 )
 
 
@@ -99,6 +109,7 @@ def run_property(
 ) -> Found:
     """Try a number of histories, those of the seed `start`; the error is that of the smallest one found."""
     found = Found(0)
+    histories = tested.number_of(histories)
 
     @seed(start)
     @settings(

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 from unittest.mock import patch
 
-from tests.properties.faults import patches
+from tests.properties.faults import entity_patches, patches
 from tests.properties.faults.patches import PatchedPlaces
 
 DECISIONS: Final = "tests/integration/streams/resolution/test_"
 QUERIES: Final = "tests/integration/projections/queries/test_"
 STAGES: Final = "tests/unit/streams/stages/test_"
+ENTITIES: Final = "tests/integration/streams/entities/test_"
 REPLIES: Final = "tests/unit/streams/llm/test_"
 
 
@@ -183,5 +184,55 @@ FAULTS: Final = (
         "readers",
         patches.ends_of_the_same_day,
         f"{REPLIES}resolve_parser.py::test_an_end_on_the_day_of_the_beginning_is_accepted_as_a_date",
+    ),
+    Fault(
+        22,
+        "a rejected merge is proposed again when its turn is undone",
+        "entities",
+        entity_patches.rejections_are_forgotten,
+        f"{ENTITIES}pending_merges.py::test_what_a_person_rejected_is_not_proposed_again_where_the_turn_of_it_is_undone",
+    ),
+    Fault(
+        23,
+        "what was decided about what an undone split had made stays",
+        "entities",
+        entity_patches.undone_splits_leave_their_merges,
+        f"{ENTITIES}entity_commands.py::test_what_later_turns_say_of_a_new_entity_goes_back_with_the_undo_of_the_split",
+    ),
+    Fault(
+        24,
+        "a name that only a deleted fact told is shown",
+        "entities",
+        entity_patches.names_outlive_deleted_facts,
+        f"{ENTITIES}deleted_names.py::test_a_name_goes_with_the_only_fact_that_tells_it",
+    ),
+    Fault(
+        25,
+        "a summary outlives a fact of it that was taken back",
+        "entities",
+        entity_patches.summaries_outlive_their_facts,
+        "tests/integration/streams/summaries/test_summaries.py::"
+        "test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary",
+    ),
+    Fault(
+        26,
+        "an entity stays when the turns that named it are undone",
+        "entities",
+        entity_patches.undone_turns_leave_their_entities,
+        f"{ENTITIES}entity_commands.py::test_an_undone_turn_takes_back_what_only_it_told",
+    ),
+    Fault(
+        27,
+        "a command changes an entity of another scope",
+        "entities",
+        entity_patches.commands_reach_other_scopes,
+        f"{ENTITIES}entity_commands.py::test_what_cannot_be_done_is_refused_with_its_reason",
+    ),
+    Fault(
+        28,
+        "two whom a person has split are proposed as one",
+        "entities",
+        entity_patches.splits_are_forgotten,
+        f"{ENTITIES}pending_merges.py::test_two_whom_a_person_has_split_are_not_proposed_as_one",
     ),
 )

@@ -86,7 +86,7 @@ def _is_shown_without(tested: Property, number: int, seed: int) -> bool:
             await tested.check(harness, history)
 
     with fresh_postgres() as url, running_harness(url) as (runner, harness):
-        last = replace(tested, check=check_last)
+        last = replace(tested, check=check_last, share=1)
         return run_property(runner, harness, last, histories=number, start=seed, shrink=False).error is not None
 
 

@@ -12,10 +12,18 @@ from mnemolog.schemas.command import Command, CommandPayload, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, Reply, TaskPrompt
+from mnemolog.streams.llm.ports import (
+    ExtractionTask,
+    NumberedConflict,
+    NumberedConflicts,
+    Prompt,
+    Reply,
+    SummaryTask,
+    TaskPrompt,
+)
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.commits import ALICE
-from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply, summary_reply
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
 from tests.support.servers.unlike_embedder import UnlikeEmbedder
 
@@ -29,7 +37,7 @@ def always_add(conflict: NumberedConflict) -> Mapping[str, Any]:
 
 @dataclass
 class NamingModel:
-    """Extracts the facts that it was given for a turn, and decides conflicts as `judge` does."""
+    """Extracts the facts that it was given for a turn, decides conflicts as `judge` does, and sums up word by word."""
 
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     judge: Judge = always_add
@@ -44,6 +52,9 @@ class NamingModel:
             case NumberedConflicts(conflicts=conflicts):
                 self.asked += conflicts
                 return Reply(text=decisions_reply(*map(self.judge, conflicts)), model=self.model)
+            case SummaryTask(facts=facts):
+                sentences = ((fact.text, [number]) for number, fact in enumerate(facts, 1))
+                return Reply(text=summary_reply(*sentences), model=self.model)
         raise AssertionError(prompt.purpose)
 
     async def close(self) -> None:
@@ -107,9 +118,9 @@ class NamedPeople:
 
 
 @asynccontextmanager
-async def named_people(database: str, judge: Judge = always_add) -> AsyncIterator[NamedPeople]:
+async def named_people(database: str, judge: Judge = always_add, **settings_of: Any) -> AsyncIterator[NamedPeople]:
     """Over a migrated database."""
     model = NamingModel(judge=judge)
-    settings = StreamsSettings(postgres=database)
+    settings = StreamsSettings(postgres=database, **settings_of)
     async with in_process_pipeline(settings, model, UnlikeEmbedder()) as pipeline:
         yield NamedPeople(pipeline, model)

@@ -14,7 +14,7 @@ from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.command import Confirm, Reject
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities
+from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, SplitEntity
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
@@ -95,6 +95,15 @@ async def test_what_a_person_rejected_is_not_proposed_again_where_the_turn_of_it
     await wife.people.undo(said)
     again = await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
     assert not [event for event in again.entity_events if event.event == "merge_proposed"]
+    assert await wife.pending() == []
+
+
+async def test_two_whom_a_person_has_split_are_not_proposed_as_one(wife: Wife) -> None:
+    await wife.people.say("My wife sings", ("my wife", "person"))
+    await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))
+    (one,) = [one for one in await wife.client.entities(user_id="alice") if not one.is_user]
+    await wife.people.order(SplitEntity(entity_id=one.entity_id, name="Ana", names=("Ana",), fact_ids=()))
+    await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
     assert await wife.pending() == []
 
 
