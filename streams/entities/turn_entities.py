@@ -198,7 +198,7 @@ class TurnEntities:
     def _owner_of(self, name: SpokenName) -> UUID | None:
         """Whose tie it is: that of who is named, else of who speaks. A speaker called "my wife" is just called so.
 
-        A text that is too long to be a name is nobody's.
+        In "my wife's dog" it is the wife's. A text that is too long to be a name is nobody's.
         """
         owner = name.owner if name.owner is not None else self.context.other_speaker
         if self.context.is_user(owner):
@@ -206,7 +206,7 @@ class TurnEntities:
         if owner is None or len(owner) > MAX_NAME:
             return None
         spoken = read_name(owner)
-        if spoken is not None and spoken.tie is not None and spoken.owner is None:
+        if name.owner is None and spoken is not None and spoken.tie is not None and spoken.owner is None:
             spoken = SpokenName(text=spoken.text, name=spoken.text)
         found = self._find(spoken, "person") if spoken else None
         return found[0] if found else None

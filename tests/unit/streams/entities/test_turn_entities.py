@@ -1,5 +1,6 @@
 """Laws of names: whatever was said before, a name that is said again is found again, and nobody is mixed up."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,3 +158,15 @@ def test_facts_of_equal_words_about_one_subject_lose_no_link() -> None:
         for name in ("Ana", "Eve")
     ]
     assert [{link.name for link in links} for links in talk.tell(*facts)] == [{None, "Ana", "Eve"}] * 2
+
+
+@pytest.mark.parametrize("first", ["my wife", "my wife's dog Bello"])
+def test_what_is_of_somebody_without_a_name_is_theirs(first: str) -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    talk.say(first)
+    talk.say("my wife's dog Bello", kind="animal")
+    (user,) = [one for one in talk.known.values() if one.keys("user")]
+    (wife,) = [one for one in talk.known.values() if f"wife of {user.entity_id}" in one.keys("tie")]
+    assert talk.entity("Bello").keys("tie") == {f"dog of {wife.entity_id}"}
+    assert len(talk.known) == 3
+    assert wife.entity_id in {link.entity_id for link in talk.say("my wife Ana")}
