@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mnemolog.streams.entities.spoken_names import NAME, TIE, TIE_TYPES, WORDS, tie_of
+from mnemolog.streams.entities.spoken_names import GROUP, NAME, TIE, TIE_TYPES, WORDS, tie_of
 
 TITLED: Final = rf"(?:{WORDS['titles']})\.? {NAME}(?: {NAME})?"
 """The pattern of a name with a title, in which case counts."""
@@ -15,6 +15,10 @@ _TIE_FIRST: Final = re.compile(rf"{_MY_TIE} (?:(?:{WORDS['called']}) {_NAMES}|(?
 _NAME_FIRST: Final = re.compile(
     rf"(?<!\w){_NAMES}(?:,| (?:{WORDS['is']})) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)"
 )
+_MEMBERS: Final = re.compile(
+    rf"(?<!\w)(?i:{WORDS['my']}) (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and | und | et | y | e ){NAME})+)"
+)
+_NAMED: Final = re.compile(NAME)
 _OWNED: Final = re.compile(rf"(?<!\w){NAME}(?:'s|(?<=s)') (?i:{TIE})(?!\w|'s)(?: {NAME})?")
 
 
@@ -37,6 +41,12 @@ def introductions_in(text: str) -> Iterator[NamedTie]:
             name = match["name"] or match.groupdict().get("titled")
             if TIE_TYPES[tie_of(match)] != "group":
                 yield NamedTie(words=match[0], tie=tie_of(match), whom=f"{match['tie']} {name}")
+
+
+def members_in(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The groups of the speaker's whose members are named ("my kids Leo and Mia"), each with their names."""
+    for match in _MEMBERS.finditer(text):
+        yield tie_of(match), _NAMED.findall(match["names"])
 
 
 def owned_ties_in(text: str) -> Iterator[NamedTie]:

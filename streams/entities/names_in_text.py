@@ -12,9 +12,9 @@ from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.named_ties import TITLED, introductions_in, owned_ties_in
+from mnemolog.streams.entities.named_ties import TITLED, introductions_in, members_in, owned_ties_in
 from mnemolog.streams.entities.short_forms import forms_of
-from mnemolog.streams.entities.spoken_names import GROUP, NAME, TIE_TYPES, WORDS, names_with_origin, read_name, ties_in
+from mnemolog.streams.entities.spoken_names import NAME, TIE_TYPES, WORDS, names_with_origin, read_name, ties_in
 from mnemolog.streams.text.subjects import is_user_word
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, SMALL_WORDS
 
@@ -22,10 +22,6 @@ _VALUE_TYPES: Final[dict[str, EntityType]] = {"home_city": "place", "home_countr
 _INNER_NAME: Final = re.compile(rf"(?<=[\w,] ){NAME}(?: {NAME}){{0,2}}")
 _FIRST_NAME: Final = re.compile(rf"^\W*(?P<name>{NAME}(?: {NAME}){{0,2}})")
 _TITLED: Final = re.compile(rf"(?<!\w){TITLED}")
-_NAMES: Final = re.compile(NAME)
-_MEMBERS: Final = re.compile(
-    rf"(?<!\w)(?i:{WORDS['my']}) (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and | und | et | y | e ){NAME})+)"
-)
 _ANOTHER: Final = re.compile(rf"(?<!\w)(?i:{WORDS['another']}) {NAME}(?: {NAME})?")
 _BEGINNINGS: Final = SMALL_WORDS | frozenset(WORDS["no_names"].split("|"))
 _NO_NAMES: Final = _BEGINNINGS | DATES.keys()
@@ -84,8 +80,8 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     for one in introductions_in(said):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(f"{whose} {one.whom}", TIE_TYPES[one.tie], "object"))
-    for match in _MEMBERS.finditer(rest):
-        for name in _NAMES.findall(match["names"]):
+    for _, names in members_in(rest):
+        for name in names:
             found.extend(_named(name, "person", "object"))
     for tie, words in ties_in(rest):
         rest = rest.replace(words, _GAP)

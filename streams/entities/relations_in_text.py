@@ -6,6 +6,7 @@ from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME
 from mnemolog.schemas.entities.relations import NamedRelation, read_predicate
+from mnemolog.streams.entities.named_ties import members_in
 from mnemolog.streams.entities.names_in_text import value_entities
 from mnemolog.streams.entities.spoken_names import ties_in
 from mnemolog.streams.text.patterns import tables
@@ -24,6 +25,17 @@ def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRel
     named, read = value_entities(key, value, subject), read_predicate(key)
     return tuple(
         NamedRelation(subject=subject or USER, predicate=read.word, object=entity.name) for entity in named if read
+    )
+
+
+def member_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """What those are to the subject who are named as members of a group, in passing: "my kids Leo and Mia"."""
+    if len(subject or "") > MAX_NAME:
+        return ()
+    return tuple(
+        NamedRelation(subject=subject or USER, predicate=tie, object=name, strength="medium")
+        for tie, names in members_in(said)
+        for name in names
     )
 
 

@@ -17,8 +17,8 @@ TIE_TYPES: Final = {tie: kind for kind in _KINDS for tie in _TABLES[kind]}
 """What somebody or something can be to another one, with the type of it. A group has no name of one who is in it."""
 TIE: Final = "|".join(f"(?P<{tie}>{words})" for kind in _KINDS for tie, words in _TABLES[kind].items())
 """The pattern of all ties, a group each."""
-GROUP: Final = "|".join(_TABLES["group"].values())
-"""The pattern of groups."""
+GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in _TABLES["group"].items())
+"""The pattern of groups, a group each."""
 NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
 """The pattern of a word with a capital, in which case counts; of "Tom's" it is "Tom"."""
 WORDS: Final = _TABLES["words"]
@@ -113,8 +113,8 @@ def _with_tie(said: str, match: re.Match[str]) -> SpokenName | None:
 
 
 def tie_of(match: re.Match[str]) -> str:
-    """The tie that a match with `TIE` has found."""
-    return next(tie for tie in TIE_TYPES if match[tie] is not None)
+    """The tie that a match with `TIE` or `GROUP` has found."""
+    return next(tie for tie, said in match.groupdict().items() if said is not None and tie in TIE_TYPES)
 
 
 def _is_proper(name: str) -> bool:

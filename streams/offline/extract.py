@@ -11,7 +11,7 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
-from mnemolog.streams.entities.relations_in_text import ended_relations, value_relations
+from mnemolog.streams.entities.relations_in_text import ended_relations, member_relations, value_relations
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
@@ -128,6 +128,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
     text = f"{speaker}: {noted(said, times)}"
     about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
     over = [value_relations(key, one.value, speaker) for one in acts if one.act == "ends" for key in one.keys - {*PETS}]
+    ended = (*ended_relations(words, speaker), *chain(*over))
     return ExtractedFact(
         text=text,
         excerpt=said,
@@ -141,7 +142,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
         entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
-        relations=(*ended_relations(words, speaker), *chain(*over)) if hint == "retract" else (),
+        relations=ended if hint == "retract" else member_relations(words, speaker),
     )
 
 

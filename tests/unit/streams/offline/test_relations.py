@@ -2,6 +2,7 @@
 
 import pytest
 
+from mnemolog.schemas.entities.relations import read_predicate
 from mnemolog.streams.offline.extract import read_turn
 from tests.support.builders.prompts import turn, user
 
@@ -42,6 +43,32 @@ def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]
 def test_what_is_over_is_a_relation_of_a_retraction(text: str, triple: tuple[str, str, str]) -> None:
     ((hint, relations),) = said(text)
     assert (hint, relations) == ("retract", [triple])
+
+
+@pytest.mark.parametrize(
+    ("text", "tie", "names"),
+    [
+        ("My kids Leo and Mia have chickenpox.", "children", ("Leo", "Mia")),
+        ("My sons Leo, Max and Tim have chickenpox.", "sons", ("Leo", "Max", "Tim")),
+        ("My twins Ada and Otto are starting to talk.", "twins", ("Ada", "Otto")),
+        ("My brothers Carlos and Diego run a food truck.", "brothers", ("Carlos", "Diego")),
+        ("My parents Eva and Karl are visiting.", "parents", ("Eva", "Karl")),
+        ("Meine Kinder Jonas und Emma gehen in die Kita.", "children", ("Jonas", "Emma")),
+        ("Mes enfants Léo et Mia ont la varicelle.", "children", ("Léo", "Mia")),
+        ("Mis hijos Leo y Mia tienen varicela.", "children", ("Leo", "Mia")),
+        ("Os meus filhos Leo e Mia estão doentes.", "children", ("Leo", "Mia")),
+        ("I miei figli Leo e Mia sono malati.", "children", ("Leo", "Mia")),
+    ],
+)
+def test_members_of_a_group_are_what_the_group_is(text: str, tie: str, names: tuple[str, ...]) -> None:
+    ((hint, relations),) = said(text)
+    assert (hint, relations) == ("new", [("Alice", tie, name) for name in names])
+    assert read_predicate(tie) is not None
+
+
+def test_a_retraction_names_no_members_in_passing() -> None:
+    ((hint, relations),) = said("My kids Leo and Mia no longer live with me.")
+    assert (hint, relations) == ("retract", [])
 
 
 @pytest.mark.parametrize(
