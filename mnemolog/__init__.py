@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
-    from mnemolog.projections.context.result import Context, ContextFact, ContextSummary, LeftOut
+    from mnemolog.projections.context.result import Context, ContextFact, ContextSummary, LeftOut, LeftOutSummary
     from mnemolog.projections.lists.counts import IdCount
     from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityHistoryEntry, EntityName
     from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
@@ -143,6 +143,7 @@ __all__ = [
     "InvalidTurnError",
     "LeftOut",
     "LeftOutHits",
+    "LeftOutSummary",
     "LimitExceededError",
     "LimitHit",
     "Limits",
@@ -239,7 +240,7 @@ _MODULES: Final = {
     "projections.lists.entity_timeline": ("EntityMoment", "EntityProfile"),
     "projections.lists.entity_graph": ("EntityGraph", "Neighbour"),
     "projections.lists.relations": ("EntityRelation",),
-    "projections.context.result": ("Context", "ContextFact", "ContextSummary", "LeftOut"),
+    "projections.context.result": ("Context", "ContextFact", "ContextSummary", "LeftOut", "LeftOutSummary"),
     "projections.queries.turns.audit": ("FailedTurn",),
     "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
     "projections.queries.costs": ("CostFigures", "ModelCost"),
