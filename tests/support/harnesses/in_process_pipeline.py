@@ -21,6 +21,7 @@ from mnemolog.streams.settings import StreamsSettings
 
 TOPIC: Final = "conversation_turns"
 _POOL: Final = 8
+_KNOWN_TIMEOUT: Final = 60.0  # or a busy machine extracts some turns blind, and figures are another run's
 _now: ContextVar[datetime] = ContextVar("now")
 
 
@@ -64,8 +65,12 @@ class _Models:
 async def in_process_pipeline(
     settings: StreamsSettings, chat: ChatModel, embedder: Embedder
 ) -> AsyncIterator[InProcessPipeline]:
-    """A pipeline over the migrated database of `settings` that asks these models; it closes them."""
+    """A pipeline over the migrated database of `settings` that asks these models; it closes them.
+
+    It waits for known facts and names however slow the database is: no turn is extracted blind.
+    """
     assert settings.postgres is not None
+    settings = settings.model_copy(update={"known_timeout": _KNOWN_TIMEOUT})
     async with open_pool(settings.postgres, min_size=1, max_size=_POOL, application_name="quality") as pool:
         replies = ReplyStore(pool)
         chats = CachedChatModel(chat, replies)
