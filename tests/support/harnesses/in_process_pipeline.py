@@ -70,8 +70,8 @@ async def in_process_pipeline(
     It waits for known facts and names however slow the database is: no turn is extracted blind.
     """
     assert settings.postgres is not None
-    settings = settings.model_copy(update={"known_timeout": _KNOWN_TIMEOUT})
-    async with open_pool(settings.postgres, min_size=1, max_size=_POOL, application_name="quality") as pool:
+    postgres, settings = settings.postgres, settings.model_copy(update={"known_timeout": _KNOWN_TIMEOUT})
+    async with open_pool(postgres, min_size=1, max_size=_POOL, application_name="quality") as pool:
         replies = ReplyStore(pool)
         chats = CachedChatModel(chat, replies)
         embeddings = CachedEmbedder(
