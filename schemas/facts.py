@@ -114,7 +114,7 @@ class Candidate(Record):
 
     `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
     would overwrite this one, or what it was before it was merged or corrected. `subject_relation` says whether it is
-    about the entity that the new one is about, where the resolver is certain.
+    about the entity that the new one is about, as entities tell: the same, another one, or a possible twin.
     """
 
     fact_id: UUID
@@ -138,9 +138,14 @@ class Candidate(Record):
     event_time: Timestamp | None = None
     said_at: Timestamp | None = None
     challenged_by: tuple[UUID, ...] = ()
-    subject_relation: Literal["same", "other"] | None = Field(
+    subject_relation: Literal["same", "other", "twin"] | None = Field(
         default=None, exclude_if=lambda relation: relation is None
     )
+
+    @property
+    def is_of_other_entity(self) -> bool:
+        """Whether it is about another entity than the new fact is, or may be."""
+        return self.subject_relation in ("other", "twin")
 
 
 class PromotedFrom(Record):

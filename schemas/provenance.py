@@ -20,7 +20,9 @@ DropReason = (
 )
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
-Guard = Literal["high_risk", "high_confidence", "low_confidence", "human_word", "late_news", "add_only"]
+Guard = Literal[
+    "high_risk", "high_confidence", "low_confidence", "human_word", "late_news", "add_only", "other_subject"
+]
 """Why a verdict was blocked or held: the rule that applied."""
 
 

@@ -1,15 +1,12 @@
 """Whether the known facts that a turn is compared with are about the entities that its own facts are about."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 from uuid import UUID
 
 from mnemolog.schemas.entities.model import KnownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.streams.entities.turn_entities import TurnEntities
-
-BEINGS: Final = frozenset({"person", "animal"})
-"""Types of which two entities are certainly two: of things it is often a matter of words what a statement is about."""
 
 
 def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> MatchedFacts:
@@ -34,15 +31,13 @@ def candidate_ids(envelope: MatchedFacts) -> Mapping[UUID, None]:
     return dict.fromkeys(known.fact_id for matched in envelope.facts for known in matched.candidates)
 
 
-def _relation(one: KnownEntity | None, other: KnownEntity | None) -> Literal["same", "other"] | None:
-    """The same entity, or certainly another one: two beings of which neither may be the other.
-
-    A user without a name may be anybody who is named.
-    """
+def _relation(one: KnownEntity | None, other: KnownEntity | None) -> Literal["same", "other", "twin"] | None:
+    """Unknown where a fact has no entity, and for a user without a name, who may be anybody who is named."""
     if one is None or other is None:
         return None
     if one.entity_id == other.entity_id:
         return "same"
+    if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
+        return None
     are_twins = other.entity_id in one.possible_twins or one.entity_id in other.possible_twins
-    is_nameless = any(entity.keys("user") and not entity.keys("name") for entity in (one, other))
-    return "other" if {one.type, other.type} <= BEINGS and not (are_twins or is_nameless) else None
+    return "twin" if are_twins else "other"

@@ -24,7 +24,7 @@ from mnemolog.streams.text.assertions import (
     turned_negations,
 )
 from mnemolog.streams.text.readings import read
-from mnemolog.streams.text.subjects import SubjectRelation, compare_subjects, is_user_word
+from mnemolog.streams.text.subjects import SubjectRelation, is_user_word, relate_subjects
 from mnemolog.streams.text.terms import same_terms
 
 LONGEST_UNSAID: Final = timedelta(days=3653)
@@ -141,13 +141,24 @@ def _term_faults(claim: DecisionClaim) -> Iterator[str]:
 
 
 def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:
-    """As `compare_subjects`, but a fact without a subject is the user's: in doubt both facts stay."""
-    return known.subject_relation or compare_subjects(fact.subject or "the user", known.subject or "the user", names)
+    """As `relate_subjects`, but a fact without a subject is the user's: in doubt both facts stay."""
+    of_user = {"subject": "the user"}
+    return relate_subjects(
+        fact if fact.subject else fact.model_copy(update=of_user),
+        known if known.subject else known.model_copy(update=of_user),
+        names,
+    )
 
 
 def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
-    """Facts of two subjects are one only where both texts name one of these ("Anna manages Mira", "Mira has Anna")."""
+    """Facts of two subjects are one only where both texts name one of these ("Anna manages Mira", "Mira has Anna").
+
+    Those of two of one name never are: what both texts name tells nothing.
+    """
     for label, known in claim.targets:
+        if known.subject_relation == "twin":
+            yield f"it and K{label} may be about two of one name: choose ADD or SIMILAR"
+            continue
         subjects = [one for one in (claim.fact.subject, known.subject) if one and not is_user_word(one)]
         stems = {stem for subject in subjects for stem in read(subject).stems}
         named = stems & {*read(claim.fact.text).stems} & {*read(known.text).stems}

@@ -78,18 +78,29 @@ def _statement_events(
 
 
 def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
+    of_others = [known for known in llm_decision.targets if known.is_of_other_entity]
+    if of_others and llm_decision.reply.verdict in OVERWRITE_OF_VERDICT:
+        of_it = tuple(known for known in llm_decision.targets if known not in of_others)
+        if not of_it:
+            return (_add_beside(builder, llm_decision, of_others),)
+        llm_decision = replace(llm_decision, targets=of_it)
     ended = builder.state.ended_facts(llm_decision.targets)
     if ended and not builder.state.open_facts(llm_decision.targets):
         return (apply_to_ended(builder, llm_decision, ended),)
     return _apply_llm_decision(builder, llm_decision)
 
 
+def _add_beside(builder: EventBuilder, llm_decision: LlmDecision, of_others: Sequence[Candidate]) -> MemoryEvent:
+    """Nobody's fact is ended by what is said of somebody else, or of somebody who may be another one."""
+    reason = f"{llm_decision.reply.reason}; {GUARD_REASONS['other_subject']}"
+    decision = builder.decision("policy", reason, llm_decision, guard="other_subject", before=snapshots(of_others))
+    return builder.added(decision)
+
+
 def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
     reply, targets = llm_decision.reply, builder.state.open_facts(llm_decision.targets)
     if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
         targets = tuple(known for known in targets if known.status == "active")
-    if reply.verdict in OVERWRITE_OF_VERDICT:  # nobody's fact is ended by what is said of somebody else
-        targets = tuple(known for known in targets if known.subject_relation != "other")
     newer = [known for known in targets if _is_newer_pending(builder, reply.verdict, known)]
     targets = tuple(known for known in targets if known not in newer)
     outdated = next((known for known in targets if is_outdated(builder, known)), None)

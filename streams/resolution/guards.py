@@ -27,6 +27,7 @@ GUARD_REASONS: Final[Mapping[Guard, str]] = {
     "high_risk": "a high-risk fact needs a more certain statement",
     "low_confidence": "the statement is too uncertain to end a certain fact",
     "add_only": "the policy is add-only",
+    "other_subject": "the known fact is about somebody or something else, or may be: both are kept",
 }
 
 

@@ -57,18 +57,24 @@ def conflicts_to_retry(
     rivals: dict[UUID, dict[UUID, Candidate]] = {}
     for matched in facts:
         found = conflicting_facts(matched, thresholds, rules, user_names)
-        # Whom they are about was held against the turn's fact, and not against one another.
-        near = [known.model_copy(update={"subject_relation": None}) for known in found if known.status == "active"]
+        near = [known for known in found if known.status == "active"]
         for known in near:
             if known.unresolved and (known.fact_id in unresolved or len(unresolved) < MAX_RETRIED_CONFLICTS):
-                unresolved.setdefault(known.fact_id, known)
-                others = {other.fact_id: other for other in near if other.fact_id not in unresolved}
-                rivals.setdefault(known.fact_id, {}).update(others)
+                unresolved.setdefault(known.fact_id, known.model_copy(update={"subject_relation": None}))
+                others = [_beside(known, other) for other in near if other.fact_id not in unresolved]
+                of_it = {other.fact_id: other for other in others if not other.is_of_other_entity}
+                rivals.setdefault(known.fact_id, {}).update(of_it)
     return tuple(
         RetryConflict(unresolved=known, rivals=tuple(rivals[fact_id].values()))
         for fact_id, known in unresolved.items()
         if rivals[fact_id]
     )
+
+
+def _beside(one: Candidate, other: Candidate) -> Candidate:
+    """`other` with whether it is about the entity of `one`, as far as the turn's fact, held against both, tells."""
+    by_turn = {one.subject_relation: other.subject_relation, other.subject_relation: one.subject_relation}
+    return other.model_copy(update={"subject_relation": by_turn.get("same")})
 
 
 def with_facts_beside(conflict: RetryConflict, beside: Sequence[StoredFact], *, at: datetime) -> RetryConflict:

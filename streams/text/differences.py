@@ -72,7 +72,7 @@ def subjects_differ(
     """Whether two texts that name nobody, as "I like tea", have, or may have, different subjects."""
     relation = other.subject_relation if isinstance(other, Candidate) else None
     if relation is not None:
-        return relation == "other"
+        return relation != "same"
     if compare_subjects(one.subject, other.subject, user_names) == "same":
         return False
     texts = (normalise(one.text), normalise(other.text))

@@ -50,7 +50,10 @@ def compare_subjects(one: str | None, other: str | None, user_names: Sequence[st
 
 def relate_subjects(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> SubjectRelation:
     """Whether a fact and a known one are about the same: as their entities say where that is certain, else by names."""
-    return known.subject_relation or compare_subjects(fact.subject, known.subject, user_names)
+    if known.subject_relation in ("same", "other"):
+        return known.subject_relation
+    by_names = compare_subjects(fact.subject, known.subject, user_names)
+    return "unsure" if known.subject_relation == "twin" and by_names == "same" else by_names
 
 
 def subject_in_turn(subject: str | None, speaker: str | None, user_names: Sequence[str]) -> str | None:

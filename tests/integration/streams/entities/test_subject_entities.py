@@ -11,6 +11,8 @@ from tests.support.harnesses.named_people import NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres
 HOME: dict[str, Any] = {"key": "home_city", "single_valued": True, "category": "identity"}
+PLACE_NOW = HOME | {"category": "other"}
+"""No high-risk category, whose guard would hold an overwrite back."""
 COLLEAGUE, BROTHER = "Tom from work", "Alice's brother Tom"
 
 
@@ -72,3 +74,43 @@ async def test_possible_twins_are_left_to_the_model(people: NamedPeople) -> None
     assert people.model.asked == []
     await say_home(people, "Tom", "Oslo")
     assert len(people.model.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "kinds", [("place", "place"), ("organisation", "organisation"), ("person", "other"), ("person", "place")]
+)
+async def test_entities_of_any_type_are_two(people: NamedPeople, kinds: tuple[str, str]) -> None:
+    """Similarity 1, one key, and words that tell nothing apart but the name."""
+    for who, kind in zip(("Ana", "Ben"), kinds, strict=True):
+        named = [{"name": who, "type": kind, "role": "subject"}]
+        await people.say(
+            f"{who} stays in Ulm", subject=who, search_text="the same", value=who, entities=named, **PLACE_NOW
+        )
+    assert await homes(people) == ["Ana stays in Ulm", "Ben stays in Ulm"]
+
+
+async def test_subjects_that_nothing_tells_the_type_of_are_two(people: NamedPeople) -> None:
+    for who in ("Ana", "Ben"):
+        await people.say(f"{who} stays in Ulm", subject=who, search_text="the same", value=who, **PLACE_NOW)
+    assert await homes(people) == ["Ana stays in Ulm", "Ben stays in Ulm"]
+
+
+async def test_one_who_may_be_either_ends_what_is_known_of_neither(people: NamedPeople) -> None:
+    for who, city in ((BROTHER, "Bern"), (COLLEAGUE, "Ulm"), ("Tom", "Rome")):
+        named = [{"name": who, "type": "person", "role": "subject"}]
+        await people.say(f"{who} lives in {city}", subject=who, value=city, entities=named, **PLACE_NOW)
+    assert await homes(people) == [f"{BROTHER} lives in Bern", f"{COLLEAGUE} lives in Ulm", "Tom lives in Rome"]
+    ((decided_by, guard),) = await people.rows(
+        "SELECT decided_by, guard FROM memory.events WHERE text = 'Tom lives in Rome'"
+    )
+    assert (decided_by, guard) == ("policy", "other_subject")
+
+
+@pytest.mark.parametrize("action", ["KEEP", "MERGE"])
+async def test_equal_words_about_two_of_one_name_are_two_facts(people: NamedPeople, action: str) -> None:
+    people.model.judge = lambda conflict: decision_json(
+        conflict.number, action, *(label for label, _ in conflict.candidates), text="Tom plays chess", search_text="x"
+    )
+    for who in (BROTHER, COLLEAGUE):
+        await people.say("Tom plays chess", subject=who, entities=[{"name": who, "type": "person", "role": "subject"}])
+    assert await homes(people) == ["Tom plays chess", "Tom plays chess"]

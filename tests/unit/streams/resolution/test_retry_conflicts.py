@@ -1,6 +1,6 @@
 """Facts that were kept beside others, asked about again."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -127,6 +127,17 @@ def test_whom_known_facts_are_about_was_held_against_the_turns_fact_alone() -> N
     of_another = [known.model_copy(update={"subject_relation": "other"}) for known in (BERLIN, BONN)]
     (again,) = conflicts_to_retry([matched_fact(*of_another)], THRESHOLDS, EffectivePolicy())
     assert (again.unresolved, again.rivals) == (BONN, (BERLIN,))
+
+
+@pytest.mark.parametrize("other", ["other", "twin"])
+def test_a_fact_of_another_entity_than_the_unresolved_one_is_no_rival(other: Literal["other", "twin"]) -> None:
+    """The turn's fact is of the entity of one of them."""
+    for of_bonn, of_berlin in (("same", other), (other, "same")):
+        known = (
+            BERLIN.model_copy(update={"subject_relation": of_berlin}),
+            BONN.model_copy(update={"subject_relation": of_bonn}),
+        )
+        assert conflicts_to_retry([matched_fact(*known)], THRESHOLDS, EffectivePolicy()) == ()
 
 
 def test_of_two_unresolved_facts_one_is_asked_about_the_other() -> None:
