@@ -171,7 +171,7 @@ class TurnEntities:
     def _propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
         """Ana, who was known by her name, is said to be the wife who was known without one: "my wife Ana"."""
         tied = self.registry.of_tie(tie_key) if tie_key and name.key else []
-        nameless = [one for one in tied if not names_of(one) and one.entity_id not in self.new]
+        nameless = [one for one in tied if not names_of(one) and not one.keys("user") and one.entity_id not in self.new]
         if len(nameless) == 1 and found.entity_id not in {nameless[0].entity_id, *self.new}:
             merge = ProposedMerge(nameless[0], found, name.text)
             self.proposed[merge.merged.entity_id, found.entity_id] = merge
