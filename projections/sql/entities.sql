@@ -271,7 +271,7 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT 20;
 
 -- name: entities_of_ids
--- The entities of a scope with these ids, and the user.
+-- The entities of a scope with these ids, and the user; all, or the first ones.
 SELECT {entity_columns}
 FROM shown_entities AS e
 WHERE {scope}
@@ -282,7 +282,8 @@ WHERE {scope}
             WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
         ))
     )
-ORDER BY e.recorded_at, e.ordinal, e.entity_id;
+ORDER BY e.recorded_at, e.ordinal, e.entity_id
+LIMIT %(limit)s;
 
 -- name: twins_of_entity
 -- The entities of a scope that may be the same as one.
