@@ -48,7 +48,8 @@ def likeness_of(name: str, kind: EntityType, entity: KnownEntity) -> Likeness | 
 def are_first_names_alike(one: str, other: str) -> bool:
     """Whether one is a first name alone, and that of the other one spelled nearly so: "Jonh" and "John Miller"."""
     words, others = (_untitled(_keys(name)[0]).split() for name in (one, other))
-    if len(words) == len(others) or 1 not in (len(words), len(others)):
+    fewer, more = sorted((len(words), len(others)))
+    if fewer != 1 or more == 1:
         return False
     return compare_names(words[0], others[0]) is not None
 

@@ -67,6 +67,11 @@ def test_a_misspelled_first_name_is_that_of_a_possible_twin(
         assert label == "different" or len(talk.known[link.entity_id].possible_twins) == 1
 
 
+def test_a_title_alone_is_no_first_name() -> None:
+    assert not are_first_names_alike("Dr.", "Drew Miller")
+    assert not are_first_names_alike("Drew", "Dr.")
+
+
 def test_how_many_first_names_of_two_people_are_possible_twins() -> None:
     alike = [are_first_names_alike(one, other) for label, one, other in FIRST_NAMES if label == "different"]
     assert Counter(alike) == {True: 6, False: 2}
