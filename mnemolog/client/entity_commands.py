@@ -12,7 +12,7 @@ from mnemolog.client.inputs.entity_refs import EntityNames, EntityRef
 from mnemolog.client.inputs.fact_ids import FactIds, as_ids, whole_id
 from mnemolog.client.inputs.record_builder import build_command, names_owner
 from mnemolog.client.queries.arguments import wide_filter
-from mnemolog.client.queries.entity_finder import EntityFinder
+from mnemolog.client.queries.entity_lookup import EntityLookup
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError, NotConnectedError, ServerUnavailableError
 from mnemolog.projections.lists.entities import Entity
@@ -22,7 +22,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 
 
 @checked(InvalidCommandError)
-class EntityCommandMixin(CommandBase, EntityFinder):
+class EntityCommandMixin(CommandBase, EntityLookup):
     """Commands about people, places and things that facts name. Entities are given as `entity` takes them.
 
     They return, wait and raise as the commands about facts do, and `UnknownEntityError`, or `AmbiguousIdError` where

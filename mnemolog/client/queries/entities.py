@@ -9,7 +9,7 @@ from mnemolog.client.inputs.asked_names import read_question
 from mnemolog.client.inputs.fact_ids import whole_id
 from mnemolog.client.inputs.scopes import scope_filter
 from mnemolog.client.metrics import measured
-from mnemolog.client.queries.entity_finder import EntityFinder
+from mnemolog.client.queries.entity_lookup import EntityLookup
 from mnemolog.projections.lists import entities as lists
 from mnemolog.projections.lists import entity_graph, relations
 from mnemolog.projections.lists.entities import Entity, EntityDetails
@@ -21,7 +21,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 
 @measured
 @checked(QueryError)
-class EntityQueryMixin(EntityFinder):
+class EntityQueryMixin(EntityLookup):
     """People, places and things that facts name. No method needs Kafka."""
 
     async def entities(

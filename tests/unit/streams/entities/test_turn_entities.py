@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, Alias, KnownEntity, NamedEntity
+from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED, Alias, KnownEntity, NamedEntity
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext
 from mnemolog.streams.entities.turn_entities import MAX_NEW_ENTITIES, TurnEntities
+from mnemolog.streams.entities.unlinked_names import unlinked_names
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.entity_talk import EntityTalk
 
@@ -188,3 +189,14 @@ def test_a_user_without_a_name_is_not_proposed_to_be_merged(*, is_user: bool, pr
     fact = ExtractedFact(text="Ben met Ana", excerpt="said", search_text="", subject="Tom", entities=entities)
     found = TurnEntities.of_facts([fact], [*talk.known.values(), nameless], context)
     assert len(found.proposed) == proposed
+
+
+def test_names_beyond_the_bound_of_a_source_and_names_of_nobody_are_told() -> None:
+    names = [NamedEntity(name="she"), *(NamedEntity(name=f"N{number}") for number in range(MAX_NEW_ENTITIES + 1))]
+    parts = [names[start : start + MAX_ENTITIES] for start in range(0, len(names), MAX_ENTITIES)]
+    facts = [ExtractedFact(text=f"F{at}", excerpt="it", search_text="", entities=part) for at, part in enumerate(parts)]
+    found = TurnEntities.of_facts(facts, [], NameContext(owner="default/alice", source_id="t1"))
+    left_out = [(one.name, one.reason) for one in unlinked_names(found, [])]
+    assert left_out[0] == ("she", "no_name")
+    assert left_out[1][1] == left_out[2][1] == "too_many"  # the user is one of a hundred
+    assert [reason for _, reason in left_out[3:]] == ["no_new_fact"] * (MAX_UNLINKED - 3)

@@ -9,7 +9,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.streams.entities.name_keys import name_key
 
 
-class EntityFinder(ClientBase):
+class EntityLookup(ClientBase):
     """Finds entities within a scope, which may be a wide one: then each scope has its own "my wife"."""
 
     async def _one_entity(self, given: str, within: ScopeFilter) -> Entity:
