@@ -29,7 +29,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 MIN_ID: Final = 4
 """Characters of an id that are taken for one."""
-_COLUMNS: Final = {"entity_columns": "entity_columns"}
+_COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ def of_one_name(given: str, found: Sequence[Entity]) -> Entity:
 def _candidates(found: Sequence[Entity]) -> list[tuple[str, str]]:
     """The id of each with its name, and whose it is where they are of several scopes."""
     if len({one.scope_ids for one in found}) == 1:
-        return [(str(one.entity_id), one.name) for one in found]
+        return [(str(one.entity_id), ", also ".join((one.name, *one.aliases[:1]))) for one in found]
     whose = [scope_in_words(Scope.from_columns(value or "" for value in one.scope_ids)) for one in found]
     return [(str(one.entity_id), f"{its}: {one.name}") for one, its in zip(found, whose, strict=True)]
 

@@ -22,7 +22,7 @@ from mnemolog.schemas.entities.model import tie_head
 MAX_HOPS: Final = 2
 MAX_USERS: Final = 100
 """Scopes whose user "my" may mean in one question: each has its relations read."""
-_COLUMNS: Final = {"entity_columns": "entity_columns"}
+_COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
