@@ -38,7 +38,8 @@ def _of_each_scope(tied: list[Entity], called: list[Entity]) -> list[Entity]:
 
     Somebody else's "my boss" is called so, too, and so may be a former one.
     """
-    both = [one for one in tied if one in called]
+    called_so = {one.entity_id for one in called}
+    both = [one for one in tied if one.entity_id in called_so]
     named = {one.scope_ids for one in both}
     answered = {one.scope_ids for one in tied}
     others = [one for one in tied if one.scope_ids not in named]
