@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         TracedDecision,
         TracedReprompt,
     )
+    from mnemolog.projections.queries.turns.traced_names import TracedName
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
     from mnemolog.projections.search.hits import Hit, LeftOutHits, MeantEntity, Score
     from mnemolog.projections.search.options import Weights
@@ -185,6 +186,7 @@ __all__ = [
     "Tokens",
     "Trace",
     "TracedDecision",
+    "TracedName",
     "TracedReprompt",
     "Turn",
     "TurnArgs",
@@ -259,6 +261,7 @@ _MODULES: Final = {
         "TracedDecision",
         "TracedReprompt",
     ),
+    "projections.queries.turns.traced_names": ("TracedName",),
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
     "projections.search.hits": ("Hit", "LeftOutHits", "MeantEntity", "Score"),
     "projections.search.options": ("Weights",),

@@ -10,9 +10,10 @@ from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.turns.trace import FactTexts, TracedDecision
+from mnemolog.projections.queries.turns.traced_names import TracedName
 from mnemolog.projections.queries.turns.why_not import MissingReason, MissingStatement
 from mnemolog.projections.search.scope_counts import ScopeCount
-from mnemolog.schemas.entities.model import ResolutionStep
+from mnemolog.schemas.entities.model import ResolutionStep, UnlinkedReason
 
 OFFLINE_NOTICE: Final = (
     "Facts are read by simple rules (MNEMOLOG_PROVIDER=offline), a stand-in for a language model: "
@@ -79,6 +80,25 @@ _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
     "fuzzy": "is its name, misspelled",
     "diminutive": "is a short form of its name, or the other way round",
     "new": "was not known before",
+}
+
+
+def name_sentence(read: TracedName) -> str:
+    """How the entity of a name was found, and why the name links no fact if it does not."""
+    others = f", and not {', '.join(read.compared)}" if read.compared else ""
+    found = f"{_STEP_PHRASES[read.step]}{others}" if read.step else ""
+    if read.left_out is None:
+        return found
+    return "; ".join(filter(None, [f"left out: {_UNLINKED_PHRASES[read.left_out]}", found]))
+
+
+_UNLINKED_PHRASES: Final[Mapping[UnlinkedReason, str]] = {
+    "not_said": "nobody said this name in the turn",
+    "too_long": "it has too many letters for a name",
+    "too_many": "the turn has more names than one may bring",
+    "never_stored": "a policy says that this topic is never stored",
+    "no_name": "it is the name of nobody",
+    "no_new_fact": "no new fact has it",
 }
 
 

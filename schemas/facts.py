@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Fraction, Identifier, Record, Text, Timestamp, normalise
-from mnemolog.schemas.entities.model import MAX_ENTITIES, NamedEntity
+from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_UNLINKED, NamedEntity, UnlinkedName
 from mnemolog.schemas.entities.relations import MAX_RELATIONS, NamedRelation
 from mnemolog.schemas.vector import Vector
 
@@ -75,7 +75,8 @@ class ExtractedFact(Statement):
     `single_valued` says that its key holds one value at a time although no registry names it. A `retract` ends
     something with nothing in its place. `entities` are those that it names, its subject among them where its type is
     known, and `relations` what it says that they are to each other, or with a `retract` no longer are; in the log both
-    are events of their own.
+    are events of their own. `unlinked` are names that were left out of `entities`; in the log they are in the step that
+    resolves. Version 7 added that.
     """
 
     search_text: Text
@@ -95,6 +96,9 @@ class ExtractedFact(Statement):
     )
     relations: Annotated[tuple[NamedRelation, ...], Field(max_length=MAX_RELATIONS)] = Field(
         default=(), exclude_if=lambda relations: not relations
+    )
+    unlinked: Annotated[tuple[UnlinkedName, ...], Field(max_length=MAX_UNLINKED)] = Field(
+        default=(), exclude_if=lambda names: not names
     )
 
     @property

@@ -7,6 +7,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Identifier, Record, Text, Timestamp
+from mnemolog.schemas.entities.model import MAX_UNLINKED, UnlinkedName
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
@@ -68,7 +69,8 @@ class Step(Record):
     added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
     tell. Version 6 added `mood`, that of the turn, where an extraction is asked for it; and where several turns shared
     a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
-    tokens are the turn's share then, and the call counts for one of them.
+    tokens are the turn's share then, and the call counts for one of them. Version 7 added `unlinked`, the names that
+    were read and link no new fact, the first of them.
     """
 
     stage: Stage
@@ -90,6 +92,9 @@ class Step(Record):
     mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
     call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
     request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)
+    unlinked: Annotated[tuple[UnlinkedName, ...], Field(max_length=MAX_UNLINKED)] = Field(
+        default=(), exclude_if=lambda names: not names
+    )
 
 
 class Thresholds(Record):

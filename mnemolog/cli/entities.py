@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 from mnemolog.cli import results
 from mnemolog.cli.options import Change, CliCommand, Query, change_command, id_option, query_command
 
-_NAMED: Final = "one of its names, or the first characters of its id"
+_NAMED: Final = 'one of its names, what it is ("my wife"), or the first characters of its id'
 Named = Annotated[str, typer.Argument(metavar="ENTITY", help=_NAMED)]
 
 
@@ -119,7 +119,7 @@ def summarise_entity(*, name: Named) -> Change:
 @query_command(results.show_relations)
 def relations(
     *,
-    name: Annotated[str | None, typer.Argument(help="whose relations: a name or the first characters of an id")] = None,
+    name: Annotated[str | None, typer.Argument(help=f"whose relations: {_NAMED}")] = None,
     predicate: Annotated[
         str | None, typer.Option("--predicate", help="only this one, such as wife or employer")
     ] = None,
@@ -132,7 +132,7 @@ def relations(
 @query_command(results.show_neighbours)
 def neighbours(
     *,
-    name: Annotated[str, typer.Argument(help="a name, or the first characters of an id")],
+    name: Annotated[str, typer.Argument(help=_NAMED)],
     hops: Annotated[int, typer.Option("--hops", min=1, max=2, help="how many relations away")] = 1,
 ) -> Query:
     """List who and what is related to one of them."""

@@ -26,6 +26,7 @@ from mnemolog.client.text_edits import ResetMixin, TextEditMixin
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
+from mnemolog.projections.queries.turns.traced_names import entity_names
 from mnemolog.projections.queries.turns.write_result import fact_texts, write_result
 from mnemolog.schemas.turn import Turn
 
@@ -140,7 +141,8 @@ class AsyncMemoryClient(
         # The texts of the facts in the commit: known ones, and those that the turn itself brings.
         fresh = {fact.fact_id: fact.text for event in commit.events if (fact := event.new_fact) is not None}
         known = await self._query(fact_texts, commit.scope, fact_ids_of_commit(commit))
-        return write_result(commit, fresh | known, self._prices)
+        names = await self._query(entity_names, commit)
+        return write_result(commit, fresh | known, self._prices, names)
 
 
 def _as_turns(given: object) -> Iterator[Turn]:

@@ -12,22 +12,21 @@ from mnemolog.client.inputs.entity_refs import EntityNames, EntityRef
 from mnemolog.client.inputs.fact_ids import FactIds, as_ids, whole_id
 from mnemolog.client.inputs.record_builder import build_command, names_owner
 from mnemolog.client.queries.arguments import wide_filter
+from mnemolog.client.queries.entity_lookup import EntityLookup
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.errors import InvalidCommandError, NotConnectedError, ServerUnavailableError
-from mnemolog.projections.lists import entities as lists
 from mnemolog.projections.lists.entities import Entity
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, ANY_VALUE
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.scope import SCOPE_FIELDS
-from mnemolog.streams.entities.name_keys import name_key
 
 
 @checked(InvalidCommandError)
-class EntityCommandMixin(CommandBase):
-    """Commands about people, places and things that facts name. Entities are given by a name or an id.
+class EntityCommandMixin(CommandBase, EntityLookup):
+    """Commands about people, places and things that facts name. Entities are given as `entity` takes them.
 
     They return, wait and raise as the commands about facts do, and `UnknownEntityError`, or `AmbiguousIdError` where
-    several entities have a name. All entities of a command are of one scope, which need not be named where they are
+    several entities are meant. All entities of a command are of one scope, which need not be named where they are
     found. Each is undone by `undo(turn_id=command_id)`.
     """
 
@@ -219,19 +218,16 @@ class EntityCommandMixin(CommandBase):
         if isinstance(given, Entity):
             return _known(given, arguments)
         if isinstance(given, UUID | str):
-            within = wide_filter(scope_ids(arguments))
-            one = (await self._query(lists.entity, within, str(given), name_key(str(given)))).entity
-            return _known(one, arguments)
+            return _known(await self._one_entity(str(given), wide_filter(scope_ids(arguments))), arguments)
         raise InvalidCommandError(f"an entity is given by a name or an id, not {kind_of(given)}")
 
 
 def _known(one: Entity, arguments: CommandArgs) -> tuple[UUID, tuple[str | None, ...]]:
     """The id and the scope of an entity. Raises `InvalidCommandError` where the caller names another scope."""
-    scope = tuple(getattr(one, name) for name in SCOPE_FIELDS)
-    for (name, named), its in zip(scope_ids(arguments).items(), scope, strict=True):
+    for (name, named), its in zip(scope_ids(arguments).items(), one.scope_ids, strict=True):
         if named not in (None, ANY_VALUE, ANY_OR_NONE, its):
             raise InvalidCommandError(f"{name} is {named!r}, but entity {one.entity_id} is of {its!r}")
-    return one.entity_id, scope
+    return one.entity_id, one.scope_ids
 
 
 def _as_list(given: object) -> list[Any]:

@@ -332,7 +332,8 @@ class MemoryClient:
         With its relations, its profile (what holds of it now) and its timeline.
 
         `name` is one of its names, as it was said ("Ana"), the beginning of its id, or what it is to somebody, as `who`
-        takes it ("my wife"). Raises `UnknownEntityError`, and `AmbiguousIdError` where several are meant.
+        takes it ("my wife"): who is that now, else who was called so. Raises `UnknownEntityError`, and
+        `AmbiguousIdError` where several are meant.
         """
 
     def relations(

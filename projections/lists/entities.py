@@ -1,5 +1,6 @@
 """Whom and what facts name: lists of entities, and all that is known of one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -17,16 +18,18 @@ from mnemolog.projections.queries.errors import (
     UnknownEntityError,
     check_id_text,
     check_limit,
+    scope_in_words,
 )
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact, brief_repr, counted
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.entities.model import AliasKind, Role
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 MIN_ID: Final = 4
 """Characters of an id that are taken for one."""
-_COLUMNS: Final = {"entity_columns": "entity_columns"}
+_COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,11 @@ class Entity:
     source_id: str
     recorded_at: datetime
     pending_merges: list[UUID] = field(default_factory=list)
+
+    @property
+    def scope_ids(self) -> tuple[str | None, ...]:
+        """The ids of its scope, in the order of `SCOPE_FIELDS`."""
+        return tuple(getattr(self, name) for name in SCOPE_FIELDS)
 
     def __repr__(self) -> str:
         return brief_repr(self, "name", "type", "aliases", "facts", "entity_id")
@@ -127,7 +135,7 @@ async def entities(
 
 
 async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str) -> list[Entity]:
-    """The entities with this name, at most 20, or the one whose id begins so; `key` as in `entity`."""
+    """The entities with this name, at most 20, or whose id begins so; `key` is the form in which it is compared."""
     check_id_text(name=given)
     is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
     asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
@@ -135,21 +143,28 @@ async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str
     return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
 
 
-async def entity(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str, *, all_versions: bool = False
-) -> EntityDetails:
-    """All that is known of the entity with this name or id; `key` is the form in which the name is compared.
-
-    Raises `UnknownEntityError`, and `AmbiguousIdError` where several are called so.
-    """
-    found = await called(conn, scope, given, key)
+def of_one_name(given: str, found: Sequence[Entity]) -> Entity:
+    """The only one that was found. Raises `UnknownEntityError`, and `AmbiguousIdError` for several."""
     if not found:
         raise UnknownEntityError(given)
     if len(found) > 1:
-        candidates = [(str(one.entity_id), one.name) for one in found]
-        is_name = not all(one.startswith(given) for one, _ in candidates)
-        raise AmbiguousIdError("entity", given, candidates, is_name=is_name)
-    (one,) = found
+        is_name = not all(str(one.entity_id).startswith(given) for one in found)
+        raise AmbiguousIdError("entity", given, _candidates(found), is_name=is_name)
+    return found[0]
+
+
+def _candidates(found: Sequence[Entity]) -> list[tuple[str, str]]:
+    """The id of each with its name, and whose it is where they are of several scopes."""
+    if len({one.scope_ids for one in found}) == 1:
+        return [(str(one.entity_id), ", also ".join((one.name, *one.aliases[:1]))) for one in found]
+    whose = [scope_in_words(Scope.from_columns(value or "" for value in one.scope_ids)) for one in found]
+    return [(str(one.entity_id), f"{its}: {one.name}") for one, its in zip(found, whose, strict=True)]
+
+
+async def details(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, one: Entity, *, all_versions: bool = False
+) -> EntityDetails:
+    """All that is known of an entity of the scope."""
     its = [one.entity_id]
     named = {"entity_id": one.entity_id}
     similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=_COLUMNS)

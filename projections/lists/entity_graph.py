@@ -1,5 +1,6 @@
 """The graph of entities and their relations: who is near somebody, and who is somebody's wife."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,9 +17,12 @@ from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.entities.model import tie_head
 
 MAX_HOPS: Final = 2
-_COLUMNS: Final = {"entity_columns": "entity_columns"}
+MAX_USERS: Final = 100
+"""Scopes whose user "my" may mean in one question: each has its relations read."""
+_COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +76,11 @@ async def graph(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, all_vers
 
 
 async def user_entities(conn: AsyncConnection[TupleRow], scope: ScopeFilter) -> list[Entity]:
-    """The user: one entity in each scope in which facts name them."""
-    return await _entities(conn, scope, (), with_user=True)
+    """The user: one entity in each scope in which facts name them. Raises `QueryError` for more than 100 scopes."""
+    found = await _entities(conn, scope, (), with_user=True, limit=MAX_USERS + 1)
+    if len(found) > MAX_USERS:
+        raise QueryError(f'"my" is of one of more than {MAX_USERS} scopes with a user: give the ids of the one meant')
+    return found
 
 
 async def neighbours(
@@ -112,31 +119,57 @@ def _one_hop_further(
 async def related(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie
 ) -> list[Entity]:
-    """Who or what holds to be to the owners what is asked, those who were named first first.
+    """Who or what holds to be to one of the owners what is asked, those who were named first first.
 
-    Of several with one predicate (a dog and a cat are both owned) those are meant who are called so, if any are, else
-    those who are called nothing else of that kind.
+    A person who gave somebody this tie has said so, too. Of several with one predicate (a dog and a cat are both owned)
+    those are meant who are called so, if any are, else those who are called nothing else of that kind.
     """
     found = await relations(conn, scope, subject_ids=owner_ids, predicate=asked.predicate, mirrors=True)
-    entities = await _entities(conn, scope, [one.object_id for one in found])
-    listed = _ids([one.entity_id for one in entities])
-    rows = await (await conn.execute(queries("relations")["aliases_of"], listed)).fetchall()
-    keys: dict[tuple[UUID, str], set[str]] = {}
-    for entity_id, kind, key in rows:
-        keys.setdefault((entity_id, kind), set()).add(key)
+    pairs = {(one.subject_id, one.object_id) for one in found} | await _given_ties(conn, scope, owner_ids, asked)
+    entities = await _entities(conn, scope, [entity_id for _, entity_id in pairs])
+    keys = await _keys_of(conn, entities)
     if asked.name_key:
-        entities = [one for one in entities if asked.name_key in _names(keys.get((one.entity_id, "name"), set()))]
+        entities = [one for one in entities if asked.name_key in _names(keys[one.entity_id, "name"])]
+    meant: set[UUID] = set()
+    for owner_id in owner_ids:
+        its = [one.entity_id for one in entities if (owner_id, one.entity_id) in pairs]
+        meant.update(_called(its, {one: _ties(keys[one, "tie"], owner_id) for one in its}, asked.tie))
+    return [one for one in entities if one.entity_id in meant]
+
+
+async def _given_ties(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie
+) -> set[tuple[UUID, UUID]]:
+    """The owners, and to whom persons gave the tie to them that is asked for."""
     if asked.tie is None:
-        return entities
-    ties = {one.entity_id: _ties(keys.get((one.entity_id, "tie"), set()), owner_ids) for one in entities}
-    called = [one for one in entities if asked.tie in ties[one.entity_id]]
-    return called or [one for one in entities if not ties[one.entity_id]]
+        return set()
+    keys = {f"{asked.tie} of {owner_id}": owner_id for owner_id in owner_ids}
+    query = read_query("relations", "given_ties", scope=scope.parameters, row="alias")
+    given = {**scope.parameters, "head": tie_head(asked.tie), "keys": list(keys)}
+    rows = await (await conn.execute(query, given)).fetchall()
+    return {(keys[key], entity_id) for entity_id, key in rows}
 
 
-def _ties(keys: set[str], owner_ids: Sequence[UUID]) -> set[str]:
-    """What an entity is called of these owners."""
-    ends = tuple(f" of {owner_id}" for owner_id in owner_ids)
-    return {key.partition(" ")[0] for key in keys if key.endswith(ends)}
+async def _keys_of(conn: AsyncConnection[TupleRow], entities: Sequence[Entity]) -> dict[tuple[UUID, str], set[str]]:
+    """The keys of the names of entities, by the kind of name."""
+    listed = _ids([one.entity_id for one in entities])
+    keys: dict[tuple[UUID, str], set[str]] = defaultdict(set)
+    for entity_id, kind, key in await (await conn.execute(queries("relations")["aliases_of"], listed)).fetchall():
+        keys[entity_id, kind].add(key)
+    return keys
+
+
+def _called(entity_ids: Sequence[UUID], ties: Mapping[UUID, set[str]], tie: str | None) -> list[UUID]:
+    """Those of one owner's who are called by a tie, else those who are called by none."""
+    if tie is None:
+        return list(entity_ids)
+    called = [one for one in entity_ids if tie in ties[one]]
+    return called or [one for one in entity_ids if not ties[one]]
+
+
+def _ties(keys: set[str], owner_id: UUID) -> set[str]:
+    """What an entity is called of an owner."""
+    return {key.partition(" ")[0] for key in keys if key.endswith(f" of {owner_id}")}
 
 
 def _names(keys: set[str]) -> set[str]:
@@ -144,10 +177,16 @@ def _names(keys: set[str]) -> set[str]:
 
 
 async def _entities(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, ids: Sequence[UUID], *, with_user: bool = False
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    ids: Sequence[UUID],
+    *,
+    with_user: bool = False,
+    limit: int | None = None,
 ) -> list[Entity]:
     query = read_query("entities", "entities_of_ids", scope=scope.parameters, row="e", parts=_COLUMNS)
-    return await fetch_rows(conn, Entity, query, {**scope.parameters, **_ids(ids), "with_user": with_user})
+    asked = {**_ids(ids), "with_user": with_user, "limit": limit}
+    return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
 
 
 def _ids(ids: Sequence[UUID]) -> dict[str, list[UUID]]:

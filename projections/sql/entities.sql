@@ -219,6 +219,11 @@ ARRAY(
     WHERE twins.entity_id = e.entity_id
     ORDER BY twins.since, twins.twin_id
 ) AS possible_twins,
+e.source_id,
+e.recorded_at
+
+-- name: pending_merges_of_entity
+-- The proposed merges of one entity that wait for a person: for queries that find few.
 ARRAY(
     SELECT proposed.event_id
     FROM merge_proposals AS proposed
@@ -227,13 +232,27 @@ ARRAY(
         AND proposed.is_pending
         AND e.entity_id IN (proposed.merged, proposed.into_id)
     ORDER BY proposed.decided_at, proposed.event_id
-) AS pending_merges,
-e.source_id,
-e.recorded_at
+) AS pending_merges
 
 -- name: listed_entities
 -- The entities of a scope in the order in which they were named first: all, or some of those that follow another one.
-SELECT {entity_columns}
+WITH pending AS MATERIALIZED ( -- once for all that are listed
+    SELECT
+        e.event_id,
+        e.decided_at,
+        e.merged,
+        e.into_id
+    FROM merge_proposals AS e
+    WHERE {scope} AND e.is_pending
+)
+SELECT
+    {entity_columns},
+    ARRAY(
+        SELECT pending.event_id
+        FROM pending
+        WHERE e.entity_id IN (pending.merged, pending.into_id)
+        ORDER BY pending.decided_at, pending.event_id
+    ) AS pending_merges
 FROM shown_entities AS e
 WHERE {scope}
     AND (%(type)s::text IS NULL OR e.type = %(type)s)
@@ -253,7 +272,9 @@ LIMIT %(limit)s;
 
 -- name: entities_called
 -- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so.
-SELECT {entity_columns}
+SELECT
+    {entity_columns},
+    {pending_merges}
 FROM shown_entities AS e
 WHERE {scope}
     AND (
@@ -271,8 +292,10 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT 20;
 
 -- name: entities_of_ids
--- The entities of a scope with these ids, and the user.
-SELECT {entity_columns}
+-- The entities of a scope with these ids, and the user; all, or the first ones.
+SELECT
+    {entity_columns},
+    {pending_merges}
 FROM shown_entities AS e
 WHERE {scope}
     AND (
@@ -282,11 +305,14 @@ WHERE {scope}
             WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
         ))
     )
-ORDER BY e.recorded_at, e.ordinal, e.entity_id;
+ORDER BY e.recorded_at, e.ordinal, e.entity_id
+LIMIT %(limit)s;
 
 -- name: twins_of_entity
 -- The entities of a scope that may be the same as one.
-SELECT {entity_columns}
+SELECT
+    {entity_columns},
+    {pending_merges}
 FROM shown_entities AS e
 WHERE {scope}
     AND (e.entity_id = ANY(%(twins)s::uuid []) OR EXISTS (

@@ -53,6 +53,18 @@ SELECT
 FROM current_entity_names AS alias
 WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
 
+-- name: given_ties
+-- To whom of a scope persons have given ties with these keys, each of which says to whom: "wife of <id>".
+SELECT DISTINCT
+    alias.entity_id,
+    alias.current_key
+FROM current_entity_names AS alias
+WHERE {scope}
+    AND alias.head = %(head)s
+    AND alias.kind = 'tie'
+    AND alias.current_key = ANY(%(keys)s::text [])
+    AND EXISTS (SELECT FROM entity_changes AS given WHERE given.event_id = alias.event_id);
+
 -- name: profile_of_entity
 -- What holds now of an entity, what is about it and matters most first.
 SELECT

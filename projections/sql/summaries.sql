@@ -79,7 +79,7 @@ GROUP BY entity_id;
 -- The summaries that are shown of the entities that these facts name, those of the most facts first.
 SELECT
     named.entity_id,
-    e.name,
+    named.name,
     shown.summary,
     shown.version,
     shown.changed,
@@ -87,14 +87,17 @@ SELECT
 FROM (
     SELECT
         link.entity_id,
+        e.name,
+        e.recorded_at,
         count(DISTINCT link.fact_id) AS facts
     FROM current_entity_links AS link
+    INNER JOIN entities AS e ON link.entity_id = e.entity_id
     WHERE link.fact_id = ANY(%(fact_ids)s::uuid [])
-    GROUP BY link.entity_id
+    GROUP BY link.entity_id, e.name, e.recorded_at
+    ORDER BY facts DESC, e.recorded_at, link.entity_id -- in their order here, so that the rest are not looked up
 ) AS named
-INNER JOIN entities AS e ON named.entity_id = e.entity_id
 CROSS JOIN LATERAL summary_of_entity(named.entity_id) AS shown
-ORDER BY named.facts DESC, e.recorded_at, named.entity_id
+ORDER BY named.facts DESC, named.recorded_at, named.entity_id
 LIMIT %(limit)s;
 
 -- name: facts_of_summaries

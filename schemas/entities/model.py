@@ -11,6 +11,8 @@ MAX_NAME: Final = 200
 """Characters of a name; what is longer is no name."""
 MAX_ENTITIES: Final = 20
 """How many entities one fact may name."""
+MAX_UNLINKED: Final = 50
+"""How many names that link no fact are told of a source, and of a fact on its way."""
 MAX_LINKS: Final = 2 * (MAX_ENTITIES + 1)
 """Links of a fact: its subject, those that it names, and an owner of each ("Ana's dog")."""
 MAX_MERGED: Final = 20
@@ -49,6 +51,26 @@ class NamedEntity(Record):
     name: EntityName
     type: EntityType = "other"
     role: Role = "mention"
+
+
+UnlinkedReason = Literal["not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact"]
+"""Why a name links no fact: a model named whom nobody said, it has too many letters, it is one too many of a fact or a
+source, it has a word of a topic that is never stored, it names nobody ("she"), or only statements that became no new
+fact have it."""
+
+
+class UnlinkedName(Record):
+    """A name that was read in a source and that links no fact, and why.
+
+    One of what is never stored is told by the topic. `step` and `compared` say how its entity was found where it was
+    looked for; `entity_id` is that of a known one.
+    """
+
+    name: EntityName
+    reason: UnlinkedReason
+    step: ResolutionStep | None = Field(default=None, exclude_if=lambda step: step is None)
+    entity_id: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
 
 
 class Alias(Record):

@@ -125,15 +125,20 @@ def merge(context: EntityContext, payload: MergeEntities) -> EntitiesMerged:
     merged = tuple(dict.fromkeys(payload.entity_ids))
     if payload.into in merged:
         raise CommandRefusedError("invalid_command", f"{payload.into} cannot be merged into itself")
-    if any(context.known[entity_id].is_user for entity_id in merged):
-        raise CommandRefusedError("invalid_command", "the user is merged into nobody: merge the others into the user")
+    _refuse_merged_user(context.known[entity_id] for entity_id in merged)
     names = ", ".join(context.known[entity_id].name for entity_id in merged)
     done = f"merged {names} into {context.known[payload.into].name}"
     return context.change(EntitiesMerged, done, merged=merged, into=payload.into)
 
 
-def confirm_merge(command: CommandContext, proposal: StoredProposal) -> EntitiesMerged:
-    """The entities of a proposed merge are one."""
+def _refuse_merged_user(merged: Iterable[StoredEntity]) -> None:
+    if any(entity.is_user for entity in merged):
+        raise CommandRefusedError("invalid_command", "the user is merged into nobody: merge the others into the user")
+
+
+def confirm_merge(command: CommandContext, proposal: StoredProposal, merged: StoredEntity) -> EntitiesMerged:
+    """The entities of a proposed merge are one. The user stays the user."""
+    _refuse_merged_user([merged])
     decision = command.decision("human", f"confirmed that {proposal.merged_name} is {proposal.into_name}")
     return EntitiesMerged(
         **command.event_fields(0, decision),

@@ -90,11 +90,18 @@ class EntityCommandHandler:
         """What becomes of the proposed merges among the ids of a command, and the other ids: those of facts."""
         found = {one.event_id: one for one in await self._entities.proposals(payload.fact_ids)}
         raise_for_faults(entity_changes.proposal_fault(command, one) for one in found.values())
+        named = [found[one] for one in dict.fromkeys(payload.fact_ids) if one in found]
+        changes: EntityChanges = tuple(entity_changes.reject_merge(command, one) for one in named)
         if isinstance(payload, Confirm):
-            entity_changes.refuse_merged_twice(found.values())
-        settle = entity_changes.confirm_merge if isinstance(payload, Confirm) else entity_changes.reject_merge
-        changes = tuple(settle(command, found[one]) for one in dict.fromkeys(payload.fact_ids) if one in found)
+            changes = await self._confirmed(command, named)
         return changes, tuple(one for one in payload.fact_ids if one not in found)
+
+    async def _confirmed(self, command: CommandContext, proposals: Sequence[StoredProposal]) -> EntityChanges:
+        entity_changes.refuse_merged_twice(proposals)
+        if not proposals:
+            return ()
+        known = await self._entities.entities([one.merged for one in proposals])
+        return tuple(entity_changes.confirm_merge(command, one, known[one.merged]) for one in proposals)
 
     async def undone(self, command: CommandContext, payload: Undo) -> EntityChanges:
         """The changes of entities that an undo takes back; none where it selects none that hold."""

@@ -36,9 +36,6 @@ class EntityRegistry:
         """Those that are called so, whatever else is said of them."""
         return [entity for entity in self if key in names_of(entity)]
 
-    def of_type(self, kind: EntityType) -> list[KnownEntity]:
-        return [entity for entity in self if entity.type == kind]
-
     def of_tie(self, key: str) -> list[KnownEntity]:
         return [entity for entity in self if key in entity.keys("tie")]
 

@@ -80,11 +80,16 @@ def _of_similar(name: SpokenName, kind: EntityType, tie_key: str | None, registr
 
 
 def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
-    """The only one of this very type whose name is clearly this one, misspelled; of all that it may be a twin."""
-    likeness = {entity.entity_id: likeness_of(name.untitled, entity) for entity in registry.of_type(kind)}
-    near = [registry[entity_id] for entity_id, like in likeness.items() if like is not None]
-    if len(near) == 1 and likeness[near[0].entity_id] == "same" and not _is_marked_apart(name, tie_key, near[0]):
-        return FoundEntity(entity=near[0], step="fuzzy")
+    """The only one of this very type whose name is clearly this one, misspelled; of all that it may be a twin.
+
+    Where nobody told the type of one of the two, it is a twin at the most.
+    """
+    fitting = [entity for entity in registry if same_type(kind, entity.type)]
+    likeness = {one.entity_id: likeness_of(name.untitled, kind, one) for one in fitting}
+    near = [one for one in fitting if likeness[one.entity_id] is not None]
+    typed = [one for one in near if one.type == kind]
+    if len(typed) == 1 and likeness[typed[0].entity_id] == "same" and not _is_marked_apart(name, tie_key, typed[0]):
+        return FoundEntity(entity=typed[0], step="fuzzy", compared=tuple(one for one in near if one is not typed[0]))
     return FoundEntity(compared=tuple(near))
 
 

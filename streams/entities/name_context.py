@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mnemolog.schemas.entities.model import MAX_NAME, USER_HEAD, NamedEntity, name_ends, name_head, tie_head
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.short_forms import forms_of
+from mnemolog.streams.entities.similar.misspelled_names import slip_heads
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
 from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
 
@@ -69,7 +70,8 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     keys = {name.key for name in names if name.key}
     forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
     ties = {tie_head(name.tie) for name in names if name.tie}
-    heads = frozenset({USER_HEAD, *ties, *map(name_head, keys | forms)})
+    slips = {head for key in keys for head in slip_heads(key)}
+    heads = frozenset({USER_HEAD, *ties, *slips, *map(name_head, keys | forms)})
     return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 

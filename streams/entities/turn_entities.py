@@ -6,7 +6,15 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.entities.model import MAX_LINKS, MAX_NAME, Alias, EntityLink, EntityType, KnownEntity
+from mnemolog.schemas.entities.model import (
+    MAX_LINKS,
+    MAX_NAME,
+    Alias,
+    EntityLink,
+    EntityType,
+    KnownEntity,
+    UnlinkedName,
+)
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
@@ -61,6 +69,7 @@ class TurnEntities:
     new: dict[UUID, tuple[KnownEntity, FoundEntity]] = field(default_factory=dict)
     added: list[EntityAlias] = field(default_factory=list)
     proposed: dict[tuple[UUID, UUID], ProposedMerge] = field(default_factory=dict)
+    unlinked: list[UnlinkedName] = field(default_factory=list)
     _links: dict[_FactWords, tuple[EntityLink, ...]] = field(default_factory=dict)
     _relations: dict[_FactWords, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
@@ -71,6 +80,7 @@ class TurnEntities:
         """The entities that these facts name, among them the `known` ones that `lookup_keys` finds."""
         found = cls(context, EntityRegistry(known))
         for fact in facts:
+            found.unlinked += fact.unlinked
             links, said = list(found._each_link(fact)), _FactWords(fact.text, fact.excerpt, fact.subject)
             related = {relation.key: relation for relation in found._relations.get(said, ())}
             related |= {relation.key: relation for relation in found._find_relations(fact, links)}
@@ -91,6 +101,11 @@ class TurnEntities:
         if len(called) != 1:
             return ()
         return (EntityLink(entity_id=called[0].entity_id, role="subject", name=fact.subject, step="exact"),)
+
+    @property
+    def links(self) -> Iterator[EntityLink]:
+        """What all facts of the source name, whether or not they become new facts."""
+        return (link for links in self._links.values() for link in links)
 
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
         """The entity that a fact of the source is about."""
@@ -137,6 +152,7 @@ class TurnEntities:
         for entity in named_entities(fact, self.context):
             name = read_name(entity.name)
             if name is None or (found := self._find(name, entity.type)) is None:
+                self._leave_out(entity.name, is_name=name is not None)
                 continue
             entity_id, finding = found
             compared = tuple(one.entity_id for one in finding.compared)
@@ -148,6 +164,10 @@ class TurnEntities:
         for name in owners:
             if (owner_id := self._owner_of(name)) is not None:
                 yield EntityLink(entity_id=owner_id, role="mention", name=name.owner, step="exact")
+
+    def _leave_out(self, name: str, *, is_name: bool) -> None:
+        is_beyond = is_name and len(self.new) >= MAX_NEW_ENTITIES
+        self.unlinked.append(UnlinkedName(name=name, reason="too_many" if is_beyond else "no_name"))
 
     def _find(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
         """The entity of a name, made known where it is new; None where the source brings too many."""
@@ -171,7 +191,7 @@ class TurnEntities:
     def _propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
         """Ana, who was known by her name, is said to be the wife who was known without one: "my wife Ana"."""
         tied = self.registry.of_tie(tie_key) if tie_key and name.key else []
-        nameless = [one for one in tied if not names_of(one) and one.entity_id not in self.new]
+        nameless = [one for one in tied if not names_of(one) and not one.keys("user") and one.entity_id not in self.new]
         if len(nameless) == 1 and found.entity_id not in {nameless[0].entity_id, *self.new}:
             merge = ProposedMerge(nameless[0], found, name.text)
             self.proposed[merge.merged.entity_id, found.entity_id] = merge

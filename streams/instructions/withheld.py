@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from mnemolog.schemas.base import normalise
+from mnemolog.schemas.entities.model import MAX_UNLINKED, UnlinkedName
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.instructions.model import ForbiddenTopic, Instructions
 from mnemolog.schemas.provenance import DroppedStatement, Step
@@ -33,7 +34,8 @@ def withhold(
 ) -> tuple[tuple[ExtractedFact, ...], tuple[DroppedStatement, ...]]:
     """The facts that may be stored, and what was left out, without the words of what is never stored.
 
-    A fact that may be stored itself is left without the names and relations that have a word of a topic.
+    A fact that may be stored itself is left without the names and relations that have a word of a topic. Of its names
+    that were left out before these have the topic, too.
     """
     topics = instructions.never_store if instructions else ()
     if not topics:
@@ -60,13 +62,25 @@ def _without_names(
 ) -> tuple[ExtractedFact, tuple[ForbiddenTopic, ...]]:
     """The fact without the names and relations that have a word of a topic, and those topics."""
     names = [(one, topic_in((one.name,), topics)) for one in fact.entities]
+    unlinked = [(one, topic_in((one.name,), topics)) for one in fact.unlinked]
     ties = [(one, topic_in((one.subject, _spaced(one.predicate), one.object), topics)) for one in fact.relations]
-    found = dict.fromkeys(topic for _, topic in (*names, *ties) if topic is not None)
+    found = dict.fromkeys(topic for _, topic in (*names, *ties, *unlinked) if topic is not None)
     if not found:
         return fact, ()
     entities = tuple(one for one, topic in names if topic is None)
     relations = tuple(one for one, topic in ties if topic is None)
-    return fact.model_copy(update={"entities": entities, "relations": relations}), tuple(found)
+    withheld = dict.fromkeys(topic for _, topic in (*names, *unlinked) if topic is not None)
+    kept = tuple(one for one, topic in unlinked if topic is None)
+    told = {
+        "entities": entities,
+        "relations": relations,
+        "unlinked": (*map(_withheld_name, withheld), *kept)[:MAX_UNLINKED],
+    }
+    return fact.model_copy(update=told), tuple(found)
+
+
+def _withheld_name(topic: ForbiddenTopic) -> UnlinkedName:
+    return UnlinkedName(name=_told(topic).text, reason="never_stored")
 
 
 def _spaced(word: str) -> str:

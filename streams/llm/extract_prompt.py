@@ -309,11 +309,14 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
         is_found = evidence.message_of(fact.excerpt) is not None
         fault = evidence.complaint(fact.text, fact.excerpt) if is_found else None
         if is_found and not fault:
-            entities = said_entities(fact.entities, (*evidence.contents, comparable_text(fact.text)), task.turn)
+            entities, left_out = said_entities(
+                fact.entities, (*evidence.contents, comparable_text(fact.text)), task.turn
+            )
             speaker = other_speaker(task.turn, comparable_text(fact.excerpt))
             names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
             relations = named_relations(fact.relations, names, task.turn, speaker)
-            facts.append(_extracted(fact, speaker, entities, relations))
+            made = _extracted(fact, speaker, entities, relations)
+            facts.append(made.model_copy(update={"unlinked": left_out}))
             continue
         complaints.append(
             f"facts.{index}.text: {fault}: say only what is said, or leave the fact out"

@@ -20,8 +20,8 @@ from mnemolog.streams.resolution.guards import StatementContext, TimedFact, next
 from mnemolog.streams.resolution.turn_state import TurnState
 from mnemolog.streams.text.subjects import relate_subjects
 
-_OF_ENTITIES: Final = ("entities", "relations")
-"""Fields of a fact that are events of their own in the log."""
+_OF_ENTITIES: Final = ("entities", "relations", "unlinked")
+"""Fields of a fact that are events of their own in the log, or a part of a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

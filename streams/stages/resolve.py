@@ -27,6 +27,7 @@ from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.entities.subject_relations import with_subject_relations
+from mnemolog.streams.entities.unlinked_names import unlinked_names
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
@@ -199,6 +200,7 @@ class ResolveStage:
         )
         events = await self._close_lapsed(envelope, decision.events, now)
         step = await self._conflict_sharer.with_unused(envelope, decision.step)
+        step = step.model_copy(update={"unlinked": unlinked_names(named, events)})
         _count_decision(decision)
         facts, tokens = added_facts(events, self._clock()), count_tokens((*envelope.steps, step))
         if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_line, print_text, program_name
+from mnemolog.cli.results.entities import show_names
 from mnemolog.cli.results.facts import span
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries, print_points
@@ -67,14 +68,15 @@ def show_explanation(explanation: "Explanation", ids: ShortIds = WHOLE_IDS) -> N
 
 def show_why_not(report: "WhyNot", _: ShortIds = WHOLE_IDS) -> None:
     print_line(f"turn {report.turn_id}: {report.status}, {counted(report.facts, 'fact')}")
-    if not report.missing:
-        print_text("every statement became a fact")
-        return
     rows = [
         Entry("-", one.text or "the turn as a whole", [f"{one.reason.replace('_', ' ')}: {one.because}"])
         for one in report.missing
     ]
-    print_entries(counted(len(rows), "statement") + " not stored", rows)
+    if rows:
+        print_entries(counted(len(rows), "statement") + " not stored", rows)
+    else:
+        print_text("every statement became a fact")
+    show_names(report.names)
 
 
 def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:

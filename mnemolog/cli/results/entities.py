@@ -12,6 +12,7 @@ from mnemolog.cli.results.words import counted, moment
 if TYPE_CHECKING:
     from mnemolog.projections.lists.entities import Entity, EntityDetails
     from mnemolog.projections.lists.entity_summary import EntitySummary
+    from mnemolog.projections.queries.turns.traced_names import TracedName
 
 
 def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
@@ -40,6 +41,19 @@ def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
             for one in found.history
         ]
         print_entries(counted(len(said), "decision"), said)
+
+
+def show_names(names: "Sequence[TracedName]") -> None:
+    """The names that were read in a turn; the user, who needs none, is left out."""
+    from mnemolog.texts import name_sentence  # noqa: PLC0415 - loads the results of queries
+
+    rows = [Entry(str(one.entity_id or "-")[:8], _name_read(one), [name_sentence(one)]) for one in names if one.name]
+    if rows:
+        print_entries(f"{counted(len(rows), 'name')} read", rows)
+
+
+def _name_read(one: "TracedName") -> str:
+    return f"{one.name}: {one.entity}" if one.entity and one.entity != one.name else f"{one.name}"
 
 
 def _show_summary(one: "EntitySummary") -> None:

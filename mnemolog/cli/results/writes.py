@@ -4,6 +4,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_line, print_text, program_name
+from mnemolog.cli.results.entities import show_names
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries, print_table
 from mnemolog.cli.results.words import age_of_milliseconds, counted, turn_options
@@ -87,6 +88,7 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
         for one in trace.decisions
     ]
     print_entries(counted(len(decisions), "decision"), decisions)
+    show_names(trace.names)
     if trace.background.call_turns > 1:
         others = counted(trace.background.call_turns - 1, "other turn")
         print_line(f"the extraction was asked together with {others} (request {trace.background.request})")

@@ -5,23 +5,23 @@ from uuid import UUID
 
 from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import ScopeArgs
-from mnemolog.client.inputs.asked_names import AskedName, read_question
+from mnemolog.client.inputs.asked_names import read_question
 from mnemolog.client.inputs.fact_ids import whole_id
 from mnemolog.client.inputs.scopes import scope_filter
 from mnemolog.client.metrics import measured
-from mnemolog.client.queries.arguments import FactIdReader
+from mnemolog.client.queries.entity_lookup import EntityLookup
 from mnemolog.projections.lists import entities as lists
 from mnemolog.projections.lists import entity_graph, relations
 from mnemolog.projections.lists.entities import Entity, EntityDetails
 from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
 from mnemolog.projections.lists.relations import EntityRelation
-from mnemolog.projections.queries.errors import AmbiguousIdError, QueryError, UnknownEntityError
-from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 
 
 @measured
 @checked(QueryError)
-class EntityQueryMixin(FactIdReader):
+class EntityQueryMixin(EntityLookup):
     """People, places and things that facts name. No method needs Kafka."""
 
     async def entities(
@@ -48,15 +48,12 @@ class EntityQueryMixin(FactIdReader):
         With its relations, its profile (what holds of it now) and its timeline.
 
         `name` is one of its names, as it was said ("Ana"), the beginning of its id, or what it is to somebody, as `who`
-        takes it ("my wife"). Raises `UnknownEntityError`, and `AmbiguousIdError` where several are meant.
+        takes it ("my wife"): who is that now, else who was called so. Raises `UnknownEntityError`, and
+        `AmbiguousIdError` where several are meant.
         """
-        within, given = scope_filter(scope), str(name)
-        key = name_key(given)
-        try:
-            return await self._query(lists.entity, within, given, key, all_versions=all_versions)
-        except UnknownEntityError:
-            entity_id = str(await self._tied(given, scope))
-        return await self._query(lists.entity, within, entity_id, key, all_versions=all_versions)
+        within = scope_filter(scope)
+        one = await self._one_entity(str(name), within)
+        return await self._query(lists.details, within, one, all_versions=all_versions)
 
     async def relations(
         self,
@@ -72,7 +69,7 @@ class EntityQueryMixin(FactIdReader):
         of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `entity` does.
         """
         within = scope_filter(scope)
-        ids = None if entity is None else [await self._id_of_entity(entity, scope)]
+        ids = None if entity is None else [await self._id_of_entity(entity, within)]
         return await self._query(
             relations.relations,
             within,
@@ -87,8 +84,9 @@ class EntityQueryMixin(FactIdReader):
 
         Raises as `entity` does, and `QueryError` for other hops.
         """
-        entity_id = await self._id_of_entity(entity, scope)
-        return await self._query(entity_graph.neighbours, scope_filter(scope), entity_id, hops=hops)
+        within = scope_filter(scope)
+        entity_id = await self._id_of_entity(entity, within)
+        return await self._query(entity_graph.neighbours, within, entity_id, hops=hops)
 
     async def who(self, name: str, **scope: Unpack[ScopeArgs]) -> list[Entity]:
         """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
@@ -97,31 +95,11 @@ class EntityQueryMixin(FactIdReader):
         nobody is that.
         """
         asked = read_question(str(name))
-        return [] if asked is None else await self._meant(asked, scope)
+        return [] if asked is None else await self._meant(asked, scope_filter(scope))
 
     async def graph(self, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> EntityGraph:
         """The related entities of a scope with their relations; its `mermaid` is a diagram."""
         return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions)
 
-    async def _id_of_entity(self, name: str, scope: ScopeArgs) -> UUID:
-        return (await self.entity(name, **scope)).entity.entity_id
-
-    async def _tied(self, given: str, scope: ScopeArgs) -> UUID:
-        """The one who is what a text says to somebody. Raises as `entity` does."""
-        asked = read_question(given)
-        found = [] if asked is None or asked.tie is None else await self._meant(asked, scope)
-        if not found:
-            raise UnknownEntityError(given)
-        if len(found) > 1:
-            raise AmbiguousIdError("entity", given, [(str(one.entity_id), one.name) for one in found], is_name=True)
-        return found[0].entity_id
-
-    async def _meant(self, asked: AskedName, scope: ScopeArgs) -> list[Entity]:
-        within = scope_filter(scope)
-        if asked.tie is None:
-            return await self._query(lists.called, within, asked.name, name_key(asked.name))
-        if asked.owner is None:
-            owners = await self._query(entity_graph.user_entities, within)
-        else:
-            owners = await self._meant(asked.owner, scope)
-        return await self._query(entity_graph.related, within, [one.entity_id for one in owners], asked.tie)
+    async def _id_of_entity(self, given: str, within: ScopeFilter) -> UUID:
+        return (await self._one_entity(given, within)).entity_id

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from mnemolog.projections.queries.turns.traced_names import NO_NAMES, EntityNames, TracedName, traced_names
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.provenance import FactSnapshot
@@ -98,7 +99,8 @@ class Trace:
     """What was retrieved and decided, re-prompted and dropped, and what the extraction was shown.
 
     `thresholds` are the similarities that applied; None where the turn ended before they mattered. `mood` is the
-    emotion of the turn, with its intensity and energy; None where an extraction is not asked for it.
+    emotion of the turn, with its intensity and energy; None where an extraction is not asked for it. `names` are those
+    that were read, with the entity that each means, or why it was left out.
     """
 
     decisions: tuple[TracedDecision, ...]
@@ -107,10 +109,11 @@ class Trace:
     thresholds: dict[str, Any] | None
     background: ExtractionBackground = ExtractionBackground()
     mood: dict[str, Any] | None = None
+    names: tuple[TracedName, ...] = ()
 
 
-def build_trace(commit: Commit, texts: FactTexts) -> Trace:
-    """The trace in a commit; `texts` are those of `fact_ids_of_commit(commit)`. Pure."""
+def build_trace(commit: Commit, texts: FactTexts, names: EntityNames = NO_NAMES) -> Trace:
+    """The trace in a commit; `texts` are those of `fact_ids_of_commit(commit)`, `names` of `entity_names`. Pure."""
     steps, thresholds = commit.provenance.steps, commit.provenance.thresholds
     return Trace(
         decisions=tuple(traced_decision(event, texts) for event in commit.events),
@@ -125,6 +128,7 @@ def build_trace(commit: Commit, texts: FactTexts) -> Trace:
             request=next((step.request for step in steps if step.request), None),
         ),
         mood=next((step.mood.model_dump() for step in steps if step.mood), None),
+        names=traced_names(commit, names),
     )
 
 

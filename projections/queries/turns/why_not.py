@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.results import Status
 from mnemolog.projections.queries.turns.trace import FactTexts, fact_ids_of_commit
+from mnemolog.projections.queries.turns.traced_names import TracedName, entity_names, traced_names
 from mnemolog.projections.queries.turns.write_result import end_detail, fact_texts, last_commit
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
@@ -62,12 +63,16 @@ class MissingStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyNot:
-    """The statements of a turn that were not stored; `facts` counts those that were."""
+    """The statements of a turn that were not stored; `facts` counts those that were.
+
+    `names` are those that were read in it, with the entity that each means, or why it was left out.
+    """
 
     turn_id: str
     status: Status
     facts: int
     missing: tuple[MissingStatement, ...]
+    names: tuple[TracedName, ...] = ()
 
 
 async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None) -> WhyNot:
@@ -76,9 +81,10 @@ async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, us
     if commit is None:
         waiting = MissingStatement(text=None, reason="not_decided_yet")
         return WhyNot(turn_id=turn_id, status="pending", facts=0, missing=(waiting,))
-    found = await conn.execute(queries("journal")["user_messages"], {"owner": commit.owner, "source_id": turn_id})
-    said = [content for (content,) in await found.fetchall()]
-    return missing_statements(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)), said)
+    rows = await conn.execute(queries("journal")["user_messages"], {"owner": commit.owner, "source_id": turn_id})
+    said = [content for (content,) in await rows.fetchall()]
+    found = missing_statements(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)), said)
+    return replace(found, names=traced_names(commit, await entity_names(conn, commit)))
 
 
 def missing_statements(commit: Commit, known: FactTexts, said: Sequence[str] = ()) -> WhyNot:

@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries.results import EventResult, StageCost, Tokens, WriteResult
 from mnemolog.projections.queries.turns.trace import FactTexts, build_trace, fact_ids_of_commit
+from mnemolog.projections.queries.turns.traced_names import NO_NAMES, EntityNames, entity_names
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
@@ -55,8 +56,10 @@ async def turn_status(
     commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
         return WriteResult(turn_id=turn_id, status="pending")
-    texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)) if verbose else None
-    return write_result(commit, texts, prices)
+    if not verbose:
+        return write_result(commit, None, prices)
+    texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit))
+    return write_result(commit, texts, prices, await entity_names(conn, commit))
 
 
 async def last_commit(
@@ -108,8 +111,13 @@ async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_
     return dict(await (await conn.execute(queries("facts")["texts"], named)).fetchall())
 
 
-def write_result(commit: Commit, texts: FactTexts | None = None, prices: PriceTable = NO_PRICES) -> WriteResult:
-    """Read from a commit what its turn or command did and cost; with `texts`, its trace as well. Pure."""
+def write_result(
+    commit: Commit,
+    texts: FactTexts | None = None,
+    prices: PriceTable = NO_PRICES,
+    names: EntityNames = NO_NAMES,
+) -> WriteResult:
+    """Read from a commit what its turn or command did and cost; with `texts`, its trace with `names` as well. Pure."""
     events, steps = commit.events, commit.provenance.steps
     decisions = [event.decision for event in events]
     success = commit.outcome in _SUCCESS_OUTCOMES
@@ -141,7 +149,7 @@ def write_result(commit: Commit, texts: FactTexts | None = None, prices: PriceTa
         milliseconds={stage.stage: stage.milliseconds for stage in stages},
         duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
         stages=stages,
-        trace=None if texts is None else build_trace(commit, texts),
+        trace=None if texts is None else build_trace(commit, texts, names),
         tenant=commit.scope.tenant if commit.scope else None,
         user_id=commit.scope.user_id if commit.scope else None,
         notes=_notes(commit, success=success),

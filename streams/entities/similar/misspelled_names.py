@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from rapidfuzz.distance import OSA
 
-from mnemolog.schemas.entities.model import KnownEntity
+from mnemolog.schemas.entities.model import HEAD_LETTERS, Alias, EntityType, KnownEntity, name_head
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.spoken_names import WORDS
 
@@ -25,17 +25,47 @@ _LIQUIDS: Final = frozenset("lr")
 _UMLAUTS: Final = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
 )
+_PEOPLE: Final = frozenset({"person", "other"})
 _TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
 _LOOK_ALIKE: Final = (("rn", "m"), ("vv", "w"), ("0", "o"), ("1", "l"), ("5", "s"))
 
 Likeness = Literal["same", "doubtful"]
 
 
-def likeness_of(name: str, entity: KnownEntity) -> Likeness | None:
-    """The best likeness of a name with the proper names of an entity."""
-    named = (one for one in entity.aliases if one.kind == "name" and " (" not in one.key)
-    found = {compare_names(name, one.text if _keys(one.text)[0] == one.key else one.key) for one in named}
-    return "same" if "same" in found else "doubtful" if "doubtful" in found else None
+def likeness_of(name: str, kind: EntityType, entity: KnownEntity) -> Likeness | None:
+    """The best likeness of a name of a type with the proper names of an entity.
+
+    A first name alone and a whole name are compared for people: they may be of one, and are never the same.
+    """
+    texts = [one.text if _keys(one.text)[0] == one.key else one.key for one in entity.aliases if _is_plain(one)]
+    found = {compare_names(name, text) for text in texts}
+    if "same" in found:
+        return "same"
+    may_be_person = {kind, entity.type} <= _PEOPLE and any(are_first_names_alike(name, text) for text in texts)
+    return "doubtful" if may_be_person or "doubtful" in found else None
+
+
+def are_first_names_alike(one: str, other: str) -> bool:
+    """Whether one is a first name alone, and that of the other one spelled nearly so: "Jonh" and "John Miller"."""
+    words, others = (_untitled(_keys(name)[0]).split() for name in (one, other))
+    fewer, more = sorted((len(words), len(others)))
+    if fewer != 1 or more == 1:
+        return False
+    return compare_names(words[0], others[0]) is not None
+
+
+def slip_heads(key: str) -> set[str]:
+    """What names are looked up by that begin with this one's first word, of which two letters changed places.
+
+    A whole name ends otherwise than the first name in it, and so is not found by its last letter.
+    """
+    word = key.partition(" ")[0]
+    places = range(1, min(HEAD_LETTERS, len(word) - 1))
+    return {name_head(f"{word[:one]}{word[one + 1]}{word[one]}{word[one + 2 :]}") for one in places}
+
+
+def _is_plain(alias: Alias) -> bool:
+    return alias.kind == "name" and " (" not in alias.key
 
 
 def compare_names(one: str, other: str) -> Likeness | None:
@@ -106,6 +136,10 @@ def _keys(name: str) -> tuple[str, str]:
 def _titles(key: str) -> str:
     first = key.partition(" ")[0]
     return first if first in _TITLES else ""
+
+
+def _untitled(key: str) -> str:
+    return key.removeprefix(_titles(key)).lstrip()
 
 
 def _numbers(key: str) -> str:

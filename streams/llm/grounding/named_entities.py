@@ -1,14 +1,23 @@
 """Whom and what the facts of a reply name: accepted is what the turn itself says."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
+from mnemolog.schemas.entities.model import (
+    MAX_ENTITIES,
+    MAX_NAME,
+    MAX_UNLINKED,
+    EntityType,
+    NamedEntity,
+    Role,
+    UnlinkedName,
+    UnlinkedReason,
+)
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.spoken_names import read_name, ties_in
-from mnemolog.streams.llm.reply_parser import Line, ReplyModel
+from mnemolog.streams.llm.reply_parser import Line, ReplyModel, shortened
 from mnemolog.streams.text.normalise import has_words
 
 _TYPE: TypeAdapter[str] = TypeAdapter(EntityType)
@@ -21,22 +30,36 @@ class EntityReply(ReplyModel):  # a docstring would be a part of the schema that
     role: Annotated[Line, Field(json_schema_extra={"enum": list(_ROLES)})]
 
 
-def said_entities(replies: Iterable[EntityReply], said: Sequence[str], turn: Turn) -> tuple[NamedEntity, ...]:
+def said_entities(
+    replies: Iterable[EntityReply], said: Sequence[str], turn: Turn
+) -> tuple[tuple[NamedEntity, ...], tuple[UnlinkedName, ...]]:
     """The entities whose names occur in `said`, the messages of the turn and the fact's text, or are its speakers.
 
-    A name that nobody said is left out, and so is one of too many letters. A type that is no plain word is `other`, an
-    unknown role a mention.
+    And the names that are left out: that nobody said, of too many letters, and beyond the bound of a fact. A type that
+    is no plain word is `other`, an unknown role a mention.
     """
     speakers = {turn.speaker, *(message.name for message in turn.messages)}
-    found = (_entity(reply) for reply in replies if _is_said(reply.name, said) or reply.name in speakers)
-    kept = {entity.name: entity for entity in found if entity is not None}
-    return tuple(kept.values())[:MAX_ENTITIES]
+    kept: dict[str, NamedEntity] = {}
+    left_out: dict[str, UnlinkedName] = {}
+    for reply in replies:
+        name = " ".join(reply.name.split())
+        if not name:
+            continue
+        reason = _fault(reply.name, said, speakers)
+        if name in kept or (reason is None and len(kept) < MAX_ENTITIES):
+            kept[name] = _entity(name, reply)
+        else:
+            left_out.setdefault(name, UnlinkedName(name=shortened(name, MAX_NAME), reason=reason or "too_many"))
+    return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
 
 
-def _entity(reply: EntityReply) -> NamedEntity | None:
-    name = " ".join(reply.name.split())
-    if not 0 < len(name) <= MAX_NAME:
-        return None
+def _fault(name: str, said: Sequence[str], speakers: Collection[str | None]) -> UnlinkedReason | None:
+    if len(name) > MAX_NAME:
+        return "too_long"
+    return None if name in speakers or _is_said(name, said) else "not_said"
+
+
+def _entity(name: str, reply: EntityReply) -> NamedEntity:
     kind = reply.type.strip().casefold()
     try:
         _TYPE.validate_python(kind)
@@ -48,8 +71,6 @@ def _entity(reply: EntityReply) -> NamedEntity | None:
 
 def _is_said(name: str, said: Sequence[str]) -> bool:
     """Whether the name was said; of "Alice's brother Tom" what was said is "my brother Tom", or "Tom"."""
-    if len(name) > MAX_NAME:
-        return False
     if any(has_words(text, name) for text in said):
         return True
     spoken = read_name(name)

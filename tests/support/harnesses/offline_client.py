@@ -39,10 +39,10 @@ class OfflineConnections(Connections):
 
 
 class OfflineClient(AsyncMemoryClient):
-    """The client with a producer that records; nothing here queries the tables."""
+    """The client with a producer that records; it queries the tables only where `postgres` says where they are."""
 
-    def __init__(self) -> None:
-        super().__init__(settings=Settings(), now=lambda: AT, new_id=lambda: "c1")
+    def __init__(self, *, postgres: str | None = None) -> None:
+        super().__init__(settings=Settings(postgres=postgres), now=lambda: AT, new_id=lambda: "c1")
         connections = OfflineConnections(self._settings)
         self._connections = connections
         self.producer = connections.recorder

@@ -79,8 +79,10 @@ async def test_an_entity_is_found_by_each_of_its_names(client: AsyncMemoryClient
 
 
 async def test_one_of_several_of_a_name_is_found_by_its_id_with_its_twin(client: AsyncMemoryClient) -> None:
-    with pytest.raises(AmbiguousIdError, match="more than one entity has the name 'Tom': give the id of the one meant"):
+    with pytest.raises(AmbiguousIdError, match="more than one entity has the name 'Tom'") as failure:
         await client.entity("Tom", user_id="alice")
+    assert "(Tom, also Tom from work)" in str(failure.value)
+    assert "(Tom, also Alice's brother Tom)" in str(failure.value)
     colleague, brother = [one for one in await client.entities(user_id="alice") if one.name == "Tom"]
     assert (await client.entity("Tom from work", user_id="alice")).twins == [brother]
     assert (await client.entity(str(brother.entity_id), user_id="alice")).twins == [colleague]

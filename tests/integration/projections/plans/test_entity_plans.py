@@ -29,7 +29,7 @@ COUNTED: Final = SearchOptions.read({"weights": {"entities": 0.1}})
 QUESTION: Final = f"Does {name_of_entity(3)} know my wife and {name_of_entity(4)}'s boss?"
 NAMED: Final = entities_asked(QUESTION, COUNTED)
 BY_NAME: Final = entities_asked(name_of_entity(3), COUNTED)
-COLUMNS: Final = {"entity_columns": "entity_columns"}
+COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 def listed(file: str, name: str, row: str = "e") -> SQL:
@@ -46,6 +46,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "names_of_entity": queries("entities")["names_of_entity"],
     "history_of_entity": queries("entities")["history_of_entity"],
     "relations": listed("relations", "listed_relations", "s"),
+    "given_ties": read_query("relations", "given_ties", scope=SMALL.parameters, row="alias"),
     "aliases_of": queries("relations")["aliases_of"],
     "profile_of_entity": queries("relations")["profile_of_entity"],
     "timeline_of_entity": queries("relations")["timeline_of_entity"],
@@ -81,10 +82,22 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
     asked = {"type": None, "after": None, "limit": 10, "all_versions": True, "mirrors": True, "prefix": ""}
     called = {"name": "Nobody", "key": name_of_entity(3).lower(), "keys": [name_of_entity(3).lower()]}
     of_turn = {"aliases": 20, "fact_ids": [uuid4()], "heads": [*NAMED.heads, "@user", "@wife"], "ends": ["nn"]}
+    ties = {"head": "@wife", "keys": [f"wife of {ids[0]}", *called["keys"]]}
     related: dict[str, Any] = {"single_valued": [], "subject_ids": None, "predicate": None}
     search = {"indexed": None, "text": QUESTION, "states": None, "at": datetime(2026, 11, 1, tzinfo=UTC)}
     weighed = {"entities_weight": 0.1, "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]), "believed_at": None}
-    return {**PARAMETERS, **NAMED.parameters, **named, **asked, **called, **of_turn, **related, **search, **weighed}
+    return {
+        **PARAMETERS,
+        **NAMED.parameters,
+        **named,
+        **asked,
+        **called,
+        **ties,
+        **of_turn,
+        **related,
+        **search,
+        **weighed,
+    }
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -107,3 +120,54 @@ async def test_a_search_brings_what_it_names(connection: AsyncConnection[TupleRo
     """So its plan is that of a search that has entities to look for."""
     rows = await (await connection.execute(HOT["search_by_ties"], await parameters(connection))).fetchall()
     assert len(rows) > 0
+
+
+CHANGES = 10
+MADE_CHANGES = """
+INSERT INTO entity_changes (
+    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, event, entity_ids, payload, decided_at,
+    original_id
+)
+SELECT
+    md5(%(event)s || one.number)::uuid, 0, one.number, 0, one.owner, 'c' || one.number, 'default', one.user_id,
+    %(event)s, ARRAY[one.entity_id, other.entity_id],
+    jsonb_build_object(
+        'merged', one.entity_id, 'into', other.entity_id, 'version', 1, 'text', one.name, 'left_out', 0,
+        'facts', (SELECT jsonb_agg(fact_id) FROM fact_entities WHERE entity_id = one.entity_id)
+    ),
+    now(), md5(%(event)s || one.number)::uuid
+FROM (
+    SELECT *, row_number() OVER (ORDER BY entity_id) AS number FROM entities WHERE user_id = 'user7'
+) AS one
+INNER JOIN (
+    SELECT entity_id, row_number() OVER (ORDER BY entity_id) AS number FROM entities WHERE user_id = 'user7'
+) AS other ON one.number + 1 = other.number
+WHERE one.number <= %(changes)s
+"""
+
+
+async def rows_of_changes(conn: AsyncConnection[TupleRow], event: str, name: str, **asked: Any) -> tuple[int, int]:
+    """How many rows of changes a query reads where ten entities of its scope have one, and how many rows it gives."""
+    query = HOT[name] if name in HOT else queries("summaries")[name]
+    async with conn.transaction(force_rollback=True):
+        await conn.execute(MADE_CHANGES, {"event": event, "changes": CHANGES})
+        given = await parameters(conn) | {"limit": None} | asked
+        rows = await (await conn.execute(query, given)).fetchall()
+        plan = await plan_of(conn, f"EXPLAIN (ANALYZE, FORMAT JSON) {query.as_string()}", given)
+    return rows_read(plan, "entity_changes"), len(rows)
+
+
+async def test_pending_merges_are_read_once_for_all_listed_entities(connection: AsyncConnection[TupleRow]) -> None:
+    read, listed_entities = await rows_of_changes(connection, "merge_proposed", "entities")
+    assert listed_entities > CHANGES
+    assert CHANGES <= read <= 4 * CHANGES
+
+
+async def test_only_the_summaries_that_are_given_are_looked_up(connection: AsyncConnection[TupleRow]) -> None:
+    facts = "SELECT fact_id FROM facts WHERE user_id = 'user7'"
+    fact_ids = [fact_id for (fact_id,) in await (await connection.execute(facts)).fetchall()]
+    read, given = await rows_of_changes(
+        connection, "entity_summarised", "summaries_of_facts", fact_ids=fact_ids, limit=2
+    )
+    assert given == 2
+    assert read < CHANGES

@@ -138,6 +138,21 @@ async def test_a_proposed_merge_is_settled_in_its_own_scope_alone(wife: Wife) ->
     assert await wife.seen() == TWO
 
 
+async def test_the_user_is_merged_into_nobody_by_a_proposed_merge_either(wife: Wife) -> None:
+    await wife.introduce()
+    (waiting,) = await wife.pending()
+    (user,) = [one for one in await wife.client.entities(user_id="alice") if one.is_user]
+    await wife.people.order(MergeEntities(entity_ids=(waiting.merged,), into=user.entity_id))
+    by_command = await wife.people.order(MergeEntities(entity_ids=(user.entity_id,), into=waiting.into))
+    confirmed = await wife.people.order(Confirm(fact_ids=(waiting.event_id,)))
+    assert (confirmed.outcome, confirmed.reason) == ("rejected", "invalid_command")
+    assert confirmed.detail == by_command.detail
+    assert "the user is merged into nobody" in confirmed.detail
+    assert [one.name for one in await wife.client.entities(user_id="alice") if one.is_user] == ["Alice"]
+    rejected = await wife.people.order(Reject(fact_ids=(waiting.event_id,)))
+    assert (rejected.outcome, await wife.pending()) == ("done", [])
+
+
 async def test_a_command_settles_facts_and_merges_together_or_neither(wife: Wife) -> None:
     await wife.introduce()
     (waiting,) = await wife.pending()

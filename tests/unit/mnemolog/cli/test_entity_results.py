@@ -6,11 +6,21 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.cli.results import show_entities, show_entity, show_graph, show_neighbours, show_pending, show_relations
+from mnemolog.cli.results import (
+    show_entities,
+    show_entity,
+    show_graph,
+    show_neighbours,
+    show_pending,
+    show_relations,
+    show_why_not,
+)
 from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityName
 from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
 from mnemolog.projections.lists.relations import EntityRelation
 from mnemolog.projections.queries.pending import PendingMerge
+from mnemolog.projections.queries.turns.traced_names import TracedName
+from mnemolog.projections.queries.turns.why_not import WhyNot
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 ANA, TWIN = UUID(int=10**37), UUID(int=2 * 10**37)
@@ -27,6 +37,17 @@ def entity(entity_id: UUID, name: str, **fields: Any) -> Entity:
         "source_id": "t1",
     }
     return Entity(entity_id=entity_id, name=name, recorded_at=AT, **scope | told | fields)
+
+
+def test_the_names_of_a_turn_are_shown_with_what_became_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    found = TracedName(name="Tom", entity_id=ANA, entity="Thomas", step="diminutive", compared=("Tommy",), fact_id=TWIN)
+    nobody = TracedName(name="Bob", entity_id=None, entity=None, step=None, left_out="not_said")
+    user = TracedName(name=None, entity_id=TWIN, entity="Alice", step="user")
+    show_why_not(WhyNot(turn_id="t1", status="facts", facts=1, missing=(), names=(user, found, nobody)))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "every statement became a fact 2 names read" in shown
+    assert f"{str(ANA)[:8]} Tom: Thomas is a short form of its name, or the other way round, and not Tommy" in shown
+    assert "Bob left out: nobody said this name in the turn" in shown
 
 
 def test_a_list_says_whose_merge_is_pending(capsys: pytest.CaptureFixture[str]) -> None:

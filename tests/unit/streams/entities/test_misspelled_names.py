@@ -3,13 +3,14 @@
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from time import process_time
 
 import pytest
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, EntityType, NamedEntity, ResolutionStep
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.similar.misspelled_names import compare_names
+from mnemolog.streams.entities.similar.misspelled_names import are_first_names_alike, compare_names
 from tests.support.harnesses.entity_talk import EntityTalk
 from tests.support.paths import ROOT
 from tests.unit.streams.entities.test_steps import step_of
@@ -30,6 +31,66 @@ def test_no_two_people_or_things_are_taken_for_one_in_either_order(half: int) ->
         for known, name in ((one, other), (other, one)):
             found, step, _ = step_of([known], name, kind=kind)
             assert (found, step) == (None, "new"), (known, name)
+
+
+def types_of(kind: EntityType) -> list[tuple[EntityType, EntityType]]:
+    """The types of two names of which nobody told that of one or both."""
+    return [(kind, "other"), ("other", kind)]
+
+
+@pytest.mark.parametrize("label", ["same", "different"])
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_name_of_a_type_that_nobody_told_is_that_of_a_possible_twin_at_the_most(half: int, label: str) -> None:
+    for kind, one, other in labelled(label, half):
+        for (known, name), (first, second) in product(((one, other), (other, one)), types_of(kind)):
+            talk = EntityTalk()
+            talk.say(known, kind=first)
+            _, link = talk.say(name, kind=second)
+            twins = talk.known[link.entity_id].possible_twins
+            assert link.step == "new", (known, name)
+            assert twins or compare_names(one, other) is None, (known, name)
+
+
+FIRST_NAMES = [(label, *pair.split(" | ")) for label in ("same", "different") for pair in PAIRS["first_names"][label]]
+
+
+@pytest.mark.parametrize(("label", "first_name", "whole"), FIRST_NAMES)
+@pytest.mark.parametrize("types", [("person", "person"), ("person", "other"), ("other", "person")])
+def test_a_misspelled_first_name_is_that_of_a_possible_twin(
+    label: str, first_name: str, whole: str, types: tuple[EntityType, EntityType]
+) -> None:
+    for known, name in ((first_name, whole), (whole, first_name)):
+        talk = EntityTalk()
+        talk.say(known, kind=types[0])
+        _, link = talk.say(name, kind=types[1])
+        assert link.step == "new"
+        assert label == "different" or len(talk.known[link.entity_id].possible_twins) == 1
+
+
+def test_a_title_alone_is_no_first_name() -> None:
+    assert not are_first_names_alike("Dr.", "Drew Miller")
+    assert not are_first_names_alike("Drew", "Dr.")
+
+
+def test_how_many_first_names_of_two_people_are_possible_twins() -> None:
+    alike = [are_first_names_alike(one, other) for label, one, other in FIRST_NAMES if label == "different"]
+    assert Counter(alike) == {True: 6, False: 2}
+
+
+def test_a_name_of_another_type_is_compared_with_none() -> None:
+    talk = EntityTalk()
+    talk.say("John Miller", kind="organisation")
+    _, link = talk.say("Jonh", kind="other")
+    assert talk.known[link.entity_id].possible_twins == ()
+
+
+def test_a_clear_slip_of_one_type_is_found_beside_one_of_no_type() -> None:
+    talk = EntityTalk()
+    talk.say("Jonathan Millar", kind="other")
+    talk.say("Jonathan Miller")
+    _, link = talk.say("Jonahtan Miller")
+    other, found = talk.entity("Jonathan Millar"), talk.entity("Jonathan Miller")
+    assert (link.step, link.entity_id, link.compared) == ("fuzzy", found.entity_id, (other.entity_id,))
 
 
 @pytest.mark.parametrize(("half", "merged"), [(0, 7), (1, 9)])

@@ -1,14 +1,17 @@
 """Laws of names: whatever was said before, a name that is said again is found again, and nobody is mixed up."""
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, NamedEntity
+from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED, Alias, KnownEntity, NamedEntity
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext
 from mnemolog.streams.entities.turn_entities import MAX_NEW_ENTITIES, TurnEntities
+from mnemolog.streams.entities.unlinked_names import unlinked_names
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.entity_talk import EntityTalk
 
@@ -170,3 +173,30 @@ def test_what_is_of_somebody_without_a_name_is_theirs(first: str) -> None:
     assert talk.entity("Bello").keys("tie") == {f"dog of {wife.entity_id}"}
     assert len(talk.known) == 3
     assert wife.entity_id in {link.entity_id for link in talk.say("my wife Ana")}
+
+
+@pytest.mark.parametrize(("is_user", "proposed"), [(True, 0), (False, 1)])
+def test_a_user_without_a_name_is_not_proposed_to_be_merged(*, is_user: bool, proposed: int) -> None:
+    talk = EntityTalk()
+    talk.say("Ben")
+    talk.say("Ana")
+    tie = Alias(text="my wife", kind="tie", key=f"wife of {talk.entity('Ben').entity_id}")
+    mark = Alias(text="user", kind="user", key="user")
+    aliases = (mark, tie) if is_user else (tie,)
+    nameless = KnownEntity(entity_id=UUID(int=1), name="user", type="person", aliases=aliases)
+    context = NameContext(owner="default/alice", source_id="t9")
+    entities = (NamedEntity(name="Ben's wife Ana", type="person", role="object"),)
+    fact = ExtractedFact(text="Ben met Ana", excerpt="said", search_text="", subject="Tom", entities=entities)
+    found = TurnEntities.of_facts([fact], [*talk.known.values(), nameless], context)
+    assert len(found.proposed) == proposed
+
+
+def test_names_beyond_the_bound_of_a_source_and_names_of_nobody_are_told() -> None:
+    names = [NamedEntity(name="she"), *(NamedEntity(name=f"N{number}") for number in range(MAX_NEW_ENTITIES + 1))]
+    parts = [names[start : start + MAX_ENTITIES] for start in range(0, len(names), MAX_ENTITIES)]
+    facts = [ExtractedFact(text=f"F{at}", excerpt="it", search_text="", entities=part) for at, part in enumerate(parts)]
+    found = TurnEntities.of_facts(facts, [], NameContext(owner="default/alice", source_id="t1"))
+    left_out = [(one.name, one.reason) for one in unlinked_names(found, [])]
+    assert left_out[0] == ("she", "no_name")
+    assert left_out[1][1] == left_out[2][1] == "too_many"  # the user is one of a hundred
+    assert [reason for _, reason in left_out[3:]] == ["no_new_fact"] * (MAX_UNLINKED - 3)
