@@ -66,7 +66,9 @@ class Step(Record):
     added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
     tell. Version 6 added `mood`, that of the turn, where an extraction is asked for it; and where several turns shared
     a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
-    tokens are the turn's share then, and the call counts for one of them.
+    tokens are the turn's share then, and the call counts for one of them. Calls and tokens are those that this attempt
+    of its source paid for; version 7 added `stored_replies`, how many replies more it used that an attempt before it had
+    paid for. Until version 6 these were counted too.
     """
 
     stage: Stage
@@ -88,6 +90,7 @@ class Step(Record):
     mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
     call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
     request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)
+    stored_replies: Count = Field(default=0, exclude_if=lambda count: count == 0)
 
 
 class Thresholds(Record):

@@ -224,7 +224,8 @@ class StoredReply:
     """A model's reply to one attempt, stored before it is used; `reply` is its text.
 
     `shared` is a `SharedCall` as JSON, where several turns were asked about together: then the text and the tokens are
-    the part of one turn.
+    the part of one turn. `paid_by` is the position of the record that it was asked for: the attempt of that record
+    counts what it took, another one of the same source gets it for nothing. None where that is not known.
     """
 
     owner: str
@@ -239,6 +240,11 @@ class StoredReply:
     cached_tokens: int | None = None
     milliseconds: float
     shared: str | None = None
+    paid_by: str | None = None
+
+    def is_paid_for(self, position: str | None) -> bool:
+        """Whether a record at `position` does not pay for it, as another one has."""
+        return None not in (self.paid_by, position) and self.paid_by != position
 
     @property
     def key(self) -> ReplyKey:

@@ -76,7 +76,7 @@ def conflict_question(envelope: MatchedFacts, conflicts: NumberedConflicts) -> S
     """What a turn asks alone about its conflicts."""
     overrides = envelope.overrides
     prompt = resolution_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
-    source = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
+    source = RequestSource.of(envelope, "resolve")
     return SourceQuestion(source=source, prompt=prompt)
 
 
@@ -146,8 +146,12 @@ class LlmDecider:
             )
             for reply, conflict in zip(answer.value, conflicts.conflicts, strict=True)
         ]
-        tokens = step.input_tokens + embedded.tokens
-        return decisions, step.model_copy(update={"embedding_calls": embedded.calls, "input_tokens": tokens})
+        took = {
+            "embedding_calls": embedded.calls,
+            "input_tokens": step.input_tokens + embedded.tokens,
+            "stored_replies": step.stored_replies + embedded.is_paid,
+        }
+        return decisions, step.model_copy(update=took)
 
 
 def _is_shared(answer: Answer[Any]) -> bool:

@@ -50,6 +50,10 @@ class CallSharer:
         """Whether this process has asked about a turn together with others, by these rules, and got a reply."""
         return self._answered(placed, rules) is not None
 
+    def is_outdated(self, placed: CallTurn, rules: EffectivePolicy) -> bool:
+        """Whether it got a reply by other rules, which it does not use."""
+        return self._asked.get(_id(placed)) is not None and not self.is_answered(placed, rules)
+
     def _answered(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion | None:
         known = self._asked.get(_id(placed))
         return known if known is not None and known.task.instructions == rules.instructions else None

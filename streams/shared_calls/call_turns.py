@@ -16,10 +16,11 @@ _NO_OVERRIDES = Overrides()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTurn:
-    """A turn, the broker's time of it, its offset, and its size in bytes."""
+    """A turn, the broker's time of it, the position of its record, its offset there, and its size in bytes."""
 
     turn: Turn
     published_at: datetime
+    position: str
     offset: int
     size: int
 

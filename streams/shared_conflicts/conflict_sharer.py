@@ -12,7 +12,8 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.ports import NumberedConflicts, SourceChatModel, SourceQuestion, TimedReply
+from mnemolog.streams.llm.ask import with_unused
+from mnemolog.streams.llm.ports import NumberedConflicts, SourceChatModel, SourceQuestion
 from mnemolog.streams.resolution.turn import PreparedTurn, TurnDecider
 from mnemolog.streams.shared_calls.call_turns import arriving_seconds, most_turns
 from mnemolog.streams.shared_calls.divided_call import TURN_ERRORS, ask_divided
@@ -89,7 +90,7 @@ class ConflictSharer:
         metrics.CONFLICTS_AHEAD.labels(result="changed").inc()
         if not await self._model.has_reply(asked):
             return step
-        return _with_cost(step, await self._model.for_source(asked.source, asked.prompt)(asked.prompt, 0))
+        return with_unused(step, [await self._model.for_source(asked.source, asked.prompt)(asked.prompt, 0)])
 
     def _seconds(self, turn: MatchedFacts) -> float:
         return arriving_seconds((self._clock() - turn.published_at).total_seconds())
@@ -146,19 +147,3 @@ def _keep(kept: OrderedDict[_Id, SourceQuestion | None], key: _Id, value: Source
     kept[key] = value
     while len(kept) > MAX_REMEMBERED:
         kept.popitem(last=False)
-
-
-def _with_cost(step: Step, reply: TimedReply) -> Step:
-    usage = reply.usage
-    note = f"asked ahead in vain: {usage.input_tokens + usage.output_tokens} tokens of a call shared with other turns"
-    cached = None if step.cached_tokens is None and usage.cached_tokens is None else (step.cached_tokens or 0)
-    return step.model_copy(
-        update={
-            "model": step.model or reply.model,
-            "llm_calls": step.llm_calls + int(reply.shared is not None and reply.shared.is_counted),
-            "input_tokens": step.input_tokens + usage.input_tokens,
-            "output_tokens": step.output_tokens + usage.output_tokens,
-            "cached_tokens": None if cached is None else cached + (usage.cached_tokens or 0),
-            "notes": (*step.notes, note),
-        }
-    )

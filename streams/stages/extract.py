@@ -26,12 +26,12 @@ from mnemolog.streams import metrics
 from mnemolog.streams.instructions.withheld import with_instructions, withhold, withhold_texts
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
-from mnemolog.streams.llm.ask import Answer, ask, step_of
+from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, parse_extraction
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.mood import read_mood
-from mnemolog.streams.llm.ports import SourceChatModel, TimedReply
+from mnemolog.streams.llm.ports import RequestSource, SourceChatModel, TimedReply
 from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
 from mnemolog.streams.shared_calls.call_turns import CallTurn
 from mnemolog.streams.shared_calls.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
@@ -167,6 +167,10 @@ class ExtractStage:
         is_paid = self._sharer.is_answered(placed, rules)
         hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
         if hit:
+            # An earlier delivery may have asked, or another turn in a call that they share.
+            unused = await self._model.unused_replies(RequestSource.of(envelope, "extract"), None) if parsed.infer else ()
+            step = with_unused(Step(stage="extract", milliseconds=0), unused)
+            envelope = envelope.model_copy(update={"steps": (*envelope.steps, *([step] if step.model else []))})
             if end := end_over_limit(hit, rules):
                 return next_envelope(ExtractedFacts, envelope, end=end)
             parsed, envelope = as_raw(parsed, envelope)
@@ -192,6 +196,7 @@ class ExtractStage:
             return raw, with_instructions(Step(stage="extract", milliseconds=0, dropped=left_out), told)
         if not evidence_messages(turn):
             return (), Step(stage="extract", milliseconds=0)
+        is_outdated = self._sharer.is_outdated(placed, rules)
         question = await self._sharer.question_of(placed, rules, behind)
         answer = await self._ask(question)
         facts, echoes = drop_recalled_echoes(answer.value, turn)
@@ -201,6 +206,8 @@ class ExtractStage:
             )
         facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
         step = _step(answer, question.task.background)
+        if is_outdated:
+            step = with_unused(step, await self._model.unused_replies(question.asked.source, question.asked.prompt))
         if self._detect_mood:
             step = step.model_copy(update={"mood": _last_mood(answer.replies)})
         return facts, with_instructions(step.model_copy(update={"dropped": left_out}), told)
@@ -223,8 +230,10 @@ class ExtractStage:
 
 
 def _placed(turn: Turn, envelope: ExtractedFacts) -> CallTurn:
-    offset = envelope.origin.offset
-    return CallTurn(turn=turn, published_at=envelope.published_at, offset=offset, size=envelope.size)
+    origin, published_at = envelope.origin, envelope.published_at
+    return CallTurn(
+        turn=turn, published_at=published_at, position=origin.position, offset=origin.offset, size=envelope.size
+    )
 
 
 def _last_mood(replies: Sequence[TimedReply]) -> Mood | None:

@@ -119,7 +119,7 @@ class EntitySummariser:
         self, envelope: MatchedFacts, task: SummaryTask, entity_id: UUID, source: SummarySource
     ) -> SummaryResult:
         prompt = summary_prompt(task)
-        asked = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
+        asked = RequestSource.of(envelope, "resolve")
         model, parse = self._model.for_source(asked, prompt), partial(parse_summary, task=task)
         try:
             answer = await ask(model, prompt, parse, reprompts=REPROMPTS)

@@ -45,6 +45,11 @@ class Replies:
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         return [self.kept.setdefault(one.attempt_key, one) for one in replies]
 
+    async def paid(self, owner: str, source_id: str, stage: str, position: str) -> list[StoredReply]:
+        asked = (owner, source_id, stage, position)
+        kept = self.kept.values()
+        return [one for one in kept if (one.owner, one.source_id, one.stage, one.paid_by) == asked]
+
 
 @dataclass
 class CountingModel:
