@@ -67,8 +67,8 @@ class Step(Record):
     tell. Version 6 added `mood`, that of the turn, where an extraction is asked for it; and where several turns shared
     a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
     tokens are the turn's share then, and the call counts for one of them. Calls and tokens are those that this attempt
-    of its source paid for; version 7 added `stored_replies`, how many replies more it used that an attempt before it had
-    paid for. Until version 6 these were counted too.
+    of its source paid for; version 7 added `stored_replies`, how many replies it used that another attempt had paid
+    for. Until version 6 these were counted too.
     """
 
     stage: Stage

@@ -1,5 +1,6 @@
-"""Reads what an extraction is shown beside its turn, and keeps it with the replies: a turn that is delivered again gets
-the same, and so does one that was refused for a limit and is published again. So it finds its replies.
+"""Reads what an extraction is shown beside its turn, and keeps it: a turn that is delivered again gets the same.
+
+So does one that was refused for a limit and is published again: it finds its stored replies.
 """
 
 import asyncio

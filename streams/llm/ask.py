@@ -112,7 +112,11 @@ def with_unused(step: Step, replies: Sequence[TimedReply]) -> Step:
 
 def _is_call(reply: TimedReply) -> bool:
     """Whether this attempt called a language model for it; a call for several turns counts for one of them."""
-    return not reply.is_paid and not reply.model.startswith(RULES_PREFIX) and (reply.shared is None or reply.shared.is_counted)
+    return (
+        not reply.is_paid
+        and not reply.model.startswith(RULES_PREFIX)
+        and (reply.shared is None or reply.shared.is_counted)
+    )
 
 
 def _reprompt(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:

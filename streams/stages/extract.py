@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from pydantic import SecretStr
 
@@ -34,6 +34,7 @@ from mnemolog.streams.llm.mood import read_mood
 from mnemolog.streams.llm.ports import RequestSource, SourceChatModel, TimedReply
 from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
 from mnemolog.streams.shared_calls.call_turns import CallTurn
+from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_calls.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
 from mnemolog.streams.shared_calls.turn_questions import Backgrounds, TurnQuestion, TurnQuestions
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
@@ -64,12 +65,14 @@ class ParsedSource:
 
 async def turns_behind(
     read: Callable[[KafkaRecord], ParsedSource],
-    behind: Callable[[int, int, float, float], Awaitable[Sequence[KafkaRecord]]],
-    *asked: Any,
+    behind: Callable[[int, int, CallWait], Awaitable[Sequence[KafkaRecord]]],
+    enough: int,
+    most: int,
+    wait: CallWait,
 ) -> Sequence[CallTurn | None]:
     """The turns among the records behind one; None for another record, after which none is read."""
     found: list[CallTurn | None] = []
-    for record in await behind(*asked):
+    for record in await behind(enough, most, wait):
         try:
             found.append(read(record).placed)
         except UnsupportedVersionError:  # the stage stops when it comes to this record
@@ -79,7 +82,7 @@ async def turns_behind(
     return found
 
 
-async def nothing_behind(_enough: int, _most: int, _seconds: float, _arriving: float) -> Sequence[CallTurn | None]:
+async def nothing_behind(_enough: int, _most: int, _wait: CallWait) -> Sequence[CallTurn | None]:
     """No record waits."""
     return ()
 
@@ -168,7 +171,9 @@ class ExtractStage:
         hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
         if hit:
             # An earlier delivery may have asked, or another turn in a call that they share.
-            unused = await self._model.unused_replies(RequestSource.of(envelope, "extract"), None) if parsed.infer else ()
+            unused = (
+                await self._model.unused_replies(RequestSource.of(envelope, "extract"), None) if parsed.infer else ()
+            )
             step = with_unused(Step(stage="extract", milliseconds=0), unused)
             envelope = envelope.model_copy(update={"steps": (*envelope.steps, *([step] if step.model else []))})
             if end := end_over_limit(hit, rules):
