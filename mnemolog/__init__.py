@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         OmittedStatement,
         RetrievedCandidate,
         Trace,
+        TracedCall,
         TracedDecision,
         TracedReprompt,
     )
@@ -184,6 +185,7 @@ __all__ = [
     "StoredPolicies",
     "Tokens",
     "Trace",
+    "TracedCall",
     "TracedDecision",
     "TracedReprompt",
     "Turn",
@@ -256,6 +258,7 @@ _MODULES: Final = {
         "OmittedStatement",
         "RetrievedCandidate",
         "Trace",
+        "TracedCall",
         "TracedDecision",
         "TracedReprompt",
     ),

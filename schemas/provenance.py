@@ -68,7 +68,7 @@ class Step(Record):
     a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
     tokens are the turn's share then, and the call counts for one of them. Calls and tokens are those that this attempt
     of its source paid for; version 7 added `stored_replies`, how many replies it used that another attempt had paid
-    for. Until version 6 these were counted too.
+    for (until version 6 these were counted too), and `shared_with`, the other turns of a shared call.
     """
 
     stage: Stage
@@ -90,6 +90,7 @@ class Step(Record):
     mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
     call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
     request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)
+    shared_with: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
     stored_replies: Count = Field(default=0, exclude_if=lambda count: count == 0)
 
 

@@ -259,14 +259,15 @@ class StoredReply:
 class SharedCall(Record):
     """A call that asked about several turns, as it is kept with the part of each of them.
 
-    `turns` is their number, `request` the digest of the prompt, `known` the facts that it showed. The call counts for
-    the turn whose part `is_counted`.
+    `turns` is their number, `others` are those beside the one of the part, `request` the digest of the prompt, `known`
+    the facts that it showed. The call counts for the turn whose part `is_counted`.
     """
 
     turns: Count
     request: Text
     is_counted: bool
     known: tuple[UUID, ...] = ()
+    others: tuple[Identifier, ...] = ()
 
 
 class ReplyNotStorableError(ValueError):

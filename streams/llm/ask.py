@@ -87,6 +87,7 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
         complaints=outcome.complaints[: len(replies) - 1],  # the last reply had no re-prompt
         call_turns=shared.turns if shared else 1,
         request=shared.request if shared else None,
+        shared_with=shared.others if shared else (),
         stored_replies=sum(reply.is_paid for reply in replies),
     )
 

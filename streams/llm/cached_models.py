@@ -94,10 +94,17 @@ class CachedChatModel:
         count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
         parts = divide(reply)
         request, first = _text_digest(prompt), next((one for one, part in enumerate(parts) if part is not None), None)
+        turn_ids = tuple(question.source.source_id for question in questions)
         new = []
         for place, (question, part) in enumerate(zip(questions, parts, strict=True)):
             if part is not None:
-                call = SharedCall(turns=len(questions), request=request, is_counted=place == first, known=known)
+                call = SharedCall(
+                    turns=len(questions),
+                    request=request,
+                    is_counted=place == first,
+                    known=known,
+                    others=(*turn_ids[:place], *turn_ids[place + 1 :]),
+                )
                 version = self._version(question.prompt)
                 made = _to_stored_reply(question.source, version, part, milliseconds=milliseconds)
                 new.append(replace(made, shared=call.model_dump_json()))

@@ -62,7 +62,7 @@ BATCHES_AT_ONCE: Final = 2
 
 Definition = StageDefinition[Any, Any]
 RecordsBehind = Callable[[KafkaRecord, int, int, CallWait], Awaitable[Sequence[KafkaRecord]]]
-"""`WaitingRecords.records_behind`, once those are here that are sure to come: so many are enough, and so many the most."""
+"""`WaitingRecords.records_behind` of a record, with `enough` and `most`, once those are here that are sure to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,12 +170,7 @@ class ExtractStage:
         is_paid = self._sharer.is_answered(placed, rules)
         hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
         if hit:
-            # An earlier delivery may have asked, or another turn in a call that they share.
-            unused = (
-                await self._model.unused_replies(RequestSource.of(envelope, "extract"), None) if parsed.infer else ()
-            )
-            step = with_unused(Step(stage="extract", milliseconds=0), unused)
-            envelope = envelope.model_copy(update={"steps": (*envelope.steps, *([step] if step.model else []))})
+            envelope = envelope.model_copy(update={"steps": await self._paid_steps(parsed, envelope)})
             if end := end_over_limit(hit, rules):
                 return next_envelope(ExtractedFacts, envelope, end=end)
             parsed, envelope = as_raw(parsed, envelope)
@@ -187,6 +182,13 @@ class ExtractStage:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
         end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(*envelope.steps, step), end=end)
+
+    async def _paid_steps(self, turn: Turn, envelope: ExtractedFacts) -> tuple[Step, ...]:
+        """What an earlier delivery of a turn that asks no model now paid for, or another turn in a shared call."""
+        if not turn.infer:
+            return ()
+        unused = await self._model.unused_replies(RequestSource.of(envelope, "extract"), None)
+        return (with_unused(Step(stage="extract", milliseconds=0), unused),) if unused else ()
 
     async def _facts(
         self, placed: CallTurn, rules: EffectivePolicy, behind: Behind

@@ -99,7 +99,7 @@ def extractions(ends: Sequence[WriteResult]) -> tuple[float, float]:
 
 def shared_with(end: WriteResult) -> int:
     assert end.trace is not None
-    return end.trace.background.call_turns
+    return next((call.turns for call in end.trace.shared_calls if call.stage == "extract"), 1)
 
 
 async def test_a_backlog_of_twenty_turns_takes_a_fraction_of_the_calls_and_tokens(harness: PipelineHarness) -> None:
@@ -114,8 +114,11 @@ async def test_a_backlog_of_twenty_turns_takes_a_fraction_of_the_calls_and_token
     assert all(end.status == "facts" for end in (*ends, *alone))
     assert [shared_with(end) for end in alone] == [1] * BACKLOG
     assert max(map(shared_with, ends)) >= BACKLOG / 2
-    requests = {end.trace.background.request for end in ends if end.trace and shared_with(end) > 1}
-    assert len(requests) <= 3
+    shared = [(end.turn_id, call) for end in ends if end.trace for call in end.trace.shared_calls]
+    asked = {call.request: {*call.others, turn_id} for turn_id, call in shared}
+    assert len(asked) <= 3
+    assert all(len(call.others) == call.turns - 1 for _, call in shared)
+    assert all({*call.others} == asked[call.request] - {turn_id} for turn_id, call in shared)
     assert await together.facts() == together.texts
     assert await one_by_one.facts() == one_by_one.texts
 
@@ -134,6 +137,9 @@ async def test_conflicts_of_turns_that_a_call_has_answered_share_one(harness: Pi
         backlog.turns[number] = backlog.turns[number].model_copy(update={"messages": said})
     ends = await backlog.run()
     calls = [stage.llm_calls for end in ends for stage in end.stages if stage.stage == "resolve"]
+    asked = [call for end in ends if end.trace for call in end.trace.shared_calls if call.stage == "resolve"]
+    turn_ids = {f"pia-{number}" for number in conflicts}
+    assert [{*call.others} for call in asked] == [turn_ids - {f"pia-{number}"} for number in conflicts]
     assert [end.status for end in ends] == ["facts"] * BACKLOG
     assert sum(calls) == 1
     statuses = await pia.statuses()

@@ -99,7 +99,7 @@ async def test_before_version_7_a_turn_that_was_refused_for_a_limit_is_paid_at_i
     db: ProjectedDatabase, together: bool
 ) -> None:
     """Its next attempt got the stored replies, and counted them. What a rebuild counts is the same."""
-    former = {"schema_version": 6}
+    former: dict[str, Any] = {"schema_version": 6}
     last = commit("1", added("A."), steps=[EMBEDDED, ASKED], attempt=3, at=day(1), **former)
     log = [refused(1, **former), refused(2, 1, **former), last]
     for part in [log] if together else [[one] for one in log]:

@@ -50,7 +50,7 @@ def refused(source_id: str, attempt: int = 1, **fields: Any) -> Commit:
 async def test_tokens_of_a_day_are_those_that_each_attempt_paid_for(
     db: ProjectedDatabase, level: Level, together: bool
 ) -> None:
-    """A turn of yesterday counts there. The second attempt of t2 was asked anew, the third and t3 got stored replies."""
+    """A turn of yesterday counts there. The second attempt of t2 was asked anew, later ones got stored replies."""
     log = [
         commit("t1", added("one"), steps=[USED]),
         commit("yesterday", at=START_TIME - timedelta(days=1), steps=[USED]),
@@ -68,7 +68,7 @@ async def test_tokens_of_a_day_are_those_that_each_attempt_paid_for(
 
 
 async def test_before_version_7_the_last_attempt_counts_for_all(db: ProjectedDatabase) -> None:
-    former = {"schema_version": 6}
+    former: dict[str, Any] = {"schema_version": 6}
     again = commit("t2", attempt=3, steps=[USED], **former)
     await db.apply(refused("t2", **former), refused("t2", attempt=2, **former), again)
     assert await used_tokens(db, "tenant", "new") == 7

@@ -1,4 +1,4 @@
-"""What the turns of shared calls paid for is, in sum, what the model was asked for, however often they are published."""
+"""What the turns of shared calls paid for is, in sum, what the model was asked for, however often they come."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +38,8 @@ def paid(results: Sequence[Any]) -> tuple[int, int, int]:
     )
 
 
-def asked(model: CountedModel) -> tuple[int, int, int]:
+def asked(model: CountingModel) -> tuple[int, int, int]:
+    assert isinstance(model, CountedModel)
     return len(model.calls), model.took.input_tokens, model.took.output_tokens
 
 
