@@ -242,8 +242,8 @@ class StoredReply:
     shared: str | None = None
     paid_by: str | None = None
 
-    def is_paid_for(self, position: str | None) -> bool:
-        """Whether a record at `position` does not pay for it, as another one has."""
+    def is_paid_by_another(self, position: str | None) -> bool:
+        """Whether another record than the one at `position` pays for it."""
         return None not in (self.paid_by, position) and self.paid_by != position
 
     @property

@@ -6,7 +6,7 @@ from typing import Final, Generic, TypeVar
 
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.provenance import DroppedStatement, Stage, Step
-from mnemolog.streams.llm.errors import ReplyInvalidError
+from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply, Usage
 from mnemolog.streams.llm.reply_parser import ParsedReply
 
@@ -50,7 +50,11 @@ async def ask(
     incomplete: ParsedReply[T] | None = None
     question = prompt
     while True:
-        reply = await model(question, len(replies))
+        try:
+            reply = await model(question, len(replies))
+        except PromptRefusedError as error:
+            error.replies = tuple(replies)
+            raise
         replies.append(reply)
         parsed = parse(reply.text)
         settled = usable is not None or not parsed.complaints
@@ -98,7 +102,8 @@ def with_unused(step: Step, replies: Sequence[TimedReply]) -> Step:
     if not paid:
         return step
     took = sum((reply.usage for reply in paid), Usage())
-    shared = " of a call shared with other turns" if any(reply.shared for reply in paid) else ""
+    is_shared = any(reply.shared for reply in paid)
+    how, whose = ("ahead ", " of a call shared with other turns") if is_shared else ("", "")
     return step.model_copy(
         update={
             "model": step.model or paid[-1].model,
@@ -106,7 +111,7 @@ def with_unused(step: Step, replies: Sequence[TimedReply]) -> Step:
             "input_tokens": step.input_tokens + took.input_tokens,
             "output_tokens": step.output_tokens + took.output_tokens,
             "cached_tokens": known_sum((step.cached_tokens, took.cached_tokens)),
-            "notes": (*step.notes, f"asked ahead in vain: {took.input_tokens + took.output_tokens} tokens{shared}"),
+            "notes": (*step.notes, f"asked {how}in vain: {took.input_tokens + took.output_tokens} tokens{whose}"),
         }
     )
 

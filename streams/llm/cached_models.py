@@ -194,7 +194,7 @@ class CachedEmbedder:
             stored |= {reply.key: (reply,) for reply in await self._replies.put_many(new)}
         found = [stored[key][0] for key in keys]
         return [
-            _to_embedding_result(reply, made.get(reply.reply), is_paid=reply.is_paid_for(source.position))
+            _to_embedding_result(reply, made.get(reply.reply), is_paid=reply.is_paid_by_another(source.position))
             for reply, (source, _) in zip(found, wanted, strict=True)
         ]
 
@@ -256,7 +256,7 @@ def _to_timed_reply(reply: StoredReply, position: str | None) -> TimedReply:
         usage=usage,
         milliseconds=reply.milliseconds,
         shared=shared,
-        is_paid=reply.is_paid_for(position),
+        is_paid=reply.is_paid_by_another(position),
     )
 
 

@@ -11,7 +11,7 @@ from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Step
-from mnemolog.streams.llm.ask import Answer, ask, step_of
+from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder, SourceQuestion
@@ -132,6 +132,8 @@ class LlmDecider:
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
                 step = step_of("resolve", PROMPT_VERSION, error)
+            else:
+                step = with_unused(step, error.replies)
             complaint = str(error)[:MAX_DETAIL]
             shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
             return [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown], step

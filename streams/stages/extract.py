@@ -231,7 +231,8 @@ class ExtractStage:
             (detail,) = withhold_texts([str(error)], told)
             raise SourceEndedError("invalid_reply", detail, step=step, possibly_systemic=True) from error
         except PromptRefusedError as error:
-            raise SourceEndedError(error.reason, error.detail) from error
+            took = with_unused(Step(stage="extract", milliseconds=0), error.replies) if error.replies else None
+            raise SourceEndedError(error.reason, error.detail, step=took) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(len(answer.replies) - 1)
         return answer
 

@@ -20,6 +20,7 @@ from mnemolog.texts import (
     _source_sentence,
     missing_sentence,
     no_hit_sentence,
+    shared_call_sentence,
 )
 
 

@@ -46,6 +46,7 @@ CHANGED_IN_6 = {
     "matched_facts",
     *ENTITY_EVENT_CLASSES,
 }
+CHANGED_IN_7 = {"commit"}
 CHANGED_IN_5 = {"turn", "command", "extracted_facts", "commit", "policy_set", "fact_replaced", "fact_skipped"}
 CHANGED_IN_4 = {"command", "turn"}
 CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"} | {
@@ -99,7 +100,7 @@ def test_every_record_and_event_of_every_version_has_an_example() -> None:
     found = {path.relative_to(FOLDER / "examples").parts[:2] for path in EXAMPLES}
     since_1 = {*RECORDS, *EVENT_CLASSES} - SINCE_2
     versions = {"1": since_1, "2": SINCE_2 | CHANGED_IN_2, "3": CHANGED_IN_3, "4": CHANGED_IN_4}
-    versions |= {"5": CHANGED_IN_5, "6": CHANGED_IN_6}
+    versions |= {"5": CHANGED_IN_5, "6": CHANGED_IN_6, "7": CHANGED_IN_7}
     assert found == {(kind, version) for version, kinds in versions.items() for kind in kinds}
 
 
