@@ -262,6 +262,7 @@ def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() ->
     assert trace.thresholds["conflict"] == 0.6
     assert set(fact_ids_of_commit(made)) == {A, B, C, fact_id_at(made)}
     assert (trace.background.turn_ids, trace.background.notes) == (("t0",), ("slow",))
+    assert missing_statements(made, texts).shared_calls == trace.shared_calls
     assert trace.shared_calls == (TracedCall(stage="resolve", turns=3, request="0f3a", others=("t1", "t2")),)
     assert [(fact.fact_id, fact.text) for fact in trace.background.facts] == [(B, "Has one cat."), (C, None)]
 
