@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         OmittedStatement,
         RetrievedCandidate,
         Trace,
+        TracedCall,
         TracedDecision,
         TracedReprompt,
     )
@@ -185,6 +186,7 @@ __all__ = [
     "StoredPolicies",
     "Tokens",
     "Trace",
+    "TracedCall",
     "TracedDecision",
     "TracedName",
     "TracedReprompt",
@@ -258,6 +260,7 @@ _MODULES: Final = {
         "OmittedStatement",
         "RetrievedCandidate",
         "Trace",
+        "TracedCall",
         "TracedDecision",
         "TracedReprompt",
     ),

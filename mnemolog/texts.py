@@ -9,7 +9,7 @@ from mnemolog.projections.queries.explain import Explanation, FactExtraction, Fa
 from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
 from mnemolog.projections.queries.history import FactEvent, FactRelation
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.turns.trace import FactTexts, TracedDecision
+from mnemolog.projections.queries.turns.trace import FactTexts, TracedCall, TracedDecision
 from mnemolog.projections.queries.turns.traced_names import TracedName
 from mnemolog.projections.queries.turns.why_not import MissingReason, MissingStatement
 from mnemolog.projections.search.scope_counts import ScopeCount
@@ -35,6 +35,7 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
         _status_sentence(fact),
         _source_sentence(explanation.source, explanation.extraction, fact),
         *_extraction_sentences(explanation.extraction),
+        *map(shared_call_sentence, explanation.shared_calls),
         _candidates_sentence(explanation.decision),
         _decision_sentence(explanation.decision, texts),
         *(_event_sentence(event, fact, texts) for event in explanation.later),
@@ -174,6 +175,14 @@ def _status_sentence(fact: Fact) -> str:
     mentions = f"{fact.mention_count} mention{'s' if fact.mention_count > 1 else ''}"
     sure = f"confidence {fact.confidence:.2f}, {mentions}"
     return f"{_quoted(fact.text)} {_STATUS_PHRASES[fact.status]} ({times}; {sure}{flags})."
+
+
+def shared_call_sentence(call: TracedCall) -> str:
+    """Which turns shared a call of a turn, and for what."""
+    subject = "Its extraction" if call.stage == "extract" else "Its conflicts"
+    count = call.turns - 1
+    names = f": {', '.join(call.others)}" if call.others else ""
+    return f"{subject} shared a call with {count} other turn{'s' if count > 1 else ''}{names} (request {call.request})."
 
 
 def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact: Fact) -> str:

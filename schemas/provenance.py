@@ -69,8 +69,10 @@ class Step(Record):
     added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
     tell. Version 6 added `mood`, that of the turn, where an extraction is asked for it; and where several turns shared
     a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
-    tokens are the turn's share then, and the call counts for one of them. Version 7 added `unlinked`, the names that
-    were read and link no new fact, the first of them.
+    tokens are the turn's share then, and the call counts for one of them. Calls and tokens are those that this attempt
+    of its source paid for. Version 7 added `unlinked`, the names that were read and link no new fact, the first of
+    them; `stored_replies`, how many replies it used that another attempt had paid for (until version 6 these were
+    counted too); and `shared_with`, the other turns of a shared call.
     """
 
     stage: Stage
@@ -95,6 +97,8 @@ class Step(Record):
     unlinked: Annotated[tuple[UnlinkedName, ...], Field(max_length=MAX_UNLINKED)] = Field(
         default=(), exclude_if=lambda names: not names
     )
+    shared_with: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
+    stored_replies: Count = Field(default=0, exclude_if=lambda count: count == 0)
 
 
 class Thresholds(Record):

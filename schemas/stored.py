@@ -224,7 +224,8 @@ class StoredReply:
     """A model's reply to one attempt, stored before it is used; `reply` is its text.
 
     `shared` is a `SharedCall` as JSON, where several turns were asked about together: then the text and the tokens are
-    the part of one turn.
+    the part of one turn. `paid_by` is the position of the record that it was asked for: the attempt of that record
+    counts what it took, another one of the same source gets it for nothing. None where that is not known.
     """
 
     owner: str
@@ -239,6 +240,11 @@ class StoredReply:
     cached_tokens: int | None = None
     milliseconds: float
     shared: str | None = None
+    paid_by: str | None = None
+
+    def is_paid_by_another(self, position: str | None) -> bool:
+        """Whether another record than the one at `position` pays for it."""
+        return None not in (self.paid_by, position) and self.paid_by != position
 
     @property
     def key(self) -> ReplyKey:
@@ -253,14 +259,15 @@ class StoredReply:
 class SharedCall(Record):
     """A call that asked about several turns, as it is kept with the part of each of them.
 
-    `turns` is their number, `request` the digest of the prompt, `known` the facts that it showed. The call counts for
-    the turn whose part `is_counted`.
+    `turns` is their number, `others` are those beside the one of the part, `request` the digest of the prompt, `known`
+    the facts that it showed. The call counts for the turn whose part `is_counted`.
     """
 
     turns: Count
     request: Text
     is_counted: bool
     known: tuple[UUID, ...] = ()
+    others: tuple[Identifier, ...] = ()
 
 
 class ReplyNotStorableError(ValueError):

@@ -13,7 +13,13 @@ from mnemolog.projections.queries.errors import UnknownFactError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.history import FactEvent, FactRelation, fact_events
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.turns.trace import TracedDecision, fact_ids_of_event, traced_decision
+from mnemolog.projections.queries.turns.trace import (
+    TracedCall,
+    TracedDecision,
+    fact_ids_of_event,
+    shared_calls,
+    traced_decision,
+)
 from mnemolog.projections.queries.turns.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
@@ -95,8 +101,8 @@ class Explanation:
     """A fact, where it came from, how it was extracted and decided, and what happened to it since.
 
     `extraction` is None for a fact of a command, or of another turn's words. `thresholds` are the similarities that
-    applied when it was decided. `entities` are those that it names. `words` says all of it in sentences: the
-    client adds them.
+    applied when it was decided. `entities` are those that it names, `shared_calls` the calls of its turn that other
+    turns shared. `words` says all of it in sentences: the client adds them.
     """
 
     fact: Fact
@@ -107,6 +113,7 @@ class Explanation:
     later: list[FactEvent]
     relations: list[FactRelation]
     entities: list[LinkedEntity] = field(default_factory=list)
+    shared_calls: tuple[TracedCall, ...] = ()
     words: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -142,6 +149,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
         later=later,
         relations=relations,
         entities=await _linked_entities(conn, commit, fact_id),
+        shared_calls=shared_calls(commit),
     )
     return explanation, texts
 

@@ -1,6 +1,6 @@
 -- name: usage
 -- What a scope and its tenant have of that which limits count; NULL for what is not asked for.
--- A turn refused for a limit does not count toward turns_per_minute; the tokens that it used count until it comes again.
+-- A turn refused for a limit does not count toward turns_per_minute; what each attempt of it paid for counts.
 SELECT
     CASE WHEN %(scope_facts)s THEN coalesce((
         SELECT facts FROM scopes
@@ -18,12 +18,17 @@ SELECT
             AND source_kind = 'turn'
             AND limit_hit IS NULL
     ) END AS scope_turns,
-    CASE WHEN %(scope_tokens)s THEN used_tokens(
-        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(day)s, %(owner)s, %(source_id)s
+    CASE WHEN %(scope_tokens)s THEN paid_tokens(
+        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(day)s
     ) END AS scope_tokens,
     CASE WHEN %(tenant_facts)s THEN tenant_facts(%(tenant)s, %(owner)s, %(source_id)s) END AS tenant_facts,
     CASE WHEN %(tenant_turns)s THEN tenant_turns(%(tenant)s, %(minute)s, %(owner)s, %(source_id)s) END AS tenant_turns,
-    CASE WHEN %(tenant_tokens)s THEN tenant_tokens(%(tenant)s, %(day)s, %(owner)s, %(source_id)s) END AS tenant_tokens;
+    CASE
+        WHEN %(tenant_tokens)s
+            THEN
+                paid_tokens(%(tenant)s, '', '', '', '', %(day)s)
+                + reserved_tokens(%(tenant)s, %(day)s, %(owner)s, %(source_id)s)
+    END AS tenant_tokens;
 
 -- name: is_received
 -- Whether publishing a turn again does nothing: it is under way, or was decided and neither failed nor was over a limit.
@@ -52,7 +57,9 @@ WITH used AS (
         END AS turns,
         CASE
             WHEN %(max_tokens)s::bigint IS NOT NULL
-                THEN tenant_tokens(%(tenant)s, %(day)s, %(owner)s, %(source_id)s)
+                THEN
+                    paid_tokens(%(tenant)s, '', '', '', '', %(day)s)
+                    + reserved_tokens(%(tenant)s, %(day)s, %(owner)s, %(source_id)s)
         END AS tokens
 ),
 

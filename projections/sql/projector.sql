@@ -245,11 +245,14 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
     speakers = first_speakers(scopes.speakers, excluded.speakers);
 
 -- name: count_tokens
--- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants. Those of
--- an attempt that was refused for a limit no longer count once there is another one.
+-- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants. Commits
+-- before version 7 count what stored replies took as well: that of the attempt before is taken off, if it was refused
+-- for a limit and left its replies to them.
 WITH fresh AS (
-    SELECT commits.*
-    FROM unnest(%(partition)s::integer [], %(log_offset)s::bigint []) AS given (partition, log_offset)
+    SELECT commits.*, given.version
+    FROM
+        unnest(%(partition)s::integer [], %(log_offset)s::bigint [], %(version)s::integer [])
+            AS given (partition, log_offset, version)
     INNER JOIN commits ON given.partition = commits.partition AND given.log_offset = commits.log_offset
 ),
 spent AS (
@@ -267,6 +270,7 @@ spent AS (
             fresh.owner = refused.owner
             AND fresh.source_id = refused.source_id
             AND fresh.attempt - 1 = refused.attempt
+            AND fresh.version < 7
             AND refused.limit_hit IS NOT NULL
 )
 INSERT INTO daily_tokens (tenant, user_id, agent_id, app_id, run_id, partition, day, tokens)
@@ -285,11 +289,12 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDAT
 
 -- name: count_usage
 -- Add what each model took for new commits to the day on which their sources were published, for their scopes and
--- tenants. What an attempt took that was refused for a limit counts no longer once there is another one, which got the
--- stored replies.
+-- tenants. Before version 7 that of the attempt before is taken off, as `count_tokens` does.
 WITH fresh AS (
-    SELECT commits.*
-    FROM unnest(%(partition)s::integer [], %(log_offset)s::bigint []) AS given (partition, log_offset)
+    SELECT commits.*, given.version
+    FROM
+        unnest(%(partition)s::integer [], %(log_offset)s::bigint [], %(version)s::integer [])
+            AS given (partition, log_offset, version)
     INNER JOIN commits ON given.partition = commits.partition AND given.log_offset = commits.log_offset
 ),
 counted AS (
@@ -305,6 +310,7 @@ counted AS (
             fresh.owner = refused.owner
             AND fresh.source_id = refused.source_id
             AND fresh.attempt - 1 = refused.attempt
+            AND fresh.version < 7
             AND refused.limit_hit IS NOT NULL
 )
 INSERT INTO daily_usage (

@@ -13,7 +13,8 @@ SELECT
     kept.output_tokens,
     kept.cached_tokens,
     kept.milliseconds,
-    kept.shared::text AS shared
+    kept.shared::text AS shared,
+    kept.paid_by
 FROM (
     SELECT DISTINCT
         given.owner,
@@ -39,10 +40,10 @@ ORDER BY kept.owner, kept.source_id, kept.stage, kept.version, kept.attempt;
 -- Keep replies, and say which were kept now; the first one of a source, stage, version and attempt stays.
 INSERT INTO mnemolog_journal.model_replies (
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds, shared
+    milliseconds, shared, paid_by
 )
 SELECT owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds, shared::jsonb
+    milliseconds, shared::jsonb, paid_by
 FROM unnest(
     %(owner)s::text [],
     %(source_id)s::text [],
@@ -55,14 +56,38 @@ FROM unnest(
     %(output_tokens)s::integer [],
     %(cached_tokens)s::integer [],
     %(milliseconds)s::double precision [],
-    %(shared)s::text []
+    %(shared)s::text [],
+    %(paid_by)s::text []
 ) AS replies (
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds, shared
+    milliseconds, shared, paid_by
 )
 ORDER BY owner, source_id, stage, version, attempt
 ON CONFLICT (owner, source_id, stage, version, attempt) DO NOTHING
 RETURNING owner, source_id, stage, version, attempt;
+
+-- name: paid
+-- What models answered for a stage of a source and a record of it, however it was asked; without what was only kept.
+SELECT
+    replies.owner,
+    replies.source_id,
+    replies.stage,
+    replies.version,
+    replies.attempt,
+    replies.reply,
+    replies.model,
+    replies.input_tokens,
+    replies.output_tokens,
+    replies.cached_tokens,
+    replies.milliseconds,
+    replies.shared::text AS shared,
+    replies.paid_by
+FROM mnemolog_journal.model_replies AS replies
+WHERE replies.owner = %(owner)s
+    AND replies.source_id = %(source_id)s
+    AND replies.stage = %(stage)s
+    AND replies.paid_by = %(position)s
+ORDER BY replies.version, replies.attempt;
 
 -- name: purge
 -- Forget replies that no second delivery can ask for any more.

@@ -49,6 +49,11 @@ class ReplyStore(Store):
         kept = {reply.attempt_key: reply for reply in found}
         return [kept.get(reply.attempt_key, reply) for reply in storable]
 
+    async def paid(self, owner: str, source_id: str, stage: str, position: str) -> list[StoredReply]:
+        """What the record at `position` pays for at a stage of its source."""
+        parameters = {"owner": owner, "source_id": source_id, "stage": stage, "position": position}
+        return await self._rows("paid", parameters, make=class_row(StoredReply), operation="replies_paid")
+
     async def purge(self, older_than: datetime) -> int:
         """Forget what was kept before `older_than`; gives how many replies that were."""
         parameters = {"older_than": older_than}

@@ -97,9 +97,10 @@ async def update_rows(connection: Connection, changes: Changes) -> None:
     await write_entities(connection, changes.entities)
     if changes.commits:
         positions = _columns(changes.commits, partition="position.partition", log_offset="position.offset")
-        await connection.execute(_SQL["count_tokens"], positions)
+        versioned = positions | _columns(changes.commits, version="commit.schema_version")
+        await connection.execute(_SQL["count_tokens"], versioned)
         if any(step.model for row in changes.commits for step in row.commit.provenance.steps):
-            await connection.execute(_SQL["count_usage"], positions)
+            await connection.execute(_SQL["count_usage"], versioned)
         if any(row.commit.attempt > 1 or row.commit.reason == WAITS_FOR_BUDGET for row in changes.commits):
             await connection.execute(_SQL["keep_waiting"], positions)
     if changes.updates:

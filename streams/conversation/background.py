@@ -1,4 +1,7 @@
-"""Reads what an extraction is shown beside its turn, and keeps it: a turn that is delivered again gets the same."""
+"""Reads what an extraction is shown beside its turn, and keeps it: a turn that is delivered again gets the same.
+
+So does one that was refused for a limit and is published again: it finds its stored replies.
+"""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -71,7 +74,7 @@ class BackgroundReader:
 
         A turn that gets no reply then is shown what is known when its turn comes.
         """
-        key = _key(turn, place)
+        key = _key(turn)
         kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))
         if kept is not None:
             return kept, None
@@ -138,9 +141,8 @@ class BackgroundReader:
             await batcher.close()
 
 
-def _key(turn: Turn, place: Place) -> ReplyKey:
-    published_at, offset = place
-    return (turn.scope.owner, turn.turn_id, "extract", f"{_VERSION}/{published_at.isoformat()}/{offset}")
+def _key(turn: Turn) -> ReplyKey:
+    return (turn.scope.owner, turn.turn_id, "extract", _VERSION)
 
 
 def _to_stored(key: ReplyKey, background: Background) -> StoredReply:

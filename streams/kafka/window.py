@@ -9,18 +9,16 @@ import heapq
 import time
 from collections.abc import AsyncIterable, Callable, Hashable, Mapping, Sequence
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
-from mnemolog.streams.kafka.windows.lingerers import Lingerers
 from mnemolog.streams.kafka.windows.state import (
     Delivery,
     DrainResult,
     FailureHandler,
     KeyQueue,
-    KeyState,
     Overflow,
     PartitionProgress,
     Process,
@@ -28,6 +26,7 @@ from mnemolog.streams.kafka.windows.state import (
     WindowProgress,
     by_partition,
 )
+from mnemolog.streams.kafka.windows.waiting_records import WaitingRecords
 
 CANCEL_SECONDS: Final = 1.0
 MAX_OVERFLOWING_KEYS: Final = 8
@@ -121,31 +120,6 @@ class Window:
                 pass
             return await self._cancel_and_reset()
 
-    async def records_behind(
-        self, record: KafkaRecord, *, enough: int, most: int, seconds: float
-    ) -> Sequence[KafkaRecord]:
-        """At most `most` records of the key and partition of `record`, which is worked on, that wait behind it.
-
-        Waits up to `seconds` until there are `enough`, as `linger` does. While draining there are none.
-        """
-        if (queue := self._queues.get(self._key_of(record))) is None:
-            return ()
-        await self.linger(record, lambda behind: behind.waiting >= enough, seconds)
-        waiting = (one.record for one in islice(queue.waiting, most if self._horizon is None else 0))
-        return [one for one in waiting if one.topic_partition == record.topic_partition]
-
-    async def linger(self, record: KafkaRecord, is_enough: Callable[[KeyState], bool], seconds: float) -> None:
-        """Wait up to `seconds` until what waits behind `record` is enough, looking whenever more has come.
-
-        Not at all while a quarter of the places is held so, or the chain is full or drained.
-        """
-        queue = self._queues.get(self._key_of(record))
-        if queue is not None and self.may_linger:
-            await self._lingerers.wait(queue, lambda: is_enough(self.state_of(record)), seconds)
-
-    def state_of(self, record: KafkaRecord) -> KeyState:
-        return KeyState.of(self._queues.get(self._key_of(record)), self._partitions.get(record.topic_partition))
-
     def follow(self, before: "Window", fail: FailureHandler) -> None:
         """Take what `before` hands on, and hand errors of the processing to `fail`, as `run` does."""
         self._before, self._fail = before, fail
@@ -171,6 +145,11 @@ class Window:
         return (self, *self._next.chain) if self._next else (self,)
 
     @property
+    def waiting(self) -> WaitingRecords:
+        """What waits behind the records that are worked on, until everything is forgotten."""
+        return self._waiting
+
+    @property
     def may_linger(self) -> bool:
         """Whether neither this window nor one before it is full or drained."""
         is_free = self._horizon is None and self._pending < self.max_pending
@@ -178,7 +157,7 @@ class Window:
 
     def stop_lingering(self) -> None:
         """Let nobody wait for more records, here and in the next windows."""
-        self._lingerers.stop()
+        self._waiting.stop_lingering()
         if self._next is not None:
             self._next.stop_lingering()
 
@@ -204,14 +183,27 @@ class Window:
 
     @property
     def progress(self) -> WindowProgress:
-        counts = (len(self._running), self._pending, self._handed_on)
-        parts = self._partitions.values(), self._queues.values()
-        return WindowProgress.of(counts, *parts, now=self._clock(), last_at=self._last_progress_at)
+        return WindowProgress.of(
+            self._partitions.values(),
+            self._queues.values(),
+            running=len(self._running),
+            pending=self._pending,
+            handed_on=self._handed_on,
+            now=self._clock(),
+            last_at=self._last_progress_at,
+        )
 
     def _reset(self) -> None:
         self._partitions: dict[Partition, PartitionProgress] = {}
         self._queues: dict[Hashable, KeyQueue] = {}
-        self._lingerers = Lingerers(self.max_in_flight)
+        self._waiting = WaitingRecords(
+            self._queues,
+            self._partitions,
+            self.max_in_flight,
+            key_of=self._key_of,
+            may_linger=lambda: self.may_linger,
+            is_draining=lambda: self._horizon is not None,
+        )
         self._ready: list[tuple[int, Hashable]] = []  # the first waiting entry of each key that is not worked on
         self._running: dict[int, asyncio.Task[None]] = {}
         self._refills: set[asyncio.Task[None]] = set()
@@ -244,7 +236,7 @@ class Window:
             self._keep(record, progress, self._clock())
             self._launch()
         if record.offset + 1 >= progress.log_end:
-            self._lingerers.look_again()
+            self._waiting.look_again()
 
     def _keep(
         self, record: KafkaRecord, place: PartitionProgress, since: float, finished: Callable[[], None] = lambda: None

@@ -1,13 +1,13 @@
 """Asks a model until its reply is valid, telling it each time what was wrong, a bounded number of times."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.provenance import DroppedStatement, Stage, Step
-from mnemolog.streams.llm.errors import ReplyInvalidError
-from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply
+from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
+from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, TimedReply, Usage
 from mnemolog.streams.llm.reply_parser import ParsedReply
 
 REPROMPTS: Final = 2
@@ -50,7 +50,11 @@ async def ask(
     incomplete: ParsedReply[T] | None = None
     question = prompt
     while True:
-        reply = await model(question, len(replies))
+        try:
+            reply = await model(question, len(replies))
+        except PromptRefusedError as error:
+            error.replies = tuple(replies)
+            raise
         replies.append(reply)
         parsed = parse(reply.text)
         settled = usable is not None or not parsed.complaints
@@ -69,7 +73,10 @@ async def ask(
 
 
 def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalidError) -> Step:
-    """What the calls cost, as their replies were stored, so that a re-delivery gives the same bytes."""
+    """What the calls cost, as their replies were stored, so that a re-delivery gives the same bytes.
+
+    Replies that another attempt has paid for cost nothing.
+    """
     replies, shared = outcome.replies, outcome.replies[0].shared
     return Step(
         stage=stage,
@@ -77,19 +84,45 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
         model=replies[-1].model,
         prompt_version=prompt_version,
         llm_calls=sum(map(_is_call, replies)),
-        input_tokens=sum(reply.usage.input_tokens for reply in replies),
-        output_tokens=sum(reply.usage.output_tokens for reply in replies),
-        cached_tokens=known_sum(reply.usage.cached_tokens for reply in replies),
+        input_tokens=sum(reply.cost.input_tokens for reply in replies),
+        output_tokens=sum(reply.cost.output_tokens for reply in replies),
+        cached_tokens=known_sum(reply.cost.cached_tokens for reply in replies),
         reprompts=len(replies) - 1,
         complaints=outcome.complaints[: len(replies) - 1],  # the last reply had no re-prompt
         call_turns=shared.turns if shared else 1,
         request=shared.request if shared else None,
+        shared_with=shared.others if shared else (),
+        stored_replies=sum(reply.is_paid for reply in replies),
+    )
+
+
+def with_unused(step: Step, replies: Sequence[TimedReply]) -> Step:
+    """The step, with what its attempt paid for `replies` that it did not use in the end."""
+    paid = [reply for reply in replies if not reply.is_paid]
+    if not paid:
+        return step
+    took = sum((reply.usage for reply in paid), Usage())
+    is_shared = any(reply.shared for reply in paid)
+    how, whose = ("ahead ", " of a call shared with other turns") if is_shared else ("", "")
+    return step.model_copy(
+        update={
+            "model": step.model or paid[-1].model,
+            "llm_calls": step.llm_calls + sum(map(_is_call, paid)),
+            "input_tokens": step.input_tokens + took.input_tokens,
+            "output_tokens": step.output_tokens + took.output_tokens,
+            "cached_tokens": known_sum((step.cached_tokens, took.cached_tokens)),
+            "notes": (*step.notes, f"asked {how}in vain: {took.input_tokens + took.output_tokens} tokens{whose}"),
+        }
     )
 
 
 def _is_call(reply: TimedReply) -> bool:
-    """Whether a language model was called for it; a call for several turns counts for one of them."""
-    return not reply.model.startswith(RULES_PREFIX) and (reply.shared is None or reply.shared.is_counted)
+    """Whether this attempt called a language model for it; a call for several turns counts for one of them."""
+    return (
+        not reply.is_paid
+        and not reply.model.startswith(RULES_PREFIX)
+        and (reply.shared is None or reply.shared.is_counted)
+    )
 
 
 def _reprompt(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:

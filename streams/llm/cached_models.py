@@ -68,9 +68,17 @@ class CachedChatModel:
                 count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
                 new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
                 known = await self._puts.submit(new)
-            return _to_timed_reply(known)
+            return _to_timed_reply(known, source.position)
 
         return ask
+
+    async def unused_replies(self, source: RequestSource, question: Prompt | None) -> Sequence[TimedReply]:
+        """As `SourceChatModel`."""
+        if source.position is None:
+            return ()
+        stored = await self._replies.paid(source.owner, source.source_id, source.stage, source.position)
+        used = self._version(question) if question else None
+        return [_to_timed_reply(reply, source.position) for reply in stored if reply.version != used]
 
     async def has_reply(self, question: SourceQuestion) -> bool:
         """As `SourceChatModel`."""
@@ -86,10 +94,17 @@ class CachedChatModel:
         count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
         parts = divide(reply)
         request, first = _text_digest(prompt), next((one for one, part in enumerate(parts) if part is not None), None)
+        turn_ids = tuple(question.source.source_id for question in questions)
         new = []
         for place, (question, part) in enumerate(zip(questions, parts, strict=True)):
             if part is not None:
-                call = SharedCall(turns=len(questions), request=request, is_counted=place == first, known=known)
+                call = SharedCall(
+                    turns=len(questions),
+                    request=request,
+                    is_counted=place == first,
+                    known=known,
+                    others=(*turn_ids[:place], *turn_ids[place + 1 :]),
+                )
                 version = self._version(question.prompt)
                 made = _to_stored_reply(question.source, version, part, milliseconds=milliseconds)
                 new.append(replace(made, shared=call.model_dump_json()))
@@ -178,7 +193,10 @@ class CachedEmbedder:
             new = await self._call_embedder(missing, made, divisible=divisible)
             stored |= {reply.key: (reply,) for reply in await self._replies.put_many(new)}
         found = [stored[key][0] for key in keys]
-        return [_to_embedding_result(reply, made.get(reply.reply)) for reply in found]
+        return [
+            _to_embedding_result(reply, made.get(reply.reply), is_paid=reply.is_paid_by_another(source.position))
+            for reply, (source, _) in zip(found, wanted, strict=True)
+        ]
 
     async def _call_embedder(
         self, wanted: list[_EmbeddingRequest], made: dict[str, _StoredVectors], *, divisible: bool
@@ -225,23 +243,32 @@ def _to_stored_reply(
         output_tokens=reply.usage.output_tokens,
         cached_tokens=reply.usage.cached_tokens,
         milliseconds=milliseconds,
+        paid_by=source.position,
     )
 
 
-def _to_timed_reply(reply: StoredReply) -> TimedReply:
+def _to_timed_reply(reply: StoredReply, position: str | None) -> TimedReply:
     usage = Usage(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cached_tokens=reply.cached_tokens)
     shared = SharedCall.model_validate_json(reply.shared) if reply.shared else None
-    return TimedReply(text=reply.reply, model=reply.model, usage=usage, milliseconds=reply.milliseconds, shared=shared)
+    return TimedReply(
+        text=reply.reply,
+        model=reply.model,
+        usage=usage,
+        milliseconds=reply.milliseconds,
+        shared=shared,
+        is_paid=reply.is_paid_by_another(position),
+    )
 
 
-def _to_embedding_result(reply: StoredReply, made: _StoredVectors | None) -> EmbeddingResult:
+def _to_embedding_result(reply: StoredReply, made: _StoredVectors | None, *, is_paid: bool) -> EmbeddingResult:
     kept = made or _StoredVectors.model_validate_json(reply.reply)
     return EmbeddingResult(
         vectors=kept.vectors,
         model=reply.model,
-        calls=kept.share,
-        tokens=reply.input_tokens,
+        calls=0 if is_paid else kept.share,
+        tokens=0 if is_paid else reply.input_tokens,
         milliseconds=reply.milliseconds,
+        is_paid=is_paid,
     )
 
 

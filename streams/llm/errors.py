@@ -10,12 +10,16 @@ class ProviderError(MnemologError):
 
 
 class PromptRefusedError(ProviderError):
-    """This call fails while others of its kind succeed: the turn fails, others go on."""
+    """This call fails while others of its kind succeed: the turn fails, others go on.
+
+    `replies` are those to the question before it was asked again: they are paid for.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+        self.replies: tuple[TimedReply, ...] = ()
 
 
 class BatchSuspectError(ProviderError):

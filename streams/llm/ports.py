@@ -9,6 +9,7 @@ from uuid import UUID
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType, SummaryLanguage
 from mnemolog.schemas.entities.stored import SummaryFact
+from mnemolog.schemas.envelopes import Envelope
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.instructions.model import Instructions
 from mnemolog.schemas.provenance import Stage
@@ -156,10 +157,17 @@ class TimedReply(Reply):
     """A reply as it is kept for re-deliveries, with the time it took in milliseconds.
 
     `shared` is the call that it is a part of, where several turns were asked about together; the time is the call's.
+    One that `is_paid` was paid for by another attempt of its source, which counts it.
     """
 
     milliseconds: float
     shared: SharedCall | None = None
+    is_paid: bool = False
+
+    @property
+    def cost(self) -> Usage:
+        """The tokens that who uses it pays for."""
+        return Usage() if self.is_paid else self.usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,11 +180,18 @@ class Embeddings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSource:
-    """For whom a model is asked."""
+    """For whom a model is asked; `position` is that of its record, which another attempt of the source differs in."""
 
     owner: str
     source_id: str
     stage: Stage
+    position: str | None = None
+
+    @classmethod
+    def of(cls, envelope: Envelope, stage: Stage) -> "RequestSource":
+        """For the source of `envelope`, at a stage."""
+        position = envelope.origin.position
+        return cls(owner=envelope.owner, source_id=envelope.source_id, stage=stage, position=position)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,13 +211,17 @@ AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingResult:
-    """One vector a text; `calls` is this source's share of the call, `milliseconds` the whole call's."""
+    """One vector a text; `calls` is this source's share of the call, `milliseconds` the whole call's.
+
+    Where `is_paid`, another attempt of the source has paid: calls and tokens are 0.
+    """
 
     vectors: tuple[Vector, ...]
     model: str
     calls: float
     tokens: int
     milliseconds: float
+    is_paid: bool = False
 
 
 class SourceChatModel(Protocol):
@@ -215,6 +234,9 @@ class SourceChatModel(Protocol):
 
     async def has_reply(self, question: SourceQuestion) -> bool:
         """Whether a reply to it is stored."""
+
+    async def unused_replies(self, source: RequestSource, question: Prompt | None) -> Sequence[TimedReply]:
+        """The stored replies that the record of `source` pays for at its stage, but for those to `question`."""
 
     async def ask_together(
         self, questions: Sequence[SourceQuestion], prompt: Prompt, divide: DivideReply, *, known: tuple[UUID, ...]
@@ -272,3 +294,5 @@ class ReplyStore(Protocol):
     async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]: ...
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]: ...
+
+    async def paid(self, owner: str, source_id: str, stage: str, position: str) -> Sequence[StoredReply]: ...

@@ -11,7 +11,7 @@ from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Step
-from mnemolog.streams.llm.ask import Answer, ask, step_of
+from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder, SourceQuestion
@@ -76,7 +76,7 @@ def conflict_question(envelope: MatchedFacts, conflicts: NumberedConflicts) -> S
     """What a turn asks alone about its conflicts."""
     overrides = envelope.overrides
     prompt = resolution_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
-    source = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
+    source = RequestSource.of(envelope, "resolve")
     return SourceQuestion(source=source, prompt=prompt)
 
 
@@ -132,6 +132,8 @@ class LlmDecider:
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
                 step = step_of("resolve", PROMPT_VERSION, error)
+            else:
+                step = with_unused(step, error.replies)
             complaint = str(error)[:MAX_DETAIL]
             shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
             return [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown], step
@@ -146,8 +148,12 @@ class LlmDecider:
             )
             for reply, conflict in zip(answer.value, conflicts.conflicts, strict=True)
         ]
-        tokens = step.input_tokens + embedded.tokens
-        return decisions, step.model_copy(update={"embedding_calls": embedded.calls, "input_tokens": tokens})
+        took = {
+            "embedding_calls": embedded.calls,
+            "input_tokens": step.input_tokens + embedded.tokens,
+            "stored_replies": step.stored_replies + embedded.is_paid,
+        }
+        return decisions, step.model_copy(update=took)
 
 
 def _is_shared(answer: Answer[Any]) -> bool:

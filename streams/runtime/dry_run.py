@@ -36,6 +36,9 @@ class NullReplyStore:
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         return list(replies)
 
+    async def paid(self, owner: str, source_id: str, stage: str, position: str) -> Sequence[StoredReply]:  # noqa: ARG002 - knows none
+        return ()
+
 
 class DryRun:
     """Decides turns without committing them. `settings` name the tables and the models.

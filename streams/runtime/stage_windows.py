@@ -35,6 +35,7 @@ from mnemolog.streams.runtime.decision_stages import DecisionStages, E
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope, envelope_reader
 from mnemolog.streams.stages.extract import ParsedSource, has_asked_model, parse_source, turns_behind
 from mnemolog.streams.stages.failure_budget import FailureBudgets
@@ -60,8 +61,8 @@ BATCHES_AT_ONCE: Final = 2
 """Of different partitions: while the database works on one batch, another is read and folded."""
 
 Definition = StageDefinition[Any, Any]
-RecordsBehind = Callable[[KafkaRecord, int, int, float, float], Awaitable[Sequence[KafkaRecord]]]
-"""`Window.records_behind`, after up to some more seconds for records that are sure to come."""
+RecordsBehind = Callable[[KafkaRecord, int, int, CallWait], Awaitable[Sequence[KafkaRecord]]]
+"""`WaitingRecords.records_behind` of a record, with `enough` and `most`, once those are here that are sure to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,16 +123,14 @@ class StageWindows:
         def period(partition: int) -> Hashable:
             return window.epoch if chain[0] == "extract" else window.busy_period(partition)
 
-        async def behind(
-            record: KafkaRecord, enough: int, most: int, seconds: float, arriving: float
-        ) -> Sequence[KafkaRecord]:
+        async def behind(record: KafkaRecord, enough: int, most: int, wait: CallWait) -> Sequence[KafkaRecord]:
             def has_arrived(behind: KeyState) -> bool:
                 if stage == chain[0]:
                     return behind.waiting >= enough or not behind.has_unread
                 return behind.waiting >= min(enough, self._sure_to_come(record, built[-1]))
 
-            await window.linger(record, has_arrived, arriving)
-            return await window.records_behind(record, enough=enough, most=most, seconds=seconds)
+            await window.waiting.linger(record, has_arrived, wait.arriving)
+            return await window.waiting.records_behind(record, enough=enough, most=most, seconds=wait.linger)
 
         definition = self._definition(stage, sender, period, behind)
         if next_window is not None:
@@ -152,7 +151,7 @@ class StageWindows:
         """
         owner = "" if record.key is None else record.key.decode(errors="replace")
         answered = self._resources.stages.extract.answered_behind(owner, record.offset)
-        return min(first.state_of(record).handed_on + answered, MAX_HANDED_ON_PER_KEY) - 1
+        return min(first.waiting.state_of(record).handed_on + answered, MAX_HANDED_ON_PER_KEY) - 1
 
     def _definition(
         self, stage: Stage, sender: Sender, period: Callable[[int], Hashable], behind: RecordsBehind

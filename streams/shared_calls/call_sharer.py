@@ -11,7 +11,8 @@ from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.streams.llm.ports import SourceChatModel
 from mnemolog.streams.shared_calls.answered_turns import AnsweredTurns
-from mnemolog.streams.shared_calls.call_turns import CallTurn, arriving_seconds, may_share, most_turns, turns_together
+from mnemolog.streams.shared_calls.call_turns import CallTurn, may_share, most_turns, turns_together
+from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_calls.divided_call import TURN_ERRORS, ask_divided
 from mnemolog.streams.shared_calls.reply_parts import divide_reply
 from mnemolog.streams.shared_calls.shared_prompt import known_together, shared_prompt
@@ -20,12 +21,10 @@ from mnemolog.streams.shared_calls.turn_questions import TurnQuestion, TurnQuest
 MAX_REMEMBERED: Final = 4096
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
-FRESH_SECONDS: Final = 1.0
-"""A turn that was published so short a time ago is no backlog: it does not wait until its partition is read."""
-Behind = Callable[[int, int, float, float], Awaitable[Sequence[CallTurn | None]]]
+Behind = Callable[[int, int, CallWait], Awaitable[Sequence[CallTurn | None]]]
 """The records behind one of its owner: waits for so many of them, and gives at most so many.
 
-It waits up to some seconds in any case, and up to some others while the partition has records that are not read.
+Those that are sure to come are those of its partition that are not read.
 """
 
 log = get_logger(__name__)
@@ -49,6 +48,10 @@ class CallSharer:
     def is_answered(self, placed: CallTurn, rules: EffectivePolicy) -> bool:
         """Whether this process has asked about a turn together with others, by these rules, and got a reply."""
         return self._answered(placed, rules) is not None
+
+    def is_outdated(self, placed: CallTurn, rules: EffectivePolicy) -> bool:
+        """Whether it got a reply by other rules, which it does not use."""
+        return self._asked.get(_id(placed)) is not None and not self.is_answered(placed, rules)
 
     def _answered(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion | None:
         known = self._asked.get(_id(placed))
@@ -81,12 +84,11 @@ class CallSharer:
 
     async def _others(self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind) -> list[TurnQuestion]:
         """The questions to ask together with the first one; none where that has a reply."""
-        most, waited = most_turns(rules), self._seconds_waited(first.placed)
-        seconds = min(rules.call_linger, max(0.0, rules.call_linger - waited))
-        arriving = arriving_seconds(waited) if waited > FRESH_SECONDS else 0.0
-        if (seconds or arriving) and await self._model.has_reply(first.asked):
+        most = most_turns(rules)
+        wait = CallWait.of_extraction(self._seconds_waited(first.placed), linger=rules.call_linger)
+        if wait and await self._model.has_reply(first.asked):
             return []
-        waiting = await behind(most - 1, LOOKED_AT * most, seconds, arriving)
+        waiting = await behind(most - 1, LOOKED_AT * most, wait)
         _, *others = turns_together(first.placed, waiting, rules)
         others = [one for one in others if _id(one) not in self._asked]
         if not others or await self._model.has_reply(first.asked):

@@ -3,23 +3,22 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from mnemolog.projections.context.tokens import estimate_tokens
 from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
 from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.streams.llm.grounding.evidence import evidence_messages, shown_messages
 
-MAX_ARRIVING_SECONDS: Final = 5.0
 _NO_OVERRIDES = Overrides()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTurn:
-    """A turn, the broker's time of it, its offset, and its size in bytes."""
+    """A turn, the broker's time of it, the position of its record, its offset there, and its size in bytes."""
 
     turn: Turn
     published_at: datetime
+    position: str
     offset: int
     size: int
 
@@ -63,11 +62,6 @@ def most_turns(rules: EffectivePolicy) -> int:
     """How many turns a call may ask about: no more than are accepted in a minute."""
     limits = (limits.turns_per_minute for limits in rules.limits.values())
     return max(1, min([rules.call_turns, *(limit for limit in limits if limit is not None)]))
-
-
-def arriving_seconds(waited: float) -> float:
-    """How long a turn waits for others that are sure to come: no longer than it has waited since its publication."""
-    return min(max(0.0, waited), MAX_ARRIVING_SECONDS)
 
 
 def message_tokens(turn: Turn) -> int:

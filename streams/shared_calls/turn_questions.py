@@ -79,7 +79,9 @@ class TurnQuestions:
             detect_mood=self._detect_mood,
         )
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
-        source = RequestSource(owner=turn.scope.owner, source_id=turn.turn_id, stage="extract")
+        source = RequestSource(
+            owner=turn.scope.owner, source_id=turn.turn_id, stage="extract", position=placed.position
+        )
         asked = SourceQuestion(source=source, prompt=prompt, kept_with=kept_with)
         return TurnQuestion(placed=placed, task=task, asked=asked)
 

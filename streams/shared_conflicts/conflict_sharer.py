@@ -12,9 +12,11 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.ports import NumberedConflicts, SourceChatModel, SourceQuestion, TimedReply
+from mnemolog.streams.llm.ask import with_unused
+from mnemolog.streams.llm.ports import NumberedConflicts, SourceChatModel, SourceQuestion
 from mnemolog.streams.resolution.turn import PreparedTurn, TurnDecider
-from mnemolog.streams.shared_calls.call_turns import arriving_seconds, most_turns
+from mnemolog.streams.shared_calls.call_turns import most_turns
+from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_calls.divided_call import TURN_ERRORS, ask_divided
 from mnemolog.streams.shared_conflicts.conflict_prompt import conflicts_prompt, divide_decisions, question_tokens
 from mnemolog.streams.shared_conflicts.waiting_turns import WaitingTurn, questions_ahead
@@ -23,10 +25,10 @@ MAX_REMEMBERED: Final = 4096
 LOOKED_AT: Final = 2
 """For each turn that a call may ask about so many are looked at: most turns have no conflict."""
 
-TurnsBehind = Callable[[int, float], Awaitable[Sequence[MatchedFacts]]]
+TurnsBehind = Callable[[int, CallWait], Awaitable[Sequence[MatchedFacts]]]
 """At most so many turns that wait behind one of its owner, in their order, up to the first command.
 
-Waits up to some seconds for those that are sure to come from the stages before.
+Those that are sure to come are in the stages before.
 """
 ReadTurn = Callable[[MatchedFacts], Awaitable[WaitingTurn | None]]
 """What is known of a turn that waits; None for one that needs no decision."""
@@ -70,7 +72,7 @@ class ConflictSharer:
         if most == 1 or own in self._refused or await self._model.has_reply(question):
             return
         others = await self._others(
-            prepared, rules, most, partial(self._waiting, behind, read, self._seconds(prepared.turn))
+            prepared, rules, most, partial(self._waiting, behind, read, self._wait(prepared.turn))
         )
         if others:
             first = (prepared.turn, question)
@@ -89,13 +91,13 @@ class ConflictSharer:
         metrics.CONFLICTS_AHEAD.labels(result="changed").inc()
         if not await self._model.has_reply(asked):
             return step
-        return _with_cost(step, await self._model.for_source(asked.source, asked.prompt)(asked.prompt, 0))
+        return with_unused(step, [await self._model.for_source(asked.source, asked.prompt)(asked.prompt, 0)])
 
-    def _seconds(self, turn: MatchedFacts) -> float:
-        return arriving_seconds((self._clock() - turn.published_at).total_seconds())
+    def _wait(self, turn: MatchedFacts) -> CallWait:
+        return CallWait.of_conflicts((self._clock() - turn.published_at).total_seconds())
 
-    async def _waiting(self, behind: TurnsBehind, read: ReadTurn, seconds: float, most: int) -> list[WaitingTurn]:
-        read_turns = await asyncio.gather(*map(read, await behind(most, seconds)))
+    async def _waiting(self, behind: TurnsBehind, read: ReadTurn, wait: CallWait, most: int) -> list[WaitingTurn]:
+        read_turns = await asyncio.gather(*map(read, await behind(most, wait)))
         return [one for one in read_turns if one is not None]
 
     async def _others(
@@ -146,19 +148,3 @@ def _keep(kept: OrderedDict[_Id, SourceQuestion | None], key: _Id, value: Source
     kept[key] = value
     while len(kept) > MAX_REMEMBERED:
         kept.popitem(last=False)
-
-
-def _with_cost(step: Step, reply: TimedReply) -> Step:
-    usage = reply.usage
-    note = f"asked ahead in vain: {usage.input_tokens + usage.output_tokens} tokens of a call shared with other turns"
-    cached = None if step.cached_tokens is None and usage.cached_tokens is None else (step.cached_tokens or 0)
-    return step.model_copy(
-        update={
-            "model": step.model or reply.model,
-            "llm_calls": step.llm_calls + int(reply.shared is not None and reply.shared.is_counted),
-            "input_tokens": step.input_tokens + usage.input_tokens,
-            "output_tokens": step.output_tokens + usage.output_tokens,
-            "cached_tokens": None if cached is None else cached + (usage.cached_tokens or 0),
-            "notes": (*step.notes, note),
-        }
-    )

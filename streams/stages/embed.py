@@ -49,11 +49,12 @@ class EmbedStage:
             embedding_calls=embedded.calls,
             input_tokens=embedded.tokens,
             dropped=dropped,
+            stored_replies=int(embedded.is_paid),
         )
         return next_envelope(EmbeddedFacts, envelope, facts=facts, steps=(*envelope.steps, step))
 
     async def _embed(self, envelope: ExtractedFacts) -> EmbeddingResult:
-        source = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="embed")
+        source = RequestSource.of(envelope, "embed")
         try:
             return await self._embedder.embed(source, tuple(fact.search_text for fact in envelope.facts))
         except PromptRefusedError as error:

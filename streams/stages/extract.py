@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from pydantic import SecretStr
 
@@ -26,14 +26,15 @@ from mnemolog.streams import metrics
 from mnemolog.streams.instructions.withheld import with_instructions, withhold, withhold_texts
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
-from mnemolog.streams.llm.ask import Answer, ask, step_of
+from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, parse_extraction
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.mood import read_mood
-from mnemolog.streams.llm.ports import SourceChatModel, TimedReply
+from mnemolog.streams.llm.ports import RequestSource, SourceChatModel, TimedReply
 from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
 from mnemolog.streams.shared_calls.call_turns import CallTurn
+from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_calls.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
 from mnemolog.streams.shared_calls.turn_questions import Backgrounds, TurnQuestion, TurnQuestions
 from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
@@ -64,12 +65,14 @@ class ParsedSource:
 
 async def turns_behind(
     read: Callable[[KafkaRecord], ParsedSource],
-    behind: Callable[[int, int, float, float], Awaitable[Sequence[KafkaRecord]]],
-    *asked: Any,
+    behind: Callable[[int, int, CallWait], Awaitable[Sequence[KafkaRecord]]],
+    enough: int,
+    most: int,
+    wait: CallWait,
 ) -> Sequence[CallTurn | None]:
     """The turns among the records behind one; None for another record, after which none is read."""
     found: list[CallTurn | None] = []
-    for record in await behind(*asked):
+    for record in await behind(enough, most, wait):
         try:
             found.append(read(record).placed)
         except UnsupportedVersionError:  # the stage stops when it comes to this record
@@ -79,7 +82,7 @@ async def turns_behind(
     return found
 
 
-async def nothing_behind(_enough: int, _most: int, _seconds: float, _arriving: float) -> Sequence[CallTurn | None]:
+async def nothing_behind(_enough: int, _most: int, _wait: CallWait) -> Sequence[CallTurn | None]:
     """No record waits."""
     return ()
 
@@ -167,6 +170,7 @@ class ExtractStage:
         is_paid = self._sharer.is_answered(placed, rules)
         hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
         if hit:
+            envelope = envelope.model_copy(update={"steps": await self._paid_steps(parsed, envelope)})
             if end := end_over_limit(hit, rules):
                 return next_envelope(ExtractedFacts, envelope, end=end)
             parsed, envelope = as_raw(parsed, envelope)
@@ -178,6 +182,13 @@ class ExtractStage:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
         end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(*envelope.steps, step), end=end)
+
+    async def _paid_steps(self, turn: Turn, envelope: ExtractedFacts) -> tuple[Step, ...]:
+        """What an earlier delivery of a turn that asks no model now paid for, or another turn in a shared call."""
+        if not turn.infer:
+            return ()
+        unused = await self._model.unused_replies(RequestSource.of(envelope, "extract"), None)
+        return (with_unused(Step(stage="extract", milliseconds=0), unused),) if unused else ()
 
     async def _facts(
         self, placed: CallTurn, rules: EffectivePolicy, behind: Behind
@@ -192,6 +203,7 @@ class ExtractStage:
             return raw, with_instructions(Step(stage="extract", milliseconds=0, dropped=left_out), told)
         if not evidence_messages(turn):
             return (), Step(stage="extract", milliseconds=0)
+        is_outdated = self._sharer.is_outdated(placed, rules)
         question = await self._sharer.question_of(placed, rules, behind)
         answer = await self._ask(question)
         facts, echoes = drop_recalled_echoes(answer.value, turn)
@@ -201,6 +213,8 @@ class ExtractStage:
             )
         facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
         step = _step(answer, question.task.background)
+        if is_outdated:
+            step = with_unused(step, await self._model.unused_replies(question.asked.source, question.asked.prompt))
         if self._detect_mood:
             step = step.model_copy(update={"mood": _last_mood(answer.replies)})
         return facts, with_instructions(step.model_copy(update={"dropped": left_out}), told)
@@ -217,14 +231,17 @@ class ExtractStage:
             (detail,) = withhold_texts([str(error)], told)
             raise SourceEndedError("invalid_reply", detail, step=step, possibly_systemic=True) from error
         except PromptRefusedError as error:
-            raise SourceEndedError(error.reason, error.detail) from error
+            took = with_unused(Step(stage="extract", milliseconds=0), error.replies) if error.replies else None
+            raise SourceEndedError(error.reason, error.detail, step=took) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(len(answer.replies) - 1)
         return answer
 
 
 def _placed(turn: Turn, envelope: ExtractedFacts) -> CallTurn:
-    offset = envelope.origin.offset
-    return CallTurn(turn=turn, published_at=envelope.published_at, offset=offset, size=envelope.size)
+    origin, published_at = envelope.origin, envelope.published_at
+    return CallTurn(
+        turn=turn, published_at=published_at, position=origin.position, offset=origin.offset, size=envelope.size
+    )
 
 
 def _last_mood(replies: Sequence[TimedReply]) -> Mood | None:

@@ -33,6 +33,7 @@ from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
+from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer, TurnsBehind
 from mnemolog.streams.shared_conflicts.waiting_turns import WaitingTurn
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
@@ -47,21 +48,21 @@ _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _NO_SCOPE: Final = End(outcome="failed", reason="no_scope")
 
 
-async def nothing_behind(_most: int, _seconds: float) -> Sequence[MatchedFacts]:
+async def nothing_behind(_most: int, _wait: CallWait) -> Sequence[MatchedFacts]:
     """No turn waits."""
     return ()
 
 
 async def waiting_turns(
     read: Callable[[KafkaRecord], ReceivedEnvelope[MatchedFacts]],
-    behind: Callable[[int, int, float, float], Awaitable[Sequence[KafkaRecord]]],
+    behind: Callable[[int, int, CallWait], Awaitable[Sequence[KafkaRecord]]],
     scope: Scope | None,
     most: int,
-    seconds: float,
+    wait: CallWait,
 ) -> Sequence[MatchedFacts]:
     """The turns of `scope` among the records behind one, up to the first command: it may change any fact."""
     found: list[MatchedFacts] = []
-    for record in await behind(most, most, 0.0, seconds):
+    for record in await behind(most, most, wait):
         try:
             envelope = read(record).envelope
         except UnsupportedVersionError:  # the stage stops when it comes to this record

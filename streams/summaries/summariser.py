@@ -22,7 +22,7 @@ from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.commands.refusals import CommandRefusedError
 from mnemolog.streams.entities.entity_registry import EntityRegistry
 from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of
+from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.ports import RequestSource, SourceChatModel, SummaryTask
 from mnemolog.streams.llm.summaries.summary_prompt import (
@@ -119,7 +119,7 @@ class EntitySummariser:
         self, envelope: MatchedFacts, task: SummaryTask, entity_id: UUID, source: SummarySource
     ) -> SummaryResult:
         prompt = summary_prompt(task)
-        asked = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="resolve")
+        asked = RequestSource.of(envelope, "resolve")
         model, parse = self._model.for_source(asked, prompt), partial(parse_summary, task=task)
         try:
             answer = await ask(model, prompt, parse, reprompts=REPROMPTS)
@@ -127,7 +127,8 @@ class EntitySummariser:
             detail = f"no reply of the model was valid: {error}"
             return _refused("no_valid_reply", detail, step_of("resolve", PROMPT_VERSION, error))
         except PromptRefusedError as error:
-            return _refused("prompt_refused", str(error))
+            took = with_unused(Step(stage="resolve", milliseconds=0), error.replies)
+            return _refused("prompt_refused", str(error), took)
         step = step_of("resolve", PROMPT_VERSION, answer)
         made = _event(entity_id, task, source, answer, step)
         return SummaryResult(result=CommandResult(outcome="done", entity_changes=(made,)), step=step)

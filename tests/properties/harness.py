@@ -69,6 +69,9 @@ class _Models:
     async def has_reply(self, _question: SourceQuestion) -> bool:
         return False
 
+    async def unused_replies(self, _source: RequestSource, _question: Prompt | None) -> Sequence[TimedReply]:
+        return ()
+
     async def ask_together(self, *_: object, **__: object) -> Sequence[bool]:
         raise AssertionError("no turn waits behind another")
 

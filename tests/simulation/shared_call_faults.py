@@ -6,7 +6,7 @@ from typing import Final
 from unittest.mock import patch
 
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Window
+from mnemolog.streams.kafka.windows.waiting_records import WaitingRecords
 from mnemolog.streams.llm.ports import ExtractionTask, Reply
 from mnemolog.streams.shared_calls import call_sharer
 from mnemolog.streams.shared_calls.reply_parts import divide_reply
@@ -14,18 +14,19 @@ from tests.simulation.fault import Fault
 
 
 def turns_of_a_call_end_with_its_first() -> AbstractContextManager[object]:
-    original = Window.records_behind
+    original = WaitingRecords.records_behind
 
     async def take(
-        self: Window, record: KafkaRecord, *, enough: int, most: int, seconds: float
+        self: WaitingRecords, record: KafkaRecord, *, enough: int, most: int, seconds: float
     ) -> Sequence[KafkaRecord]:
         found = await original(self, record, enough=enough, most=most, seconds=seconds)
-        queue = self._queues.get(self._key_of(record))
+        queue = self._queue_of(record)
         for _ in found if queue else ():
-            self._finish([queue.waiting.popleft()])  # type: ignore[union-attr] # there is one
+            entry = queue.waiting.popleft()  # type: ignore[union-attr] # there is one
+            self._partitions[record.topic_partition].finish([entry])
         return found
 
-    return patch.object(Window, "records_behind", take)
+    return patch.object(WaitingRecords, "records_behind", take)
 
 
 def parts_are_mixed_up() -> AbstractContextManager[object]:

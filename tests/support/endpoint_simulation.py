@@ -202,6 +202,9 @@ class NoReplies:
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         return list(replies)
 
+    async def paid(self, _owner: str, _source_id: str, _stage: str, _position: str) -> list[StoredReply]:
+        return []
+
 
 @dataclass(slots=True)
 class _Measure:

@@ -10,6 +10,7 @@ from mnemolog.cli.results.facts import span
 from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds
 from mnemolog.cli.results.tables import Entry, print_entries, print_points
 from mnemolog.cli.results.words import counted, moment, scope_options
+from mnemolog.cli.results.writes import show_shared_calls
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -68,6 +69,7 @@ def show_explanation(explanation: "Explanation", ids: ShortIds = WHOLE_IDS) -> N
 
 def show_why_not(report: "WhyNot", _: ShortIds = WHOLE_IDS) -> None:
     print_line(f"turn {report.turn_id}: {report.status}, {counted(report.facts, 'fact')}")
+    show_shared_calls(report.shared_calls)
     rows = [
         Entry("-", one.text or "the turn as a whole", [f"{one.reason.replace('_', ' ')}: {one.because}"])
         for one in report.missing

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mnemolog.client.receipts import CommandReceipt, TurnReceipt
     from mnemolog.projections.queries.results import EventResult, Tokens, WriteResult
-    from mnemolog.projections.queries.turns.trace import Trace, TracedDecision
+    from mnemolog.projections.queries.turns.trace import Trace, TracedCall, TracedDecision
 
 
 def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:
@@ -89,9 +89,7 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
     ]
     print_entries(counted(len(decisions), "decision"), decisions)
     show_names(trace.names)
-    if trace.background.call_turns > 1:
-        others = counted(trace.background.call_turns - 1, "other turn")
-        print_line(f"the extraction was asked together with {others} (request {trace.background.request})")
+    show_shared_calls(trace.shared_calls)
     if trace.background.turn_ids:
         print_line(f"the extraction was shown turns {', '.join(trace.background.turn_ids)}")
     if trace.background.facts:
@@ -106,6 +104,13 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
     if trace.omitted:
         omitted = [Entry(one.stage, one.text, [one.reason.replace("_", " ")]) for one in trace.omitted]
         print_entries("statements left out", omitted)
+
+
+def show_shared_calls(calls: "Sequence[TracedCall]") -> None:
+    from mnemolog.texts import shared_call_sentence  # noqa: PLC0415 - loads the results of queries
+
+    for call in calls:
+        print_text(shared_call_sentence(call))
 
 
 def _tokens(tokens: "Tokens") -> str:

@@ -83,20 +83,31 @@ class BackgroundFact:
 class ExtractionBackground:
     """What the extraction was shown beside the turn: the earlier turns of the conversation, and the known facts.
 
-    `notes` say what could not be read, or was changed. Where turns were asked about together, `call_turns` is their
-    number, this one included, and `request` the digest of the prompt: that of all of them.
+    `notes` say what could not be read, or was changed.
     """
 
     turn_ids: tuple[str, ...] = ()
     facts: tuple[BackgroundFact, ...] = ()
     notes: tuple[str, ...] = ()
-    call_turns: int = 1
-    request: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedCall:
+    """A call that a stage shared with other turns: `extract` for its extraction, `resolve` for its conflicts.
+
+    `turns` is the number of turns that it asked about, this one included, `request` the digest of its prompt, the same
+    for all of them. `others` are the ids of the other turns; commits before version 7 do not have them.
+    """
+
+    stage: str
+    turns: int
+    request: str | None
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What was retrieved and decided, re-prompted and dropped, and what the extraction was shown.
+    """What was retrieved and decided, re-prompted and dropped, which calls were shared, and what the extraction saw.
 
     `thresholds` are the similarities that applied; None where the turn ended before they mattered. `mood` is the
     emotion of the turn, with its intensity and energy; None where an extraction is not asked for it. `names` are those
@@ -108,6 +119,7 @@ class Trace:
     omitted: tuple[OmittedStatement, ...]
     thresholds: dict[str, Any] | None
     background: ExtractionBackground = ExtractionBackground()
+    shared_calls: tuple[TracedCall, ...] = ()
     mood: dict[str, Any] | None = None
     names: tuple[TracedName, ...] = ()
 
@@ -124,11 +136,19 @@ def build_trace(commit: Commit, texts: FactTexts, names: EntityNames = NO_NAMES)
             turn_ids=tuple(turn_id for step in steps for turn_id in step.conversation),
             facts=tuple(BackgroundFact(fact_id=one, text=texts.get(one)) for step in steps for one in step.known),
             notes=tuple(note for step in steps for note in step.notes),
-            call_turns=max((step.call_turns for step in steps), default=1),
-            request=next((step.request for step in steps if step.request), None),
         ),
+        shared_calls=shared_calls(commit),
         mood=next((step.mood.model_dump() for step in steps if step.mood), None),
         names=traced_names(commit, names),
+    )
+
+
+def shared_calls(commit: Commit) -> tuple[TracedCall, ...]:
+    """The calls of a turn that other turns shared, by its stages."""
+    return tuple(
+        TracedCall(stage=step.stage, turns=step.call_turns, request=step.request, others=step.shared_with)
+        for step in commit.provenance.steps
+        if step.call_turns > 1
     )
 
 

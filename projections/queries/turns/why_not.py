@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.results import Status
-from mnemolog.projections.queries.turns.trace import FactTexts, fact_ids_of_commit
+from mnemolog.projections.queries.turns.trace import FactTexts, TracedCall, fact_ids_of_commit, shared_calls
 from mnemolog.projections.queries.turns.traced_names import TracedName, entity_names, traced_names
 from mnemolog.projections.queries.turns.write_result import end_detail, fact_texts, last_commit
 from mnemolog.projections.sql import queries
@@ -66,6 +66,7 @@ class WhyNot:
     """The statements of a turn that were not stored; `facts` counts those that were.
 
     `names` are those that were read in it, with the entity that each means, or why it was left out.
+    `shared_calls` are the calls of the turn that other turns shared.
     """
 
     turn_id: str
@@ -73,6 +74,7 @@ class WhyNot:
     facts: int
     missing: tuple[MissingStatement, ...]
     names: tuple[TracedName, ...] = ()
+    shared_calls: tuple[TracedCall, ...] = ()
 
 
 async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None) -> WhyNot:
@@ -93,7 +95,13 @@ def missing_statements(commit: Commit, known: FactTexts, said: Sequence[str] = (
     brought = sum(event.new_fact is not None and not isinstance(event, FactPending) for event in commit.events)
     if commit.source_kind == "turn" and not (missing or brought):
         missing = (MissingStatement(text=None, reason="nothing_to_remember"),)
-    return WhyNot(turn_id=commit.source_id, status=commit.outcome, facts=brought, missing=missing)
+    return WhyNot(
+        turn_id=commit.source_id,
+        status=commit.outcome,
+        facts=brought,
+        missing=missing,
+        shared_calls=shared_calls(commit),
+    )
 
 
 def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatement]:

@@ -44,15 +44,16 @@ class WindowProgress:
     @classmethod
     def of(
         cls,
-        counts: tuple[int, int, int],
         partitions: "Iterable[PartitionProgress]",
         queues: "Iterable[KeyQueue]",
         *,
+        running: int,
+        pending: int,
+        handed_on: int,
         now: float,
         last_at: float,
     ) -> "WindowProgress":
-        """Of a window that finished or handed on a record `last_at`; it has so many running, pending and handed on."""
-        running, pending, handed_on = counts
+        """Of a window that finished or handed on a record `last_at`."""
         oldest = [since for progress in partitions if (since := progress.oldest) is not None]
         return cls(
             running=running,

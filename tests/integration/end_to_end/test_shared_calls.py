@@ -2,28 +2,19 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Message, Turn
+from mnemolog.schemas.turn import Message
 from tests.support.builders.model_replies import fact_json, facts_reply
+from tests.support.harnesses.backlog import BACKLOG, Backlog
 from tests.support.harnesses.pipeline_harness import START, PipelineHarness
-from tests.support.harnesses.worker_harness import OUTCOME_SECONDS
 from tests.support.servers.kafka_client import wait_until
 from tests.support.servers.scripted_model import ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
-
-BACKLOG: Final = 20
-SAID: Final = (
-    *("Kayaks leak", "Pianos rust", "Tents burn", "Looms creak", "Drums echo", "Canoes sink", "Easels wobble"),
-    *("Kilns crack", "Lathes hum", "Harps break", "Sleds slide", "Cellos groan", "Anvils ring", "Barges drift"),
-    *("Organs wheeze", "Cranes lift", "Wagons roll", "Flutes whistle", "Ladders bend", "Mirrors shine", "Quilts fray"),
-)
-"""No two of them have a word in common: nothing is to be decided about them."""
 
 
 @pytest.fixture(autouse=True)
@@ -32,58 +23,6 @@ def quick_again(harness: PipelineHarness) -> Iterator[None]:
     yield
     harness.server.latency = 0.0
     harness.server.failures.clear()
-
-
-class Backlog:
-    """Turns of a user with one fact each, which are published while the first one is asked about."""
-
-    def __init__(self, harness: PipelineHarness, name: str, *, turns: int = BACKLOG) -> None:
-        self.harness = harness
-        self.name = name
-        self.texts = list(SAID[: turns + 1])
-        said = [fact_json(text, subject=text) for text in self.texts]
-        for number, fact in enumerate(said):
-            harness.model.extractions[f"{name}-{number}"] = facts_reply(fact)
-        self.turns = [
-            Turn(
-                turn_id=f"{name}-{number}",
-                scope=Scope(user_id=name),
-                messages=(Message(role="user", content=fact["excerpt"]),),
-                occurred_at=START,
-                speaker=name.capitalize(),
-            )
-            for number, fact in enumerate(said)
-        ]
-
-    async def run(self) -> list[WriteResult]:
-        """Publish the first turn, the others once it is asked about, and wait for all; gives the ends of the others.
-
-        Only that first reply is late: the others have all arrived by then.
-        """
-        server = self.harness.server
-        server.latency, before = 1.0, server.requests["chat"]
-        await self.harness.memory.add_many(self.turns[:1])
-
-        async def is_asked() -> bool:
-            return server.requests["chat"] > before
-
-        await wait_until(is_asked)
-        await self.harness.memory.add_many(self.turns[1:])
-        server.latency = 0.0
-        _, *ends = await self.ends()
-        return ends
-
-    async def ends(self) -> list[WriteResult]:
-        waiting = (
-            self.harness.memory.wait(turn.turn_id, user_id=self.name, verbose=True, timeout=OUTCOME_SECONDS)
-            for turn in self.turns
-        )
-        return await asyncio.gather(*waiting)
-
-    async def facts(self) -> list[str]:
-        """The texts of the facts, in the order in which they were committed."""
-        query = "SELECT text FROM facts WHERE user_id = %s ORDER BY recorded_at, ordinal"
-        return [row["text"] for row in await self.harness.rows(query, self.name)]
 
 
 async def set_policy(harness: PipelineHarness, name: str, **rules: Any) -> None:
@@ -99,7 +38,7 @@ def extractions(ends: Sequence[WriteResult]) -> tuple[float, float]:
 
 def shared_with(end: WriteResult) -> int:
     assert end.trace is not None
-    return end.trace.background.call_turns
+    return next((call.turns for call in end.trace.shared_calls if call.stage == "extract"), 1)
 
 
 async def test_a_backlog_of_twenty_turns_takes_a_fraction_of_the_calls_and_tokens(harness: PipelineHarness) -> None:
@@ -114,8 +53,11 @@ async def test_a_backlog_of_twenty_turns_takes_a_fraction_of_the_calls_and_token
     assert all(end.status == "facts" for end in (*ends, *alone))
     assert [shared_with(end) for end in alone] == [1] * BACKLOG
     assert max(map(shared_with, ends)) >= BACKLOG / 2
-    requests = {end.trace.background.request for end in ends if end.trace and shared_with(end) > 1}
-    assert len(requests) <= 3
+    shared = [(end.turn_id, call) for end in ends if end.trace for call in end.trace.shared_calls]
+    asked = {call.request: {*call.others, turn_id} for turn_id, call in shared}
+    assert len(asked) <= 3
+    assert all(len(call.others) == call.turns - 1 for _, call in shared)
+    assert all({*call.others} == asked[call.request] - {turn_id} for turn_id, call in shared)
     assert await together.facts() == together.texts
     assert await one_by_one.facts() == one_by_one.texts
 
@@ -134,6 +76,9 @@ async def test_conflicts_of_turns_that_a_call_has_answered_share_one(harness: Pi
         backlog.turns[number] = backlog.turns[number].model_copy(update={"messages": said})
     ends = await backlog.run()
     calls = [stage.llm_calls for end in ends for stage in end.stages if stage.stage == "resolve"]
+    asked = [call for end in ends if end.trace for call in end.trace.shared_calls if call.stage == "resolve"]
+    turn_ids = {f"pia-{number}" for number in conflicts}
+    assert [{*call.others} for call in asked] == [turn_ids - {f"pia-{number}"} for number in conflicts]
     assert [end.status for end in ends] == ["facts"] * BACKLOG
     assert sum(calls) == 1
     statuses = await pia.statuses()

@@ -29,6 +29,11 @@ class StoredReplies:
         await asyncio.sleep(0.001)
         return [self.replies.setdefault(reply.key, reply) for reply in replies]
 
+    async def paid(self, owner: str, source_id: str, stage: str, position: str) -> list[StoredReply]:
+        asked = (owner, source_id, stage, position)
+        kept = self.replies.values()
+        return [one for one in kept if (one.owner, one.source_id, one.stage, one.paid_by) == asked]
+
 
 class ModelServer:
     """Answers calls of all workers, as the workload says it does at that time."""

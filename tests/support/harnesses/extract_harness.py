@@ -1,5 +1,6 @@
 """The stage `extract` with a scripted model, for one record."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -44,6 +45,9 @@ class ScriptedModel:
 
     async def has_reply(self, _question: SourceQuestion) -> bool:
         return False
+
+    async def unused_replies(self, _source: RequestSource, _question: Prompt | None) -> Sequence[TimedReply]:
+        return ()
 
 
 def turn(**fields: Any) -> Turn:

@@ -44,13 +44,19 @@ class PipelineHarness:
     @classmethod
     @asynccontextmanager
     async def started(cls, settings: StreamsSettings) -> AsyncIterator["PipelineHarness"]:
+        async with cls.without_worker(settings) as harness, running_worker(harness.settings):
+            yield harness
+
+    @classmethod
+    @asynccontextmanager
+    async def without_worker(cls, settings: StreamsSettings) -> AsyncIterator["PipelineHarness"]:
+        """As `started`; the test starts and stops workers itself."""
         model = ScriptedModel()
         with OpenAiServer(model) as server:
             ours = {"provider": "openai", "base_url": server.base_url, "expiry_interval": 0.2}
             whole = Settings(**settings.model_dump() | ours)
             assert whole.postgres is not None
             async with (
-                running_worker(whole),
                 AsyncMemoryClient(settings=whole) as memory,
                 open_pool(whole.postgres, min_size=1, max_size=8, application_name="test") as pool,
             ):

@@ -20,6 +20,7 @@ from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.ports import Embeddings, NumberedConflicts, Prompt, Reply, TaskPrompt, Usage
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
 from tests.support.builders.model_replies import decision_json, decisions_reply
@@ -129,7 +130,7 @@ class ResolverHarness:
         self.now = max(self.now, matched.occurred_at + timedelta(seconds=3))
         record = KafkaRecord(topic=TOPIC, partition=0, offset=0, key=matched.key, value=b"", timestamp=0)
 
-        async def behind(most: int, _seconds: float) -> Sequence[MatchedFacts]:
+        async def behind(most: int, _wait: CallWait) -> Sequence[MatchedFacts]:
             return waiting[:most]
 
         commit = await self.resolver(ReceivedEnvelope(matched), record, behind)

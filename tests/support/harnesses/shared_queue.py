@@ -23,6 +23,7 @@ from mnemolog.streams.llm.cached_models import CachedChatModel
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt, Usage
 from mnemolog.streams.offline import RuleModel
+from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source, turns_behind
 
@@ -44,6 +45,11 @@ class Replies:
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         return [self.kept.setdefault(one.attempt_key, one) for one in replies]
+
+    async def paid(self, owner: str, source_id: str, stage: str, position: str) -> list[StoredReply]:
+        asked = (owner, source_id, stage, position)
+        kept = self.kept.values()
+        return [one for one in kept if (one.owner, one.source_id, one.stage, one.paid_by) == asked]
 
 
 @dataclass
@@ -132,9 +138,9 @@ class Queue:
         return self.hits.get(str(size))
 
     async def process(self, records: Sequence[KafkaRecord], place: int) -> ExtractedFacts | Exception:
-        async def behind(enough: int, most: int, seconds: float, arriving: float) -> Sequence[KafkaRecord]:
-            self.waited.append((enough, seconds))
-            self.arriving.append(arriving)
+        async def behind(enough: int, most: int, wait: CallWait) -> Sequence[KafkaRecord]:
+            self.waited.append((enough, wait.linger))
+            self.arriving.append(wait.arriving)
             return records[place + 1 :][:most]
 
         read = partial(parse_source, max_bytes=100_000)

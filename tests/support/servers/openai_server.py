@@ -60,7 +60,8 @@ class _Connections:
 class OpenAiServer:
     """Runs in a thread of its own between `with` and its end; `base_url` is what clients are given.
 
-    `latency` and `embedding_latency` in seconds; they, and `replies`, may be changed while it runs.
+    `latency` and `embedding_latency` in seconds; they, and `replies`, may be changed while it runs. `chat_tokens` are
+    those of all answers of the chat model.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class OpenAiServer:
         self.embedding_latency = embedding_latency
         self.failures = Failures()
         self.requests: Counter[str] = Counter()
+        self.chat_tokens = 0
         self.bodies: list[dict[str, Any]] = []
         self.keep_bodies = False
         self._embed = embed or hash_embeddings
@@ -149,7 +151,9 @@ class OpenAiServer:
         await asyncio.sleep(self.latency)
         if failure and (failed := await self._fail(failure, request)):
             return failed
-        return self._reply(completion_body(ChatRequest(orjson.loads(raw)), self.replies, failure), failure)
+        content = completion_body(ChatRequest(orjson.loads(raw)), self.replies, failure)
+        self.chat_tokens += orjson.loads(content)["usage"]["total_tokens"]
+        return self._reply(content, failure)
 
     async def _embeddings(self, request: Request) -> Response:
         raw = await request.body()

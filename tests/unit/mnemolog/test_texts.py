@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from mnemolog.projections.queries.explain import FactExtraction
-from mnemolog.projections.queries.turns.trace import TracedDecision
+from mnemolog.projections.queries.turns.trace import TracedCall, TracedDecision
 from mnemolog.projections.queries.turns.why_not import MissingStatement
 from mnemolog.projections.search.scope_counts import ScopeCount
 from mnemolog.schemas.entities.model import ResolutionStep
@@ -20,6 +20,7 @@ from mnemolog.texts import (
     _source_sentence,
     missing_sentence,
     no_hit_sentence,
+    shared_call_sentence,
 )
 
 
@@ -133,3 +134,20 @@ def test_no_sentence_says_none(reason: Any) -> None:
 
 def test_every_step_that_finds_an_entity_has_words() -> None:
     assert set(_STEP_PHRASES) == set(get_args(ResolutionStep))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            TracedCall(stage="extract", turns=3, request="0f3a", others=("t1", "t2")),
+            "Its extraction shared a call with 2 other turns: t1, t2 (request 0f3a).",
+        ),
+        (
+            TracedCall(stage="resolve", turns=2, request="0f3a"),
+            "Its conflicts shared a call with 1 other turn (request 0f3a).",
+        ),
+    ],
+)
+def test_a_shared_call_is_told_for_what_it_was_shared(call: TracedCall, sentence: str) -> None:
+    assert shared_call_sentence(call) == sentence

@@ -96,6 +96,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "record": queries("journal")["record"],
     "replies_get": ReplyStore.QUERIES["get"],
     "replies_forget": ReplyStore.QUERIES["forget"],
+    "replies_paid": ReplyStore.QUERIES["paid"],
     "version_starts": FactStore.QUERIES["version_starts"],
     "user_names": FactStore.QUERIES["user_names"],
     "values_since": FactStore.QUERIES["values_since"],
@@ -261,15 +262,14 @@ async def test_a_profile_reads_no_more_than_it_shows_of_a_big_scope(connection: 
 
 async def test_limits_read_counts_and_not_rows(connection: AsyncConnection[TupleRow]) -> None:
     before = await counts_read(connection)
-    asked = "SELECT tenant_facts('default', 'o', 's'), tenant_tokens('default', %s, 'o', 's')"
-    ((facts, tokens),) = await (await connection.execute(asked, [datetime(2026, 1, 1, tzinfo=UTC)])).fetchall()
+    asked = (
+        "SELECT tenant_facts('default', 'o', 's'), paid_tokens('default', '', '', '', '', '2026-01-01 00:00Z')"
+        " + reserved_tokens('default', '2026-01-01 00:00Z', 'o', 's')"
+    )
+    ((facts, tokens),) = await (await connection.execute(asked.encode())).fetchall()
     assert facts > 90_000
     assert tokens > 0
-    plan = await plan_of(
-        connection,
-        "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT tenant_facts('default', 'o', 's'), "
-        "tenant_tokens('default', '2026-01-01', 'o', 's')",
-    )
+    plan = await plan_of(connection, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {asked}")
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 40 + before
 
 

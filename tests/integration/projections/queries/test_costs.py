@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -87,19 +88,45 @@ async def test_a_new_price_changes_what_is_told_and_nothing_that_is_stored(db: P
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 
-def refused(attempt: int, at_day: int = 0) -> Commit:
+def refused(attempt: int, at_day: int = 0, **fields: Any) -> Commit:
     hit = LimitHit(name="active_facts", level="tenant", count=2, limit=1)
-    return commit("1", outcome="rejected", reason="limit", limit=hit, steps=[EMBEDDED], attempt=attempt, at=day(at_day))
+    given: dict[str, Any] = {"steps": [EMBEDDED], "attempt": attempt, "at": day(at_day)} | fields
+    return commit("1", outcome="rejected", reason="limit", limit=hit, **given)
 
 
 @pytest.mark.parametrize("together", [True, False])
-async def test_a_turn_that_was_refused_for_a_limit_is_paid_once(db: ProjectedDatabase, together: bool) -> None:
-    """Its next attempt gets the stored replies. What a rebuild counts is the same."""
-    log = [refused(1), refused(2, 1), commit("1", added("A."), steps=[EMBEDDED, ASKED], attempt=3, at=day(1))]
+async def test_before_version_7_a_turn_that_was_refused_for_a_limit_is_paid_at_its_last_attempt(
+    db: ProjectedDatabase, together: bool
+) -> None:
+    """Its next attempt got the stored replies, and counted them. What a rebuild counts is the same."""
+    former: dict[str, Any] = {"schema_version": 6}
+    last = commit("1", added("A."), steps=[EMBEDDED, ASKED], attempt=3, at=day(1), **former)
+    log = [refused(1, **former), refused(2, 1, **former), last]
     for part in [log] if together else [[one] for one in log]:
         await db.apply(*part)
     assert (await costs(db, whole_tenant())).total.amount == "2.6"
     assert (await costs(db, whole_tenant(), last=0)).total.amount == "0"
+    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
+
+
+USED_AGAIN = Step(stage="embed", milliseconds=1, model="e1", stored_replies=1)
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(
+    ("again", "first_day", "both_days"),
+    [([USED_AGAIN], "0.1", "0.1"), ([EMBEDDED], "0.1", "0.2"), ([USED_AGAIN, ASKED], "0.1", "2.6"), ([], "0.1", "0.1")],
+    ids=["used_again", "asked_anew", "one_of_two", "refused_before_it_asks"],
+)
+async def test_each_attempt_of_a_turn_counts_what_it_paid_for(
+    db: ProjectedDatabase, again: list[Step], first_day: str, both_days: str, together: bool
+) -> None:
+    log = [refused(1), refused(2, 1, steps=again), commit("1", added("A."), steps=[USED_AGAIN], attempt=3, at=day(1))]
+    for part in [log] if together else [[one] for one in log]:
+        await db.apply(*part)
+    assert (await costs(db, whole_tenant(), last=0)).total.amount == first_day
+    assert (await costs(db, whole_tenant())).total.amount == both_days
+    assert await db.rows("SELECT sum(uncounted)::int FROM daily_usage") == [(0,)]
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 

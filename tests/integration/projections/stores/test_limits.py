@@ -232,7 +232,7 @@ async def test_other_tenants_are_not_counted(db: ProjectedDatabase, limit_store:
 async def test_with_a_higher_limit_a_refused_turn_goes_through(
     db: ProjectedDatabase, limit_store: LimitEnforcer, level: Level
 ) -> None:
-    """It was no turn of its minute, and its tokens, which were used once, count once."""
+    """It was no turn of its minute. It gets its stored replies, so its tokens, which were used once, count once."""
     low = {"turns_per_minute": 2, "tokens_per_day": 150}
     high = {"turns_per_minute": 2, "tokens_per_day": 200}
     await db.apply(commit("t1", steps=[token_step(100)]))
@@ -242,8 +242,10 @@ async def test_with_a_higher_limit_a_refused_turn_goes_through(
     assert (
         await check_limits(limit_store, matched_envelope("t3"), rules(level, **high)) is not None
     )  # those of t2 were used
-    assert await check_limits(limit_store, matched_envelope("t2"), rules(level, **high)) is None
-    await db.apply(commit("t2", attempt=2, steps=[token_step(100)]))
+    anew = await check_limits(limit_store, matched_envelope("t2"), rules(level, **high), tokens=1)
+    assert anew == LimitHit(name="tokens_per_day", level=level, count=201, limit=200)
+    assert await check_limits(limit_store, matched_envelope("t2"), rules(level, **high), tokens=0) is None
+    await db.apply(commit("t2", attempt=2))
     again = await check_limits(limit_store, matched_envelope("t3"), rules(level, tokens_per_day=200))
     assert again == LimitHit(name="tokens_per_day", level=level, count=300, limit=200)
     assert await check_limits(limit_store, matched_envelope("t3"), rules(level, tokens_per_day=300)) is None

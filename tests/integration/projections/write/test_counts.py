@@ -1,6 +1,7 @@
 """The counts that limits read are those of the rows, whatever happened; on a real Postgres."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -38,29 +39,39 @@ async def test_counted_facts_are_the_open_ones(db: ProjectedDatabase) -> None:
     assert [row[0] for row in await db.rows("SELECT partition FROM tenant_facts ORDER BY 1")] == [0, 1]
 
 
-def refused(source_id: str, attempt: int = 1) -> Commit:
+def refused(source_id: str, attempt: int = 1, **fields: Any) -> Commit:
     hit = LimitHit(name="active_facts", level="tenant", count=2, limit=1)
-    return commit(source_id, outcome="rejected", reason="limit", limit=hit, steps=[USED], attempt=attempt)
+    given: dict[str, Any] = {"steps": [USED], "attempt": attempt} | fields
+    return commit(source_id, outcome="rejected", reason="limit", limit=hit, **given)
 
 
 @pytest.mark.parametrize("level", ["scope", "tenant"])
 @pytest.mark.parametrize("together", [True, False])
-async def test_tokens_of_a_day_are_counted_once_a_turn(db: ProjectedDatabase, level: Level, together: bool) -> None:
-    """A turn of yesterday counts there; one that was refused for a limit until it comes again."""
+async def test_tokens_of_a_day_are_those_that_each_attempt_paid_for(
+    db: ProjectedDatabase, level: Level, together: bool
+) -> None:
+    """A turn of yesterday counts there. The second attempt of t2 was asked anew, later ones got stored replies."""
     log = [
         commit("t1", added("one"), steps=[USED]),
         commit("yesterday", at=START_TIME - timedelta(days=1), steps=[USED]),
         commit("free"),
         refused("t2"),
         refused("t2", attempt=2),
-        commit("t2", attempt=3, steps=[USED]),
+        commit("t2", attempt=3),
         refused("t3"),
+        refused("t3", attempt=2, steps=[]),
     ]
     for part in [log] if together else [[one] for one in log]:
         await db.apply(*part)
-    assert await used_tokens(db, level, "new") == 21
-    assert await used_tokens(db, level, "t2") == 14
+    assert [await used_tokens(db, level, source_id) for source_id in ("new", "t2", "t3")] == [28, 28, 28]
     assert await used_tokens(db, level, "new", days=1) == 0
+
+
+async def test_before_version_7_the_last_attempt_counts_for_all(db: ProjectedDatabase) -> None:
+    former: dict[str, Any] = {"schema_version": 6}
+    again = commit("t2", attempt=3, steps=[USED], **former)
+    await db.apply(refused("t2", **former), refused("t2", attempt=2, **former), again)
+    assert await used_tokens(db, "tenant", "new") == 7
 
 
 async def used_tokens(db: ProjectedDatabase, level: Level, source_id: str, days: int = 0) -> int:

@@ -141,3 +141,23 @@ async def test_a_text_that_is_refused_spoils_no_other_turn(
     assert isinstance(cake, EmbeddingResult)
     assert (len(tea.vectors), len(cake.vectors)) == (1, 2)
     assert counter.calls[0] == ["tea", REFUSED, "coffee", "cake"]
+
+
+async def test_another_attempt_of_a_source_gets_for_nothing_what_the_first_one_paid_for(
+    replies: ReplyStore, cached_embedder: tuple[CachedEmbedder, ChangingEmbedder]
+) -> None:
+    """A delivery after a restart is the same attempt."""
+    first, again = (replace(SOURCE, position=f"turns/0/{offset}") for offset in (1, 2))
+    asked, other, talker = question("Who is Alice?"), question("Who is Bob?"), ChangingChatModel()
+    model = CachedChatModel(talker, replies)
+    paid = await model.for_source(first, asked)(asked, 0)
+    assert await model.for_source(first, asked)(asked, 0) == paid
+    assert await model.for_source(again, asked)(asked, 0) == replace(paid, is_paid=True)
+    assert [reply.text for reply in await model.unused_replies(first, None)] == [paid.text]
+    assert [await model.unused_replies(*found) for found in ((first, asked), (again, None))] == [[], []]
+    assert [reply.text for reply in await model.unused_replies(first, other)] == [paid.text]
+    embedder, _ = cached_embedder
+    vectors = await embedder.embed(replace(first, stage="embed"), ("tea",))
+    assert await embedder.embed(replace(first, stage="embed"), ("tea",)) == vectors
+    expected = replace(vectors, calls=0, tokens=0, is_paid=True)
+    assert await embedder.embed(replace(again, stage="embed"), ("tea",)) == expected

@@ -9,6 +9,8 @@ import pytest
 
 from mnemolog.cli.output import program_name
 from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results, show_search, show_unresolved
+from mnemolog.cli.results.changes import show_why_not
+from mnemolog.cli.results.writes import show_status
 from mnemolog.client.queries.search_result import SearchResult
 from mnemolog.client.receipts import CommandReceipt
 from mnemolog.projections.queries.costs import CostFigures, ModelCost
@@ -16,6 +18,8 @@ from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.pending import UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
 from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.turns.trace import Trace, TracedCall
+from mnemolog.projections.queries.turns.why_not import WhyNot
 from mnemolog.projections.search.hits import LeftOutHits, LeftOutReason
 from mnemolog.schemas.costs.prices import Cost
 from tests.support.builders.hits import a_fact, a_hit, a_turn_hit
@@ -150,3 +154,16 @@ def test_what_nobody_has_said_is_shown_as_imported(capsys: pytest.CaptureFixture
     shown = capsys.readouterr().out
     assert said in shown
     assert 'said: ""' not in shown
+
+
+def test_calls_that_other_turns_shared_are_shown_with_these_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = (
+        TracedCall(stage="extract", turns=3, request="0f3a", others=("t2", "t3")),
+        TracedCall(stage="resolve", turns=2, request="51d2", others=("t3",)),
+    )
+    show_why_not(WhyNot(turn_id="t1", status="facts", facts=1, missing=(), shared_calls=calls))
+    trace = Trace(decisions=(), reprompts=(), omitted=(), thresholds=None, shared_calls=calls)
+    show_status(WriteResult(turn_id="t1", status="facts", success=True, trace=trace))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.count("Its extraction shared a call with 2 other turns: t2, t3 (request 0f3a).") == 2
+    assert shown.count("Its conflicts shared a call with 1 other turn: t3 (request 51d2).") == 2

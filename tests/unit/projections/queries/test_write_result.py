@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from mnemolog.projections.queries.results import Tokens, WriteResult
-from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
+from mnemolog.projections.queries.turns.trace import TracedCall, fact_ids_of_commit
 from mnemolog.projections.queries.turns.why_not import missing_statements
 from mnemolog.projections.queries.turns.write_result import write_result
 from mnemolog.schemas.command import Delete
@@ -219,8 +219,6 @@ def traced() -> tuple[Any, dict[UUID, str]]:
             conversation=("t0",),
             known=(B, C),
             notes=("slow",),
-            call_turns=12,
-            request="0f3a",
             dropped=(DroppedStatement(text="X.", reason="recalled"),),
         ),
         Step(
@@ -228,6 +226,7 @@ def traced() -> tuple[Any, dict[UUID, str]]:
             milliseconds=1,
             dropped=(DroppedStatement(text="Y.", reason="near_duplicate", similarity=0.99),),
         ),
+        Step(stage="resolve", milliseconds=1, call_turns=3, request="0f3a", shared_with=("t1", "t2")),
     )
     thresholds = Thresholds(embedding_model="e1", duplicate=0.9, raw_duplicate=0.9, conflict=0.6, near_duplicate=0.9)
     event = with_decision(
@@ -263,7 +262,8 @@ def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() ->
     assert trace.thresholds["conflict"] == 0.6
     assert set(fact_ids_of_commit(made)) == {A, B, C, fact_id_at(made)}
     assert (trace.background.turn_ids, trace.background.notes) == (("t0",), ("slow",))
-    assert (trace.background.call_turns, trace.background.request) == (12, "0f3a")
+    assert missing_statements(made, texts).shared_calls == trace.shared_calls
+    assert trace.shared_calls == (TracedCall(stage="resolve", turns=3, request="0f3a", others=("t1", "t2")),)
     assert [(fact.fact_id, fact.text) for fact in trace.background.facts] == [(B, "Has one cat."), (C, None)]
 
 

@@ -48,7 +48,7 @@ class Chain:
         if self.error:
             raise self.error
         if self.lingers:
-            await self.second.records_behind(record, enough=1, most=1, seconds=PATIENCE)
+            await self.second.waiting.records_behind(record, enough=1, most=1, seconds=PATIENCE)
         elif record.key not in self.ends_freely:
             await self.may_end.acquire()
         self.ended.append(record.offset)

@@ -45,7 +45,7 @@ class Stage:
     async def behind_one(
         self, one: KafkaRecord, *, enough: int = 9, most: int = 10, seconds: float = LONG
     ) -> list[int]:
-        return offsets(await self.window.records_behind(one, enough=enough, most=most, seconds=seconds))
+        return offsets(await self.window.waiting.records_behind(one, enough=enough, most=most, seconds=seconds))
 
 
 def offsets(records: Sequence[KafkaRecord]) -> list[int]:
@@ -152,7 +152,7 @@ async def test_who_waits_for_what_the_log_has_waits_until_all_of_it_was_delivere
         return not behind.has_unread
 
     await stage.take(record(0), log_end=4)
-    waiting = asyncio.create_task(stage.window.linger(stage.begun[0], is_read, LONG))
+    waiting = asyncio.create_task(stage.window.waiting.linger(stage.begun[0], is_read, LONG))
     await asyncio.sleep(0)
     await stage.take(record(1), record(2, b"b"), log_end=4)
     await asyncio.sleep(0)
@@ -161,7 +161,7 @@ async def test_who_waits_for_what_the_log_has_waits_until_all_of_it_was_delivere
     await stage.take(record(3, b"b"), log_end=4)
     async with asyncio.timeout(5):
         await waiting
-        await stage.window.linger(stage.begun[0], is_read, LONG)
+        await stage.window.waiting.linger(stage.begun[0], is_read, LONG)
     assert await stage.behind() == [1]
 
 
@@ -170,4 +170,4 @@ async def test_a_partition_has_its_own_end() -> None:
     await stage.take(record(0), log_end=2)
     other = record(7, b"b", partition=1)
     await stage.take(other, log_end=8)
-    assert [stage.window.state_of(one).has_unread for one in (stage.begun[0], other)] == [True, False]
+    assert [stage.window.waiting.state_of(one).has_unread for one in (stage.begun[0], other)] == [True, False]

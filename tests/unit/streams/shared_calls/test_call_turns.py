@@ -22,7 +22,9 @@ def placed(number: int, said: str = "I live in Berlin.", **fields: Any) -> CallT
         "messages": (Message(role="user", content=said),),
         "occurred_at": NOON + timedelta(minutes=number),
     }
-    return CallTurn(turn=Turn(**(given | fields)), published_at=NOON, offset=number, size=100)
+    return CallTurn(
+        turn=Turn(**(given | fields)), published_at=NOON, position=f"turns/0/{number}", offset=number, size=100
+    )
 
 
 def together(*waiting: CallTurn | None, rules: EffectivePolicy = RULES) -> list[str]:

@@ -95,6 +95,15 @@ async def test_a_refused_prompt_ends_the_turn() -> None:
         await extracted(ScriptedModel(PromptRefusedError("content_filter", "no")), turn().to_bytes())
 
 
+async def test_a_turn_that_is_refused_when_it_is_asked_about_again_tells_what_the_reply_before_took() -> None:
+    with pytest.raises(SourceEndedError) as refused:
+        await extracted(ScriptedModel("no JSON", PromptRefusedError("content_filter", "no")), turn().to_bytes())
+    step = refused.value.step
+    assert step is not None
+    assert (step.llm_calls, step.input_tokens, step.output_tokens) == (1, 10, 2)
+    assert step.notes == ("asked in vain: 12 tokens",)
+
+
 async def test_a_raw_store_asks_nobody() -> None:
     model = ScriptedModel()
     output = await extracted(model, turn(infer=False).to_bytes())

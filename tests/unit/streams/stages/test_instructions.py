@@ -1,6 +1,6 @@
 """Instructions of a policy: they stand in the prompt, have a version in each step, and what is never stored is not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,6 +53,9 @@ class Model:
 
     async def has_reply(self, _question: SourceQuestion) -> bool:
         return False
+
+    async def unused_replies(self, _source: RequestSource, _question: Prompt | None) -> Sequence[TimedReply]:
+        return ()
 
 
 async def extracted(told: Instructions | None, model: Model, *said: str, infer: bool = True) -> ExtractedFacts:

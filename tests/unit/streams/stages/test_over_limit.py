@@ -11,8 +11,10 @@ from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.policy import WAITS_FOR_BUDGET, EffectivePolicy, LimitHit, LimitName, WhenSpent
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import SharedCall
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.ports import Prompt, RequestSource, TimedReply, Usage
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from tests.support.harnesses.extract_harness import Shown
 
@@ -22,9 +24,16 @@ WORDS = "cost per day of the tenant: 1.25 of 1.0"
 
 
 class NoModel:
-    """Fails the test where it is asked."""
+    """Fails the test where it is asked; `paid` are the replies that were paid for before."""
 
     model = "none"
+
+    def __init__(self, *paid: TimedReply) -> None:
+        self.paid = paid
+
+    async def unused_replies(self, source: RequestSource, question: Prompt | None) -> tuple[TimedReply, ...]:
+        assert (source.stage, source.position, question) == ("extract", "conversation_turns/1/2", None)
+        return self.paid
 
 
 def over(name: LimitName = "cost_per_day") -> Callable[..., Awaitable[LimitHit]]:
@@ -34,7 +43,9 @@ def over(name: LimitName = "cost_per_day") -> Callable[..., Awaitable[LimitHit]]
     return precheck
 
 
-async def extracted(when_spent: WhenSpent, precheck: Callable[..., Awaitable[LimitHit]], **turn: Any) -> ExtractedFacts:
+async def extracted(
+    when_spent: WhenSpent, precheck: Callable[..., Awaitable[LimitHit]], *paid: TimedReply, **turn: Any
+) -> ExtractedFacts:
     async def rules_for(_: Scope, __: Overrides) -> EffectivePolicy:
         return EffectivePolicy(when_spent=when_spent)
 
@@ -43,7 +54,7 @@ async def extracted(when_spent: WhenSpent, precheck: Callable[..., Awaitable[Lim
     record = KafkaRecord(
         topic="conversation_turns", partition=1, offset=2, key=b"default/mira", value=value, timestamp=NOON.timestamp()
     )
-    model: Any = NoModel()
+    model: Any = NoModel(*paid)
     stage = ExtractStage(model, categories=CATEGORIES, rules_for=rules_for, precheck=precheck, backgrounds=Shown())
     return await stage(parse_source(record, max_bytes=10_000), record)
 
@@ -92,3 +103,18 @@ async def test_tokens_of_a_day_are_a_budget_too() -> None:
     output = await extracted("wait", over("tokens_per_day"))
     assert output.end is not None
     assert output.end.reason == WAITS_FOR_BUDGET
+
+
+@pytest.mark.parametrize("when_spent", ["reject", "wait", "raw"])
+async def test_a_turn_over_its_budget_tells_what_was_paid_for_it_before(when_spent: WhenSpent) -> None:
+    """Another turn had it asked in a call that they share, or it was delivered before."""
+    shared = SharedCall(turns=3, request="0f3a", is_counted=False)
+    usage = Usage(input_tokens=70, output_tokens=9, cached_tokens=20)
+    part = TimedReply(text="{}", model="told", usage=usage, milliseconds=1, shared=shared)
+    own = TimedReply(text="{}", model="told", usage=Usage(input_tokens=5), milliseconds=1)
+    output = await extracted(when_spent, over(), part, own)
+    steps = output.steps
+    assert (sum(one.input_tokens for one in steps), sum(one.output_tokens for one in steps)) == (75, 9)
+    assert (steps[0].llm_calls, steps[0].cached_tokens, steps[0].model) == (1, 20, "told")
+    assert steps[0].notes == ("asked ahead in vain: 84 tokens of a call shared with other turns",)
+    assert (await extracted("wait", over(), infer=False)).steps == ()
