@@ -12,7 +12,7 @@ from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.named_ties import TITLED, introductions_in, members_in, owned_ties_in
+from mnemolog.streams.entities.named_ties import TITLED, ended_ties_in, introductions_in, members_in, owned_ties_in
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.spoken_names import NAME, TIE_TYPES, WORDS, names_with_origin, read_name, ties_in
 from mnemolog.streams.text.subjects import is_user_word
@@ -77,7 +77,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     whose = f"{subject}'s" if subject else "my"
     found: list[NamedEntity] = []
     rest = said
-    for one in introductions_in(said):
+    for one in (*introductions_in(said), *ended_ties_in(said)):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(f"{whose} {one.whom}", TIE_TYPES[one.tie], "object"))
     for _, names in members_in(rest):

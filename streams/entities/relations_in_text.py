@@ -1,12 +1,14 @@
 """Finds relations in a text without a model, in the clear cases: what fills a slot, and a tie that is over."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME
+from mnemolog.schemas.entities.relations import WORDS as PREDICATE_WORDS
 from mnemolog.schemas.entities.relations import NamedRelation, read_predicate
-from mnemolog.streams.entities.named_ties import members_in
+from mnemolog.streams.entities.named_ties import ended_ties_in, members_in
 from mnemolog.streams.entities.names_in_text import value_entities
 from mnemolog.streams.entities.spoken_names import ties_in
 from mnemolog.streams.text.patterns import tables
@@ -41,13 +43,27 @@ def member_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...
 
 def ended_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
     """The ties of the subject that a sentence says to be over: "Ana is no longer my wife"."""
-    found, start = {}, 0
-    for tie, words in ties_in(said):
-        at = said.index(words, start)
+    whose = f"{subject}'s" if subject else "my"
+    found, rest, start = {}, said, 0
+    for one in ended_ties_in(said):
+        rest = rest.replace(one.words, " ")
+        found[f"{whose} {one.whom}"] = one.tie
+    for tie, words in ties_in(rest):
+        at = rest.index(words, start)
         start = at + 1
-        if _OVER.search(said[:at]):
-            _, _, whom = words.partition(" ")
-            name = f"{subject}'s {whom}" if subject else words
-            if len(name) <= MAX_NAME:
-                found[name] = NamedRelation(subject=subject or USER, predicate=tie, object=name)
-    return tuple(found.values())
+        if _OVER.search(rest[:at]) and not rest[at:].startswith(f"{words}'s"):
+            found[f"{whose} {words.partition(' ')[2]}" if subject else words] = tie
+    return tuple(_over(subject, tie, name) for name, tie in found.items() if len(name) <= MAX_NAME)
+
+
+def ended_values(keys: Collection[str], value: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """What is over where the value of one of these keys has ended; without a value, what is named by its key alone."""
+    if not value:
+        named = f"{subject}'s" if subject else "my"
+        return tuple(_over(subject, key, f"{named} {key}") for key in keys if len(keys) == 1)
+    words = {PREDICATE_WORDS[key].predicate: key for key in sorted(keys) if key in PREDICATE_WORDS}
+    return tuple(_over(subject, key, value) for key in words.values() if len(value) <= MAX_NAME)
+
+
+def _over(subject: str | None, tie: str, name: str) -> NamedRelation:
+    return NamedRelation(subject=subject or USER, predicate=tie, object=name)

@@ -38,7 +38,8 @@ _FROM_IN_TEXT: Final = re.compile(
 )
 MAX_ORIGIN: Final = MAX_NAME - len(" ()")
 """Letters of the key of an origin: it stands behind the key of a name."""
-_PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
+PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
+"""Words that stand for somebody and name nobody."""
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
@@ -75,7 +76,7 @@ class SpokenName:
 def read_name(text: str) -> SpokenName | None:
     """The parts of a name; None where it names nobody: a pronoun, or nothing but signs."""
     said = " ".join(text.translate(_TYPOGRAPHY).split())
-    if not name_key(said) or name_key(said) in _PRONOUNS:
+    if not name_key(said) or name_key(said) in PRONOUNS:
         return None
     for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
         if (match := pattern.match(said)) and (found := _with_tie(said, match)):

@@ -6,12 +6,19 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
+from mnemolog.schemas.entities.relations import NamedRelation
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
-from mnemolog.streams.entities.relations_in_text import ended_relations, member_relations, value_relations
+from mnemolog.streams.entities.relations_in_text import (
+    ended_relations,
+    ended_values,
+    member_relations,
+    value_relations,
+)
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
@@ -127,8 +134,8 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
     about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
-    over = [value_relations(key, one.value, speaker) for one in acts if one.act == "ends" for key in one.keys - {*PETS}]
-    ended = (*ended_relations(words, speaker), *chain(*over))
+    ended = _ended(words, speaker, [one for one in acts if one.act == "ends"])
+    named = {*named, *(name_key(one.value).partition(" ")[0] for one in acts if one.act == "ends")}
     return ExtractedFact(
         text=text,
         excerpt=said,
@@ -144,6 +151,14 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
         relations=ended if hint == "retract" else member_relations(words, speaker),
     )
+
+
+def _ended(words: str, speaker: str, acts: Sequence[SlotStatement]) -> tuple[NamedRelation, ...]:
+    """What a sentence says to be over: nothing where it is doubtful, or what somebody says or thinks."""
+    if WORDS["doubt"].search(words) or WORDS["no_slots"].search(words):
+        return ()
+    over = ended_relations(words, speaker)
+    return over or tuple(chain.from_iterable(ended_values(one.keys, one.value, speaker) for one in acts))
 
 
 def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> ExtractedFact:
