@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
+from mnemolog.streams.entities.aliases_in_text import aliases_in
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.named_ties import TITLED, ended_ties_in, introductions_in, members_in, owned_ties_in
 from mnemolog.streams.entities.short_forms import forms_of
@@ -68,8 +69,8 @@ def names_heard(before: Iterable[str], *, nouns_with_capitals: re.Pattern[str]) 
 @lru_cache(maxsize=512)  # a sentence is before each of those that follow
 def _first_words(said: str, has_capital_nouns: bool) -> frozenset[str]:
     entities = sentence_entities(said, None, has_capital_nouns=has_capital_nouns)
-    keys = (name.key for entity in entities if (name := read_name(entity.name)))
-    return frozenset(key.partition(" ")[0] for key in keys if key)
+    names = filter(None, (read_name(entity.name) for entity in entities))
+    return frozenset(key.partition(" ")[0] for name in names for key in name.name_keys)
 
 
 def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Sequence[NamedEntity], str]:
@@ -77,6 +78,9 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     whose = f"{subject}'s" if subject else "my"
     found: list[NamedEntity] = []
     rest = said
+    for given in aliases_in(said):
+        rest = rest.replace(given.words, _GAP)
+        found.extend(_named(given.named(_as_told(given.bearer, whose)), "other", "object"))
     for one in (*introductions_in(said), *ended_ties_in(said)):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(f"{whose} {one.whom}", TIE_TYPES[one.tie], "object"))
@@ -95,10 +99,14 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
             rest = rest.replace(words, _GAP)
             found.extend(_named(words, "person", "object"))
     for pattern, kind in ((_TITLED, "person"), (_ANOTHER, "other")):
-        for match in pattern.finditer(rest):
-            found.extend(_named(match[0], kind))
+        found.extend(entity for match in pattern.finditer(rest) for entity in _named(match[0], kind))
         rest = pattern.sub(_GAP, rest)
     return found, rest
+
+
+def _as_told(name: str, whose: str) -> str:
+    """A name as a fact has it: of "my brother Tom" "Alice's brother Tom"."""
+    return next((f"{whose} {words.partition(' ')[2]}" for _, words in ties_in(name)), name)
 
 
 def _named(name: str, kind: EntityType, role: Role = "mention") -> Iterator[NamedEntity]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,8 @@ _FROM_IN_TEXT: Final = re.compile(
     rf"(?<!\w)(?P<name>{NAME}(?: {NAME})?) "
     rf"(?:from (?:(?:the|my|our) )?[a-z][\w-]+|(?i:{WORDS['from']}) (?i:{WORDS['origins']}))(?!\w)"
 )
+ALSO_CALLED: Final = ", called "
+"""What stands between a name and another one of the same bearer: "my sister Josefine, called Fini"."""
 MAX_ORIGIN: Final = MAX_NAME - len(" ()")
 """Letters of the key of an origin: it stands behind the key of a name."""
 PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
@@ -54,6 +56,7 @@ class SpokenName:
 
     `name` is the proper name in it, `tie` what it is to `owner`, which is None for the speaker, and `origin` the key
     of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin.
+    `alias` is another name that is given with it.
     """
 
     text: str
@@ -62,6 +65,7 @@ class SpokenName:
     owner: str | None = None
     origin: str | None = None
     is_another: bool = False
+    alias: str | None = None
 
     @property
     def untitled(self) -> str:
@@ -72,12 +76,20 @@ class SpokenName:
     def key(self) -> str:
         return name_key(self.untitled)
 
+    @property
+    def name_keys(self) -> tuple[str, ...]:
+        """The keys of all names in it."""
+        return tuple(filter(None, (self.key, name_key(self.alias or ""))))
+
 
 def read_name(text: str) -> SpokenName | None:
     """The parts of a name; None where it names nobody: a pronoun, or nothing but signs."""
     said = " ".join(text.translate(_TYPOGRAPHY).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
+    bearer, called, alias = said.rpartition(ALSO_CALLED)
+    if called and _is_proper(alias) and (named := read_name(bearer)) is not None:
+        return replace(named, alias=alias)
     for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
         if (match := pattern.match(said)) and (found := _with_tie(said, match)):
             return found
