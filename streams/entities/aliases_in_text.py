@@ -6,26 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mnemolog.streams.entities.spoken_names import ALSO_CALLED, NAME, PRONOUNS, TIE, WORDS
+from mnemolog.streams.entities.spoken_names import ALSO_CALLED, ANY_TIE, NAME, PRONOUNS, WORDS
 from mnemolog.streams.text.patterns import compiled, tables
 from mnemolog.streams.text.word_lists import DATES, SENTENCE_STARTERS
 
 _TABLES: Final = tables(Path(__file__).with_name("aliases.toml"))
 _NAME: Final = rf"(?-i:{NAME}(?: {NAME})?)"
-_ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
 _PARTS: Final = _TABLES["parts"] | {
     "name": rf"[\"']?{_NAME}[\"']?",
-    "my_tie": rf"(?:(?:{WORDS['my']}) (?:{_ANY_TIE}),? )?",
+    "my_tie": rf"(?:(?:{WORDS['my']}) (?:{ANY_TIE}),? )?",
     "bearer": rf"(?<!\w){{my_tie}}{_NAME}",
 }
 _FORMS: Final = tuple(compiled(text, _PARTS) for text in _TABLES["forms"].values())
 _NO_NAMES: Final = PRONOUNS | SENTENCE_STARTERS | DATES.keys()
-_TIE: Final = re.compile(_ANY_TIE, re.IGNORECASE)
+_TIE: Final = re.compile(ANY_TIE, re.IGNORECASE)
 _MY_TIE: Final = re.compile(rf"^{_PARTS['my_tie']}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidAlias:
+class StatedAlias:
     """The words of a text that give somebody another name: whose name it is, and the name."""
 
     words: str
@@ -37,14 +36,14 @@ class SaidAlias:
         return f"{bearer}{ALSO_CALLED}{self.alias}"
 
 
-def aliases_in(text: str) -> Iterator[SaidAlias]:
+def aliases_in(text: str) -> Iterator[StatedAlias]:
     """Each name that is said to be another one of somebody; typewriter quotes are expected."""
     for form in _FORMS:
         for match in form.finditer(text):
             got = {group.partition("_")[0]: said for group, said in match.groupdict().items() if said}
             bearer, alias = got["who"], got["alias"].strip("\"'")
             if all(_is_name(said) for said in (_MY_TIE.sub("", bearer), alias)):
-                yield SaidAlias(words=match[0], bearer=bearer, alias=alias)
+                yield StatedAlias(words=match[0], bearer=bearer, alias=alias)
 
 
 def _is_name(said: str) -> bool:

@@ -15,7 +15,15 @@ from mnemolog.streams.entities.aliases_in_text import aliases_in
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.named_ties import TITLED, ended_ties_in, introductions_in, members_in, owned_ties_in
 from mnemolog.streams.entities.short_forms import forms_of
-from mnemolog.streams.entities.spoken_names import NAME, TIE_TYPES, WORDS, names_with_origin, read_name, ties_in
+from mnemolog.streams.entities.spoken_names import (
+    NAME,
+    TIE_TYPES,
+    WORDS,
+    names_with_origin,
+    read_name,
+    ties_in,
+    told_name,
+)
 from mnemolog.streams.text.subjects import is_user_word
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, SMALL_WORDS
 
@@ -26,6 +34,7 @@ _TITLED: Final = re.compile(rf"(?<!\w){TITLED}")
 _ANOTHER: Final = re.compile(rf"(?<!\w)(?i:{WORDS['another']}) {NAME}(?: {NAME})?")
 _BEGINNINGS: Final = SMALL_WORDS | frozenset(WORDS["no_names"].split("|"))
 _NO_NAMES: Final = _BEGINNINGS | DATES.keys()
+_IS_OR_HAS: Final = re.compile(rf" (?:{WORDS['is_or_has']})(?!\w)")
 _ORIGINS: Final = frozenset(WORDS["origins"].split("|"))
 _ENDINGS: Final = ("ed", "ing")
 _GAP: Final = " , "  # in the place of what was read: what follows stands inside the sentence
@@ -80,7 +89,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     rest = said
     for given in aliases_in(said):
         rest = rest.replace(given.words, _GAP)
-        found.extend(_named(given.named(_as_told(given.bearer, whose)), "other", "object"))
+        found.extend(_named(given.named(told_name(given.bearer, subject)), "other", "object"))
     for one in (*introductions_in(said), *ended_ties_in(said)):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(f"{whose} {one.whom}", TIE_TYPES[one.tie], "object"))
@@ -89,8 +98,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
             found.extend(_named(name, "person", "object"))
     for tie, words in ties_in(rest):
         rest = rest.replace(words, _GAP)
-        my, _, whom = words.partition(" ")
-        found.extend(_named(f"{whose if subject else my} {whom}", TIE_TYPES[tie], "object"))
+        found.extend(_named(told_name(words, subject), TIE_TYPES[tie], "object"))
     for one in owned_ties_in(said):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(one.whom, TIE_TYPES[one.tie], "object"))
@@ -102,11 +110,6 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
         found.extend(entity for match in pattern.finditer(rest) for entity in _named(match[0], kind))
         rest = pattern.sub(_GAP, rest)
     return found, rest
-
-
-def _as_told(name: str, whose: str) -> str:
-    """A name as a fact has it: of "my brother Tom" "Alice's brother Tom"."""
-    return next((f"{whose} {words.partition(' ')[2]}" for _, words in ties_in(name)), name)
 
 
 def _named(name: str, kind: EntityType, role: Role = "mention") -> Iterator[NamedEntity]:
@@ -133,7 +136,9 @@ def _bare_names(text: str, named: Collection[str]) -> Iterator[str]:
     """Names inside a sentence, and one at its beginning."""
     first = _FIRST_NAME.match(text)
     start = 0
-    if first and _is_first_name(_words(first["name"]), named):
+    if first and (
+        _is_first_name(_words(first["name"]), named) or _is_said_again(first["name"], first.end(), text, named)
+    ):
         start = first.end()
         yield first["name"]
     for match in _INNER_NAME.finditer(text, start):
@@ -143,7 +148,7 @@ def _bare_names(text: str, named: Collection[str]) -> Iterator[str]:
 def _known_names(text: str, named: Collection[str]) -> Iterator[str]:
     """Of words with capitals those that are names in any case."""
     for match in re.finditer(rf"(?<!\w){NAME}", text):
-        if _is_known(match[0].casefold(), named):
+        if _is_known(match[0].casefold(), named) or _is_said_again(match[0], match.end(), text, named):
             yield match[0]
 
 
@@ -156,6 +161,12 @@ def _is_first_name(words: Sequence[str], named: Collection[str]) -> bool:
     if _is_known(first, named) or len(words) == 1:
         return _is_known(first, named)
     return not (first in _NO_NAMES or first.endswith(_ENDINGS) or _is_known(words[1], named))
+
+
+def _is_said_again(name: str, end: int, text: str, named: Collection[str]) -> bool:
+    """Whether a name that is a small word as well ("Mia") was said before, and now is or has something."""
+    word = name.casefold()
+    return word in named and word not in DATES and bool(_IS_OR_HAS.match(text, end))
 
 
 def _is_known(word: str, named: Collection[str]) -> bool:

@@ -17,6 +17,8 @@ TIE_TYPES: Final = {tie: kind for kind in _KINDS for tie in _TABLES[kind]}
 """What somebody or something can be to another one, with the type of it. A group has no name of one who is in it."""
 TIE: Final = "|".join(f"(?P<{tie}>{words})" for kind in _KINDS for tie, words in _TABLES[kind].items())
 """The pattern of all ties, a group each."""
+ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
+"""The pattern of all ties, without groups of their own."""
 GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in _TABLES["group"].items())
 """The pattern of groups, a group each."""
 NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
@@ -107,6 +109,12 @@ def ties_in(text: str) -> Iterator[tuple[str, str]]:
         tie = tie_of(match)
         name = _NEXT_NAME.match(text, match.end()) if TIE_TYPES[tie] != "group" else None
         yield tie, text[match.start() : name.end() if name else match.end()]
+
+
+def told_name(name: str, subject: str | None) -> str:
+    """A name as a fact of `subject` has it: what Alice calls "my brother Tom" is "Alice's brother Tom"."""
+    whom = next((words.partition(" ")[2] for _, words in ties_in(name)), None)
+    return f"{subject}'s {whom}" if subject and whom else name
 
 
 def names_with_origin(text: str) -> Iterator[str]:

@@ -16,7 +16,8 @@ from mnemolog.streams.entities.names_in_text import names_heard, sentence_entiti
 from mnemolog.streams.entities.relations_in_text import (
     ended_relations,
     ended_values,
-    member_relations,
+    relations_of_others,
+    stated_in_text,
     value_relations,
 )
 from mnemolog.streams.llm.grounding.evidence import with_questions
@@ -149,7 +150,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
         entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
-        relations=ended if hint == "retract" else member_relations(words, speaker),
+        relations=ended if hint == "retract" else stated_in_text(words, speaker),
     )
 
 
@@ -157,7 +158,7 @@ def _ended(words: str, speaker: str, acts: Sequence[SlotStatement]) -> tuple[Nam
     """What a sentence says to be over: nothing where it is doubtful, or what somebody says or thinks."""
     if WORDS["doubt"].search(words) or WORDS["no_slots"].search(words):
         return ()
-    over = ended_relations(words, speaker)
+    over = (*ended_relations(words, speaker), *relations_of_others(words, speaker, ended=True))
     return over or tuple(chain.from_iterable(ended_values(one.keys, one.value, speaker) for one in acts))
 
 
