@@ -21,6 +21,7 @@ COUPLES: Final = {
     "married": frozenset({"husband", "wife", "partner"}),
 }
 """The keys whose value a separation ends, and a divorce."""
+_PARTINGS: Final = (*COUPLES, "lover", "spouse")
 
 
 class Slot(NamedTuple):
@@ -131,7 +132,7 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
         if match and (not rest or (act != "denies" and goes_on.match(rest))):
             done = "changes" if act == "states" and WORDS["change"].search(clause) else act
             is_passing = is_today and slot in _PASSING and done in ("states", "suggests", "denies")
-            if not (is_passing or (is_long_ago and slot in COUPLES)):
+            if not (is_passing or (is_long_ago and slot in _PARTINGS)):
                 is_sure = not is_long_ago and (not rest or bool(WORDS["joined"].match(rest)))
                 yield from _statements(done, slot, match, rest=rest, is_sure=is_sure)
             return

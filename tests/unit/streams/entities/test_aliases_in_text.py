@@ -17,7 +17,7 @@ from tests.support.harnesses.entity_talk import EntityTalk
     ("said", "bearer", "alias"),
     [
         ("Everyone calls Margarethe Gretel, by the way.", "Margarethe", "Gretel"),
-        ("We all just call Wanda Petrov Wanderlust.", "Wanda Petrov", "Wanderlust"),
+        ("Everybody just calls Wanda Petrov Wanderlust.", "Wanda Petrov", "Wanderlust"),
         ('Everybody calls my uncle Bartholomew "Barty".', "my uncle Bartholomew", "Barty"),
         ("Jonathan goes by Johnno.", "Jonathan", "Johnno"),
         ("My cousin Augustus, also known as Gus, lives in Leeds.", "My cousin Augustus", "Gus"),
@@ -45,6 +45,8 @@ def test_another_name_is_found(said: str, bearer: str, alias: str) -> None:
         "Everyone calls her late.",
         "Everyone calls Wanda Petrov for help.",
         "They called Wanda.",
+        "My friends call Wanda Petrov on Sundays.",
+        "I met Ana, called Ben and went home.",
         "Nobody calls Margarethe Gretel.",
         "Margarethe is not called Gretel.",
         "Margarethe is called Gretel in the film.",
