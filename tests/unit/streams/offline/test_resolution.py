@@ -204,7 +204,9 @@ async def test_a_sentence_ends_with_the_value_that_it_states(known: str, new: st
 
 
 async def test_an_end_that_came_about_before_the_known_fact_was_said_is_one() -> None:
-    known = [one.model_copy(update={"said_at": MONDAY}) for one in remembered("My cat is called Minka.")]
+    known = [
+        one.model_copy(update={"true_from": MONDAY, "said_at": MONDAY}) for one in remembered("My cat is called Minka.")
+    ]
     (ended,) = await verdicts(said("Minka died on Friday."), tuple(known))
     assert ended.verdict == "RETRACT"
 
