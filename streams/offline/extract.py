@@ -25,7 +25,7 @@ from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_an
 from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.pronouns import person_meant, with_person
 from mnemolog.streams.offline.sentences import Sentence, plain, sentences
-from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements
+from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements, without_fillers
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, is_ahead, noted
 
@@ -131,7 +131,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
     ahead = [when for when in times if when.last > at.date() and when.role != "from"]
     ends = [when.end(at) for when in ahead if when.role == "until" or is_ahead(words)]
     may_move = any(one.act in ("moves", "may_correct") for one in acts)
-    hint: ActionHint = "update" if may_move else "retract" if acts or WORDS["ended"].search(words) else "new"
+    hint: ActionHint = "update" if may_move else "retract" if acts or _ends_something(words) else "new"
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
     about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
@@ -152,6 +152,10 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
         relations=ended if hint == "retract" else stated_in_text(words, speaker),
     )
+
+
+def _ends_something(words: str) -> bool:
+    return bool(WORDS["ended"].search(words) or WORDS["sold"].fullmatch(without_fillers(words)))
 
 
 def _ended(words: str, speaker: str, acts: Sequence[SlotStatement]) -> tuple[NamedRelation, ...]:

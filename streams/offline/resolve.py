@@ -142,6 +142,8 @@ def _of_value(statement: SlotStatement, old: _Fact) -> _Finding | None:
 def _of_words(said: str, known: str) -> _Finding | None:
     """Two sentences that fill no slot: one that denies the very words of the other ends it; one that may, does not."""
     whole, before = without_fillers(said), without_fillers(known)
+    if (sold := _thing("sold", whole)) and sold == _thing("owned", before):
+        return ("RETRACT", "it was sold")
     old, denials = _content(before), len(WORDS["negation"].findall(before))
     is_doubtful = any(WORDS[kind].search(said) for kind in ("temporary", "doubt"))
     is_telling = len(old) > 1 or any(WORDS[kind].search(plain(said)) for kind in ("subject", "ended"))
@@ -158,6 +160,12 @@ def _of_words(said: str, known: str) -> _Finding | None:
     is_denied = len(WORDS["negation"].findall(whole)) != denials
     reason = "may end this: both are kept" if is_denied else "is about the same"
     return None if shared <= (not is_denied) else ("SIMILAR", reason)
+
+
+def _thing(kind: str, said: str) -> str | None:
+    """What a sentence says to be owned, or sold, and says nothing else."""
+    match = WORDS[kind].fullmatch(said)
+    return next((found.casefold() for found in match.groups() if found), None) if match else None
 
 
 def _content(said: str, empty: frozenset[str] = _EMPTY) -> tuple[str, ...]:

@@ -46,6 +46,11 @@ VERDICTS = {
         ("I love coffee.", "I no longer love coffee."),
         ("I like horror films.", "I no longer like horror films, they keep me awake."),
         ("I work at Bosch as a welder.", "I quit at Bosch."),
+        ("I have a sailing boat.", "We sold the sailing boat last summer."),
+        ("We own a caravan.", "I sold our caravan."),
+        ("Ich habe ein Motorrad.", "Ich habe mein Motorrad gestern verkauft."),
+        ("J'ai une moto.", "J'ai vendu ma moto."),
+        ("Tengo una moto.", "Vendí mi moto."),
         ("I live in Graz with my aunt.", "I no longer live in Graz."),
         ("My dog is called Rudi.", "Rudi died yesterday."),
         ("My cat is called Minka.", "We had to put Minka down."),
@@ -176,6 +181,23 @@ async def verdicts(new: list[ExtractedFact], old: tuple[Candidate, ...]) -> tupl
 )
 async def test_a_new_statement_beside_a_known_one(verdict: str, known: str, new: str) -> None:
     assert {one.verdict for one in await verdicts(said(new), remembered(known))} == {verdict}
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "We sold the motor boat.",
+        "We sold the sailing boat of my uncle.",
+        "My uncle sold the sailing boat.",
+        "We nearly sold the sailing boat.",
+        "We sold the sailing boat and bought a new one.",
+        "We sold a sailing boat.",
+        "Maybe we sold the sailing boat.",
+    ],
+)
+async def test_only_what_is_surely_sold_is_no_longer_owned(new: str) -> None:
+    found = await verdicts(said(new), remembered("I have a sailing boat."))
+    assert {one.verdict for one in found} <= {"ADD", "SIMILAR"}
 
 
 async def test_a_statement_of_somebody_else_ends_nothing() -> None:
