@@ -35,6 +35,8 @@ _ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
 _FOR_LIFE: Final = frozenset({"name", "birthday"})
 _Finding = tuple[Verdict, str]  # what a new fact means for a known one, and why
 _Fact = ExtractedFact | Candidate
+_ENDED: Final[_Finding] = ("RETRACT", "the later statement says that this has ended")
+_WHOEVER: Final[_Finding] = ("RETRACT", "the later statement says that this has ended, whoever it is")
 
 
 def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
@@ -48,6 +50,8 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
         free = {label: one for label, one in findings.items() if taken.get(label, number) == number}
         best = min(free.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "says something else"))
         known = [label for label, one in free.items() if one[0] == best[0]]
+        if best == _WHOEVER and len(known) > 1:
+            best = ("SIMILAR", "may end one of these: all are kept")
         decision = {"new": number, "action": best[0], "known": known, "reason": best[1]}
         yield decision | {"text": None, "search_text": None, "ended_at": None}
 
@@ -109,7 +113,7 @@ def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | Non
         case "denies" if is_same:
             return ("CONTRADICT", "the later statement says that this never was so")
         case "ends" if is_same or not statement.value:
-            return ("RETRACT", "the later statement says that this has ended")
+            return _ENDED if is_same else _WHOEVER
         case "moves" if not is_same and same_value(statement.old or old.value, old.value):
             return ("REPLACE", "the later statement may be about a new home")
         case "states" | "suggests" | "changes" if new.key == old.key:

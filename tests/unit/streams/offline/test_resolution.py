@@ -233,6 +233,14 @@ async def test_an_end_that_came_about_before_the_known_fact_was_said_is_one() ->
     assert ended.verdict == "RETRACT"
 
 
+async def test_a_parting_without_a_name_ends_nothing_where_it_may_be_from_two() -> None:
+    known = remembered("My girlfriend is called Olga. My boyfriend is called Nils.")
+    assert len(known) == 2
+    assert {one.verdict for one in await verdicts(said("We broke up."), known)} == {"SIMILAR"}
+    (parted,) = await verdicts(said("I broke up with my boyfriend."), known)
+    assert (parted.verdict, len(parted.targets)) == ("RETRACT", 1)
+
+
 async def test_what_one_statement_ends_serves_no_other() -> None:
     quit_, joined = await verdicts(
         said("I quit my job at Acme and I work at Roche now."), remembered("I work at Acme.")
