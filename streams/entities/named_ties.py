@@ -16,6 +16,7 @@ _NAME_FIRST: Final = re.compile(
     rf"(?<!\w){_NAMES}(?:,| (?:{WORDS['is']})) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)"
 )
 _ENDED: Final = re.compile(rf"(?<!\w){_NAMES}(?:{WORDS['ended']}) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)")
+_ENDED_BOTH: Final = re.compile(rf"(?<!\w){_NAMES} (?i:{WORDS['ended_both']}) (?P<tie>(?i:{TIE}))s(?!\w)")
 _MEMBERS: Final = re.compile(
     rf"(?<!\w)(?i:{WORDS['my']}) (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and | und | et | y | e ){NAME})+)"
 )
@@ -42,8 +43,9 @@ def introductions_in(text: str) -> Iterator[NamedTie]:
 
 
 def ended_ties_in(text: str) -> Iterator[NamedTie]:
-    """Who is named as what they are no longer to the speaker: "Ana is no longer my wife"."""
-    return _named_ties(_ENDED, text)
+    """Who is named as what they are no longer to the speaker: "Ana is no longer my wife" or friend."""
+    for pattern in (_ENDED, _ENDED_BOTH):
+        yield from _named_ties(pattern, text)
 
 
 def _named_ties(pattern: re.Pattern[str], text: str) -> Iterator[NamedTie]:

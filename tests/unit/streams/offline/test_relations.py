@@ -43,6 +43,9 @@ def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]
         ("Ana ya no es mi jefa.", ("Alice", "boss", "Alice's jefa Ana")),
         ("I no longer work at Acme.", ("Alice", "employer", "Acme")),
         ("I broke up with my girlfriend.", ("Alice", "girlfriend", "Alice's girlfriend")),
+        ("Our old dog died.", ("Alice", "dog", "Alice's dog")),
+        ("Ana and I are no longer friends.", ("Alice", "friend", "Alice's friend Ana")),
+        ("Ana and I aren't neighbours any more.", ("Alice", "neighbour", "Alice's neighbour Ana")),
     ],
 )
 def test_what_is_over_is_a_relation_of_a_retraction(text: str, triple: tuple[str, str, str]) -> None:
@@ -77,6 +80,8 @@ def test_who_is_lost_is_named_alone(text: str, predicates: set[str], name: str) 
         "We broke up.",
         "Olga and I broke up the ice.",
         "Ana is not my wife.",
+        "Ana and I are not friends.",
+        "Ana and Eva are no longer friends.",
         "Ana is no longer my wife's boss.",
     ],
 )
