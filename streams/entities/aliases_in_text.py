@@ -42,10 +42,10 @@ def aliases_in(text: str) -> Iterator[StatedAlias]:
         for match in form.finditer(text):
             got = {group.partition("_")[0]: said for group, said in match.groupdict().items() if said}
             bearer, alias = got["who"], got["alias"].strip("\"'")
-            if all(_is_name(said) for said in (_MY_TIE.sub("", bearer), alias)):
+            if all(is_another_name(said) for said in (_MY_TIE.sub("", bearer), alias)):
                 yield StatedAlias(words=match[0], bearer=bearer, alias=alias)
 
 
-def _is_name(said: str) -> bool:
+def is_another_name(said: str) -> bool:
     """Whether it is no word that merely has a capital: "Everyone calls Ana Grandma", "He goes by Monday"."""
     return said.partition(" ")[0].casefold() not in _NO_NAMES and not _TIE.fullmatch(said)

@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
+from mnemolog.schemas.entities.model import MAX_NAME, NamedEntity
 from mnemolog.schemas.entities.relations import NamedRelation
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
@@ -20,10 +21,11 @@ from mnemolog.streams.entities.relations_in_text import (
     stated_in_text,
     value_relations,
 )
+from mnemolog.streams.entities.spoken_names import ALSO_CALLED
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
-from mnemolog.streams.offline.pronouns import person_meant, with_person
+from mnemolog.streams.offline.pronouns import name_given, person_meant, with_person
 from mnemolog.streams.offline.sentences import Sentence, plain, sentences
 from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements, without_fillers
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
@@ -75,7 +77,11 @@ def _about_person(fact: ExtractedFact, person: str) -> ExtractedFact:
     if fact.key is not None:
         return fact
     text, search_text = (with_person(said, person) for said in (fact.text, fact.search_text))
-    return fact.model_copy(update={"text": text, "search_text": search_text, "subject": person})
+    entities, alias = fact.entities, name_given(fact.excerpt)
+    if alias is not None and len(name := f"{person}{ALSO_CALLED}{alias}") <= MAX_NAME:
+        entities = (NamedEntity(name=name, type="person", role="object"),)
+    told = {"text": text, "search_text": search_text, "subject": person, "entities": entities}
+    return fact.model_copy(update=told)
 
 
 def _answered(answer: AnswerReading, said: str, speaker: str, at: datetime) -> Iterator[ExtractedFact]:
