@@ -67,7 +67,7 @@ def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupK
 def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     """What finds every entity that these names may mean, those whose ties they have, and the user."""
     names = [*_spoken(set(said), context), *(SpokenName(text=name, name=name) for name in context.user_names)]
-    keys = {name.key for name in names if name.key}
+    keys = {key for name in names for key in name.name_keys}
     forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
     ties = {tie_head(name.tie) for name in names if name.tie}
     slips = {head for key in keys for head in slip_heads(key)}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mnemolog.streams.entities.spoken_names import GROUP, NAME, TIE, TIE_TYPES, WORDS, tie_of
+from mnemolog.streams.entities.spoken_names import GROUP, NAME, PRONOUNS, TIE, TIE_TYPES, WORDS, tie_of
 
 TITLED: Final = rf"(?:{WORDS['titles']})\.? {NAME}(?: {NAME})?"
 """The pattern of a name with a title, in which case counts."""
@@ -15,6 +15,8 @@ _TIE_FIRST: Final = re.compile(rf"{_MY_TIE} (?:(?:{WORDS['called']}) {_NAMES}|(?
 _NAME_FIRST: Final = re.compile(
     rf"(?<!\w){_NAMES}(?:,| (?:{WORDS['is']})) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)"
 )
+_ENDED: Final = re.compile(rf"(?<!\w){_NAMES}(?:{WORDS['ended']}) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)")
+_ENDED_BOTH: Final = re.compile(rf"(?<!\w){_NAMES} (?i:{WORDS['ended_both']}) (?P<tie>(?i:{TIE}))s(?!\w)")
 _MEMBERS: Final = re.compile(
     rf"(?<!\w)(?i:{WORDS['my']}) (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and | und | et | y | e ){NAME})+)"
 )
@@ -37,10 +39,20 @@ class NamedTie:
 def introductions_in(text: str) -> Iterator[NamedTie]:
     """Who is introduced with a tie to the speaker; typewriter quotes are expected."""
     for pattern in (_TIE_FIRST, _NAME_FIRST):
-        for match in pattern.finditer(text):
-            name = match["name"] or match.groupdict().get("titled")
-            if TIE_TYPES[tie_of(match)] != "group":
-                yield NamedTie(words=match[0], tie=tie_of(match), whom=f"{match['tie']} {name}")
+        yield from _named_ties(pattern, text)
+
+
+def ended_ties_in(text: str) -> Iterator[NamedTie]:
+    """Who is named as what they are no longer to the speaker: "Ana is no longer my wife" or friend."""
+    for pattern in (_ENDED, _ENDED_BOTH):
+        yield from _named_ties(pattern, text)
+
+
+def _named_ties(pattern: re.Pattern[str], text: str) -> Iterator[NamedTie]:
+    for match in pattern.finditer(text):
+        name = match["name"] or match.groupdict()["titled"]
+        if TIE_TYPES[tie_of(match)] != "group" and name.partition(" ")[0].casefold() not in PRONOUNS:
+            yield NamedTie(words=match[0], tie=tie_of(match), whom=f"{match['tie']} {name}")
 
 
 def members_in(text: str) -> Iterator[tuple[str, list[str]]]:

@@ -11,10 +11,19 @@ from functools import lru_cache
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
+from mnemolog.streams.entities.aliases_in_text import aliases_in
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.named_ties import TITLED, introductions_in, members_in, owned_ties_in
+from mnemolog.streams.entities.named_ties import TITLED, ended_ties_in, introductions_in, members_in, owned_ties_in
 from mnemolog.streams.entities.short_forms import forms_of
-from mnemolog.streams.entities.spoken_names import NAME, TIE_TYPES, WORDS, names_with_origin, read_name, ties_in
+from mnemolog.streams.entities.spoken_names import (
+    NAME,
+    TIE_TYPES,
+    WORDS,
+    names_with_origin,
+    read_name,
+    ties_in,
+    told_name,
+)
 from mnemolog.streams.text.subjects import is_user_word
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, SMALL_WORDS
 
@@ -25,6 +34,7 @@ _TITLED: Final = re.compile(rf"(?<!\w){TITLED}")
 _ANOTHER: Final = re.compile(rf"(?<!\w)(?i:{WORDS['another']}) {NAME}(?: {NAME})?")
 _BEGINNINGS: Final = SMALL_WORDS | frozenset(WORDS["no_names"].split("|"))
 _NO_NAMES: Final = _BEGINNINGS | DATES.keys()
+_IS_OR_HAS: Final = re.compile(rf" (?:{WORDS['is_or_has']})(?!\w)")
 _ORIGINS: Final = frozenset(WORDS["origins"].split("|"))
 _ENDINGS: Final = ("ed", "ing")
 _GAP: Final = " , "  # in the place of what was read: what follows stands inside the sentence
@@ -68,8 +78,8 @@ def names_heard(before: Iterable[str], *, nouns_with_capitals: re.Pattern[str]) 
 @lru_cache(maxsize=512)  # a sentence is before each of those that follow
 def _first_words(said: str, has_capital_nouns: bool) -> frozenset[str]:
     entities = sentence_entities(said, None, has_capital_nouns=has_capital_nouns)
-    keys = (name.key for entity in entities if (name := read_name(entity.name)))
-    return frozenset(key.partition(" ")[0] for key in keys if key)
+    names = filter(None, (read_name(entity.name) for entity in entities))
+    return frozenset(key.partition(" ")[0] for name in names for key in name.name_keys)
 
 
 def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Sequence[NamedEntity], str]:
@@ -77,7 +87,10 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     whose = f"{subject}'s" if subject else "my"
     found: list[NamedEntity] = []
     rest = said
-    for one in introductions_in(said):
+    for given in aliases_in(said):
+        rest = rest.replace(given.words, _GAP)
+        found.extend(_named(given.named(told_name(given.bearer, subject)), "other", "object"))
+    for one in (*introductions_in(said), *ended_ties_in(said)):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(f"{whose} {one.whom}", TIE_TYPES[one.tie], "object"))
     for _, names in members_in(rest):
@@ -85,8 +98,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
             found.extend(_named(name, "person", "object"))
     for tie, words in ties_in(rest):
         rest = rest.replace(words, _GAP)
-        my, _, whom = words.partition(" ")
-        found.extend(_named(f"{whose if subject else my} {whom}", TIE_TYPES[tie], "object"))
+        found.extend(_named(told_name(words, subject), TIE_TYPES[tie], "object"))
     for one in owned_ties_in(said):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(one.whom, TIE_TYPES[one.tie], "object"))
@@ -95,8 +107,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
             rest = rest.replace(words, _GAP)
             found.extend(_named(words, "person", "object"))
     for pattern, kind in ((_TITLED, "person"), (_ANOTHER, "other")):
-        for match in pattern.finditer(rest):
-            found.extend(_named(match[0], kind))
+        found.extend(entity for match in pattern.finditer(rest) for entity in _named(match[0], kind))
         rest = pattern.sub(_GAP, rest)
     return found, rest
 
@@ -125,7 +136,9 @@ def _bare_names(text: str, named: Collection[str]) -> Iterator[str]:
     """Names inside a sentence, and one at its beginning."""
     first = _FIRST_NAME.match(text)
     start = 0
-    if first and _is_first_name(_words(first["name"]), named):
+    if first and (
+        _is_first_name(_words(first["name"]), named) or _is_said_again(first["name"], first.end(), text, named)
+    ):
         start = first.end()
         yield first["name"]
     for match in _INNER_NAME.finditer(text, start):
@@ -135,7 +148,7 @@ def _bare_names(text: str, named: Collection[str]) -> Iterator[str]:
 def _known_names(text: str, named: Collection[str]) -> Iterator[str]:
     """Of words with capitals those that are names in any case."""
     for match in re.finditer(rf"(?<!\w){NAME}", text):
-        if _is_known(match[0].casefold(), named):
+        if _is_known(match[0].casefold(), named) or _is_said_again(match[0], match.end(), text, named):
             yield match[0]
 
 
@@ -148,6 +161,12 @@ def _is_first_name(words: Sequence[str], named: Collection[str]) -> bool:
     if _is_known(first, named) or len(words) == 1:
         return _is_known(first, named)
     return not (first in _NO_NAMES or first.endswith(_ENDINGS) or _is_known(words[1], named))
+
+
+def _is_said_again(name: str, end: int, text: str, named: Collection[str]) -> bool:
+    """Whether a name that is a small word as well ("Mia") was said before, and now is or has something."""
+    word = name.casefold()
+    return word in named and word not in DATES and bool(_IS_OR_HAS.match(text, end))
 
 
 def _is_known(word: str, named: Collection[str]) -> bool:

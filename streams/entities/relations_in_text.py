@@ -1,21 +1,31 @@
 """Finds relations in a text without a model, in the clear cases: what fills a slot, and a tie that is over."""
 
 import re
-from pathlib import Path
+from collections.abc import Collection
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME
+from mnemolog.schemas.entities.relations import WORDS as PREDICATE_WORDS
 from mnemolog.schemas.entities.relations import NamedRelation, read_predicate
-from mnemolog.streams.entities.named_ties import members_in
+from mnemolog.streams.entities.named_ties import ended_ties_in, members_in
 from mnemolog.streams.entities.names_in_text import value_entities
-from mnemolog.streams.entities.spoken_names import ties_in
-from mnemolog.streams.text.patterns import tables
+from mnemolog.streams.entities.spoken_names import ANY_TIE, NAME, WORDS, ties_in, told_name
 from mnemolog.streams.text.subjects import USER
 
-_OVER: Final = re.compile(
-    rf"(?<!\w)(?:{tables(Path(__file__).with_name('ties.toml'))['words']['over']}) $", re.IGNORECASE
-)
+_OVER: Final = re.compile(rf"(?<!\w)(?:{WORDS['over']}) $", re.IGNORECASE)
 """What stands right before "my wife" where a sentence that ends something says that she is that no longer."""
+
+
+_WHERE: Final = rf"(?P<name>(?!(?i:{WORDS['no_employers']})(?!\w)){NAME}(?: {NAME}){{0,2}})"
+_PLACES: Final = {"employer": ("works", "works_no_more"), "lives_in": ("lives", "lives_no_more")}
+_OF_SOMEBODY: Final = {
+    predicate: tuple(
+        re.compile(rf"^(?P<who>(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME})?) (?i:{WORDS[words]}) {_WHERE}")
+        for words in forms
+    )
+    for predicate, forms in _PLACES.items()
+}
+_CLUB: Final = re.compile(rf"(?<!\w)(?i:{WORDS['my']}) (?i:{WORDS['clubs']}) (?i:{WORDS['called']}) {_WHERE}")
 
 
 def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRelation, ...]:
@@ -28,10 +38,8 @@ def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRel
     )
 
 
-def member_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
+def _member_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
     """What those are to the subject who are named as members of a group, in passing: "my kids Leo and Mia"."""
-    if len(subject or "") > MAX_NAME:
-        return ()
     return tuple(
         NamedRelation(subject=subject or USER, predicate=tie, object=name, strength="medium")
         for tie, names in members_in(said)
@@ -39,15 +47,55 @@ def member_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...
     )
 
 
+def _club_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """The named group that the subject is a member of: "My band is called The Wet Socks"."""
+    return tuple(
+        NamedRelation(subject=subject or USER, predicate="member_of", object=match["name"])
+        for match in _CLUB.finditer(said)
+    )
+
+
+def stated_in_text(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """What a sentence that ends nothing says of the subject, and of those who have a tie to them."""
+    if len(subject or "") > MAX_NAME:
+        return ()
+    return (*_member_relations(said, subject), *_club_relations(said, subject), *relations_of_others(said, subject))
+
+
+def relations_of_others(said: str, subject: str | None, *, ended: bool = False) -> tuple[NamedRelation, ...]:
+    """Where somebody with a tie to the subject works or lives, or no longer does: "My brother works at Acme"."""
+    found = ((predicate, forms[ended].match(said)) for predicate, forms in _OF_SOMEBODY.items())
+    told = ((predicate, match, told_name(match["who"], subject)) for predicate, match in found if match)
+    return tuple(
+        NamedRelation(subject=name, predicate=predicate, object=match["name"])
+        for predicate, match, name in told
+        if max(len(name), len(match["name"])) <= MAX_NAME
+    )
+
+
 def ended_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
     """The ties of the subject that a sentence says to be over: "Ana is no longer my wife"."""
-    found, start = {}, 0
-    for tie, words in ties_in(said):
-        at = said.index(words, start)
+    whose = f"{subject}'s" if subject else "my"
+    found, rest, start = {}, said, 0
+    for one in ended_ties_in(said):
+        rest = rest.replace(one.words, " ")
+        found[f"{whose} {one.whom}"] = one.tie
+    for tie, words in ties_in(rest):
+        at = rest.index(words, start)
         start = at + 1
-        if _OVER.search(said[:at]):
-            _, _, whom = words.partition(" ")
-            name = f"{subject}'s {whom}" if subject else words
-            if len(name) <= MAX_NAME:
-                found[name] = NamedRelation(subject=subject or USER, predicate=tie, object=name)
-    return tuple(found.values())
+        if _OVER.search(rest[:at]) and not rest[at:].startswith(f"{words}'s"):
+            found[told_name(words, subject)] = tie
+    return tuple(_over(subject, tie, name) for name, tie in found.items() if len(name) <= MAX_NAME)
+
+
+def ended_values(keys: Collection[str], value: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """What is over where the value of one of these keys has ended; without a value, what is named by its key alone."""
+    if not value:
+        named = f"{subject}'s" if subject else "my"
+        return tuple(_over(subject, key, f"{named} {key}") for key in keys if len(keys) == 1)
+    words = {PREDICATE_WORDS[key].predicate: key for key in sorted(keys) if key in PREDICATE_WORDS}
+    return tuple(_over(subject, key, value) for key in words.values() if len(value) <= MAX_NAME)
+
+
+def _over(subject: str | None, tie: str, name: str) -> NamedRelation:
+    return NamedRelation(subject=subject or USER, predicate=tie, object=name)

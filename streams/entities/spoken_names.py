@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,8 @@ TIE_TYPES: Final = {tie: kind for kind in _KINDS for tie in _TABLES[kind]}
 """What somebody or something can be to another one, with the type of it. A group has no name of one who is in it."""
 TIE: Final = "|".join(f"(?P<{tie}>{words})" for kind in _KINDS for tie, words in _TABLES[kind].items())
 """The pattern of all ties, a group each."""
+ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
+"""The pattern of all ties, without groups of their own."""
 GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in _TABLES["group"].items())
 """The pattern of groups, a group each."""
 NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
@@ -36,9 +38,12 @@ _FROM_IN_TEXT: Final = re.compile(
     rf"(?<!\w)(?P<name>{NAME}(?: {NAME})?) "
     rf"(?:from (?:(?:the|my|our) )?[a-z][\w-]+|(?i:{WORDS['from']}) (?i:{WORDS['origins']}))(?!\w)"
 )
+ALSO_CALLED: Final = ", called "
+"""What stands between a name and another one of the same bearer: "my sister Josefine, called Fini"."""
 MAX_ORIGIN: Final = MAX_NAME - len(" ()")
 """Letters of the key of an origin: it stands behind the key of a name."""
-_PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
+PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
+"""Words that stand for somebody and name nobody."""
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
@@ -53,6 +58,7 @@ class SpokenName:
 
     `name` is the proper name in it, `tie` what it is to `owner`, which is None for the speaker, and `origin` the key
     of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin.
+    `alias` is another name that is given with it.
     """
 
     text: str
@@ -61,6 +67,7 @@ class SpokenName:
     owner: str | None = None
     origin: str | None = None
     is_another: bool = False
+    alias: str | None = None
 
     @property
     def untitled(self) -> str:
@@ -71,12 +78,20 @@ class SpokenName:
     def key(self) -> str:
         return name_key(self.untitled)
 
+    @property
+    def name_keys(self) -> tuple[str, ...]:
+        """The keys of all names in it."""
+        return tuple(filter(None, (self.key, name_key(self.alias or ""))))
+
 
 def read_name(text: str) -> SpokenName | None:
     """The parts of a name; None where it names nobody: a pronoun, or nothing but signs."""
     said = " ".join(text.translate(_TYPOGRAPHY).split())
-    if not name_key(said) or name_key(said) in _PRONOUNS:
+    if not name_key(said) or name_key(said) in PRONOUNS:
         return None
+    bearer, called, alias = said.rpartition(ALSO_CALLED)
+    if called and _is_proper(alias) and (named := read_name(bearer)) is not None:
+        return replace(named, alias=alias)
     for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
         if (match := pattern.match(said)) and (found := _with_tie(said, match)):
             return found
@@ -94,6 +109,12 @@ def ties_in(text: str) -> Iterator[tuple[str, str]]:
         tie = tie_of(match)
         name = _NEXT_NAME.match(text, match.end()) if TIE_TYPES[tie] != "group" else None
         yield tie, text[match.start() : name.end() if name else match.end()]
+
+
+def told_name(name: str, subject: str | None) -> str:
+    """A name as a fact of `subject` has it: what Alice calls "my brother Tom" is "Alice's brother Tom"."""
+    whom = next((words.partition(" ")[2] for _, words in ties_in(name)), None)
+    return f"{subject}'s {whom}" if subject and whom else name
 
 
 def names_with_origin(text: str) -> Iterator[str]:

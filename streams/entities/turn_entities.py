@@ -183,10 +183,18 @@ class TurnEntities:
             self._propose_merge(name, tie_key, finding.entity)
             for alias in aliases:
                 self._add_alias(entity_id, alias, finding)
+            self._add_other_name(entity_id, name, finding)
             return entity_id, finding
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
-        return self._register(name.name or name.text, kind, aliases, finding), finding
+        entity_id = self._register(name.name or name.text, kind, aliases, finding)
+        self._add_other_name(entity_id, name, finding)
+        return entity_id, finding
+
+    def _add_other_name(self, entity_id: UUID, name: SpokenName, finding: FoundEntity) -> None:
+        """The other name that is given with one: "Josefine, called Fini"."""
+        if name.alias is not None and (key := name_key(name.alias)):
+            self._add_alias(entity_id, Alias(text=name.alias, key=key), finding)
 
     def _propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
         """Ana, who was known by her name, is said to be the wife who was known without one: "my wife Ana"."""

@@ -6,18 +6,28 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
+from mnemolog.schemas.entities.model import MAX_NAME, NamedEntity
+from mnemolog.schemas.entities.relations import NamedRelation
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
-from mnemolog.streams.entities.relations_in_text import ended_relations, member_relations, value_relations
+from mnemolog.streams.entities.relations_in_text import (
+    ended_relations,
+    ended_values,
+    relations_of_others,
+    stated_in_text,
+    value_relations,
+)
+from mnemolog.streams.entities.spoken_names import ALSO_CALLED
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
-from mnemolog.streams.offline.pronouns import person_meant, with_person
+from mnemolog.streams.offline.pronouns import name_given, person_meant, with_person
 from mnemolog.streams.offline.sentences import Sentence, plain, sentences
-from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements
+from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements, without_fillers
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, is_ahead, noted
 
@@ -67,7 +77,11 @@ def _about_person(fact: ExtractedFact, person: str) -> ExtractedFact:
     if fact.key is not None:
         return fact
     text, search_text = (with_person(said, person) for said in (fact.text, fact.search_text))
-    return fact.model_copy(update={"text": text, "search_text": search_text, "subject": person})
+    entities, alias = fact.entities, name_given(fact.excerpt)
+    if alias is not None and len(name := f"{person}{ALSO_CALLED}{alias}") <= MAX_NAME:
+        entities = (NamedEntity(name=name, type="person", role="object"),)
+    told = {"text": text, "search_text": search_text, "subject": person, "entities": entities}
+    return fact.model_copy(update=told)
 
 
 def _answered(answer: AnswerReading, said: str, speaker: str, at: datetime) -> Iterator[ExtractedFact]:
@@ -123,12 +137,12 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
     ahead = [when for when in times if when.last > at.date() and when.role != "from"]
     ends = [when.end(at) for when in ahead if when.role == "until" or is_ahead(words)]
     may_move = any(one.act in ("moves", "may_correct") for one in acts)
-    hint: ActionHint = "update" if may_move else "retract" if acts or WORDS["ended"].search(words) else "new"
+    hint: ActionHint = "update" if may_move else "retract" if acts or _ends_something(words) else "new"
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
     about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
-    over = [value_relations(key, one.value, speaker) for one in acts if one.act == "ends" for key in one.keys - {*PETS}]
-    ended = (*ended_relations(words, speaker), *chain(*over))
+    ended = _ended(words, speaker, [one for one in acts if one.act == "ends"])
+    named = {*named, *(name_key(one.value).partition(" ")[0] for one in acts if one.act == "ends")}
     return ExtractedFact(
         text=text,
         excerpt=said,
@@ -142,8 +156,20 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
         entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
-        relations=ended if hint == "retract" else member_relations(words, speaker),
+        relations=ended if hint == "retract" else stated_in_text(words, speaker),
     )
+
+
+def _ends_something(words: str) -> bool:
+    return bool(WORDS["ended"].search(words) or WORDS["sold"].fullmatch(without_fillers(words)))
+
+
+def _ended(words: str, speaker: str, acts: Sequence[SlotStatement]) -> tuple[NamedRelation, ...]:
+    """What a sentence says to be over: nothing where it is doubtful, or what somebody says or thinks."""
+    if WORDS["doubt"].search(words) or WORDS["no_slots"].search(words):
+        return ()
+    over = (*ended_relations(words, speaker), *relations_of_others(words, speaker, ended=True))
+    return over or tuple(chain.from_iterable(ended_values(one.keys, one.value, speaker) for one in acts))
 
 
 def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> ExtractedFact:

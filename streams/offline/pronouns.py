@@ -1,9 +1,10 @@
-"""Whom "he" or "she" means, where just one person that fits was named shortly before."""
+"""Whom "he", "she" or "everyone calls her" means, where just one person that fits was named shortly before."""
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
+from mnemolog.streams.entities.aliases_in_text import is_another_name
 from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, REGIONS, SENTENCE_STARTERS, SMALL_WORDS
 
@@ -32,17 +33,23 @@ _COMMON: Final = frozenset(
 _SUBJECT: Final = re.compile(
     r"^\W*(?:(?:and|but|so|yesterday|today|now|also|then|well|oh|yes|last \w+),? )?(?P<who>she|he)\b", re.IGNORECASE
 )
+_CALLED: Final = re.compile(
+    rf"^\W*(?:(?:everyone|everybody|most people) (?:just |always )?calls|(?:we|they|i) (?:all |just |always )?call) "
+    rf"(?P<who>her|him) [\"']?(?P<alias>{_NAME})[\"']?(?: for short)?\W*$",
+    re.IGNORECASE,
+)
 
 
 def person_meant(sentence: str, before: Sequence[str], speaker: str) -> str | None:
     """Whom the pronoun means that is the subject of `sentence` ("Alice's sister Ana"), by the sentences `before` it.
 
-    None where it begins with no "he" or "she", or where nobody, or more than one, may be meant.
+    None where it begins with no "he" or "she" and gives neither a name; and where nobody, or more than one, may be
+    meant.
     """
-    match = _SUBJECT.match(plain(sentence))
+    match = _SUBJECT.match(plain(sentence)) or _CALLED.match(plain(sentence))
     if match is None:
         return None
-    excluded = _MALE if match["who"].casefold() == "she" else _FEMALE
+    excluded = _MALE if match["who"].casefold() in ("she", "her") else _FEMALE
     people: dict[str, str] = {}
     for said in map(plain, before[-MAX_BEFORE:]):
         relatives = list(_RELATIVE.finditer(said))
@@ -62,9 +69,15 @@ def person_meant(sentence: str, before: Sequence[str], speaker: str) -> str | No
     return f"{speaker}'s {kind} {name}".strip()
 
 
+def name_given(sentence: str) -> str | None:
+    """The other name that a sentence gives whom its pronoun means: "Everyone calls her Bee"."""
+    match = _CALLED.match(plain(sentence))
+    return match["alias"] if match and is_another_name(match["alias"]) else None
+
+
 def with_person(text: str, person: str) -> str:
     """A text whose first pronoun is explained: "She (Alice's sister Ana) moved to Bern."."""
-    return re.sub(r"\b(she|he)\b", lambda found: f"{found[0]} ({person})", text, count=1, flags=re.IGNORECASE)
+    return re.sub(r"\b(she|he|her|him)\b", lambda found: f"{found[0]} ({person})", text, count=1, flags=re.IGNORECASE)
 
 
 def _may_be_person(word: str, known: set[str]) -> bool:

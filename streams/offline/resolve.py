@@ -13,7 +13,15 @@ from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
 from mnemolog.streams.offline.answers import own_words
 from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.sentences import plain
-from mnemolog.streams.offline.slots import SlotStatement, clauses, same_value, slot_statements, without_fillers
+from mnemolog.streams.offline.slots import (
+    FILLS,
+    SlotStatement,
+    clauses,
+    read_clauses,
+    same_value,
+    slot_statements,
+    without_fillers,
+)
 from mnemolog.streams.text.assertions import DOUBTFUL, is_denial
 from mnemolog.streams.text.differences import differences
 from mnemolog.streams.text.subjects import relate_subjects
@@ -27,11 +35,13 @@ _ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
 _FOR_LIFE: Final = frozenset({"name", "birthday"})
 _Finding = tuple[Verdict, str]  # what a new fact means for a known one, and why
 _Fact = ExtractedFact | Candidate
+_ENDED: Final[_Finding] = ("RETRACT", "the later statement says that this has ended")
+_WHOEVER: Final[_Finding] = ("RETRACT", "the later statement says that this has ended, whoever it is")
 
 
 def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
     """One decision for each new fact, as a reply has it. What one of them ends serves no other."""
-    found = {conflict.number: dict(_findings(conflict, conflicts.user_names)) for conflict in conflicts.conflicts}
+    found = {conflict.number: dict(_findings(conflict, conflicts)) for conflict in conflicts.conflicts}
     ends = [
         (label, number) for number in found for label, one in found[number].items() if one[0] in OVERWRITE_OF_VERDICT
     ]
@@ -40,25 +50,33 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
         free = {label: one for label, one in findings.items() if taken.get(label, number) == number}
         best = min(free.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "says something else"))
         known = [label for label, one in free.items() if one[0] == best[0]]
+        if best == _WHOEVER and len(known) > 1:
+            best = ("SIMILAR", "may end one of these: all are kept")
         decision = {"new": number, "action": best[0], "known": known, "reason": best[1]}
         yield decision | {"text": None, "search_text": None, "ended_at": None}
 
 
-def _findings(conflict: NumberedConflict, user_names: tuple[str, ...]) -> Iterator[tuple[int, _Finding]]:
+def _findings(conflict: NumberedConflict, turn: NumberedConflicts) -> Iterator[tuple[int, _Finding]]:
     """What is known later is judged as if it were said later too: what it ends in the new fact makes that history."""
-    fact = conflict.fact
+    fact, said_at = conflict.fact, conflict.valid_from if conflict.reconsidered_fact_id else turn.said_at
     for label, known in conflict.candidates:
-        if relate_subjects(fact, known, user_names) != "same":
+        if relate_subjects(fact, known, turn.user_names) != "same":
             continue
-        if conflict.valid_from < known.true_from:
+        if conflict.valid_from < known.true_from and not _tells_end_of(fact, known, said_at):
             finding = _finding(known, fact, known.true_from)
             if finding and finding[0] in OVERWRITE_OF_VERDICT:
                 finding = ("REPLACE", finding[1])
         else:
-            finding = _finding(fact, known, conflict.valid_from)
+            finding = _finding(fact, known, said_at)
         is_related = fact.certainty in DOUBTFUL or not is_denial(fact, known)
         if finding and (finding[0] != "SIMILAR" or is_related):
             yield label, _with_terms(finding, conflict, known)
+
+
+def _tells_end_of(fact: ExtractedFact, known: Candidate, said_at: datetime) -> bool:
+    """Whether a fact tells of a change after the known one was said, though it may have come about before that."""
+    is_later = known.said_at is None or known.said_at <= said_at
+    return fact.action_hint != "new" and known.event_time is None and is_later
 
 
 def _with_terms(finding: _Finding, conflict: NumberedConflict, known: Candidate) -> _Finding:
@@ -71,7 +89,7 @@ def _with_terms(finding: _Finding, conflict: NumberedConflict, known: Candidate)
 def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
     for one in slot_statements(new.excerpt, at) or _of_answer(new):
         is_its_own = new.key is None or same_value(one.value, new.value)
-        if is_its_own and old.key in one.keys and (finding := _of_slot(one, new, old)):
+        if is_its_own and (finding := _of_slot(one, new, old) if old.key in one.keys else _of_plain(one, new, old, at)):
             return finding
     if new.key is None:
         return None if old.key else _of_words(own_words(new.text, new.excerpt), own_words(old.text, old.excerpt))
@@ -84,7 +102,7 @@ def _of_answer(fact: _Fact) -> tuple[SlotStatement, ...]:
     """What a fact states whose excerpt says nothing alone: it answered a question."""
     if fact.key is None or fact.value is None:
         return ()
-    return (SlotStatement(act="states", keys=frozenset({fact.key}), value=fact.value, old=None, is_whole=True),)
+    return (SlotStatement(act="states", keys=frozenset({fact.key}), value=fact.value, old=None),)
 
 
 def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:
@@ -94,12 +112,23 @@ def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | Non
             return ("CONTRADICT", "the later statement says that this was wrong")
         case "denies" if is_same:
             return ("CONTRADICT", "the later statement says that this never was so")
-        case "ends" if is_same:
-            return ("RETRACT", "the later statement says that this has ended")
+        case "ends" if is_same or not statement.value:
+            return _ENDED if is_same else _WHOEVER
         case "moves" if not is_same and same_value(statement.old or old.value, old.value):
             return ("REPLACE", "the later statement may be about a new home")
         case "states" | "suggests" | "changes" if new.key == old.key:
             return ("KEEP", "the same value is known") if is_same else _of_value(statement, old)
+    return None
+
+
+def _of_plain(statement: SlotStatement, new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
+    """What becomes of a sentence that says little more than a value which a later statement surely ends or replaces."""
+    is_sure = statement.act in ("ends", "changes") or (statement.act == "moves" and statement.old is not None)
+    parts = read_clauses(old.excerpt, at) if is_sure and old.key is None else ()
+    for told in parts[0][1] if len(parts) == 1 else ():
+        if told.act in FILLS and told.is_plain and told.keys <= statement.keys:
+            (key,) = told.keys
+            return _of_slot(statement, new, old.model_copy(update={"key": key, "value": told.value}))
     return None
 
 
@@ -117,6 +146,8 @@ def _of_value(statement: SlotStatement, old: _Fact) -> _Finding | None:
 def _of_words(said: str, known: str) -> _Finding | None:
     """Two sentences that fill no slot: one that denies the very words of the other ends it; one that may, does not."""
     whole, before = without_fillers(said), without_fillers(known)
+    if (sold := _thing("sold", whole)) and sold == _thing("owned", before):
+        return ("RETRACT", "it was sold")
     old, denials = _content(before), len(WORDS["negation"].findall(before))
     is_doubtful = any(WORDS[kind].search(said) for kind in ("temporary", "doubt"))
     is_telling = len(old) > 1 or any(WORDS[kind].search(plain(said)) for kind in ("subject", "ended"))
@@ -133,6 +164,12 @@ def _of_words(said: str, known: str) -> _Finding | None:
     is_denied = len(WORDS["negation"].findall(whole)) != denials
     reason = "may end this: both are kept" if is_denied else "is about the same"
     return None if shared <= (not is_denied) else ("SIMILAR", reason)
+
+
+def _thing(kind: str, said: str) -> str | None:
+    """What a sentence says to be owned, or sold, and says nothing else."""
+    match = WORDS[kind].fullmatch(said)
+    return next((found.casefold() for found in match.groups() if found), None) if match else None
 
 
 def _content(said: str, empty: frozenset[str] = _EMPTY) -> tuple[str, ...]:

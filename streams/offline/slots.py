@@ -16,6 +16,12 @@ from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, REGIONS
 
 _PASSING: Final = ("home_city", "employer", "diet")  # where one may be for a day
 FILLS: Final = ("states", "changes", "suggests")
+COUPLES: Final = {
+    "unmarried": frozenset({"boyfriend", "girlfriend", "partner"}),
+    "married": frozenset({"husband", "wife", "partner"}),
+}
+"""The keys whose value a separation ends, and a divorce."""
+_PARTINGS: Final = (*COUPLES, "lover", "spouse")
 
 
 class Slot(NamedTuple):
@@ -45,14 +51,24 @@ SLOTS: Final = {
 class SlotStatement:
     """What a clause does to a value of `keys`: it states, suggests, changes, ends, denies or corrects it, or may move.
 
-    `old` is the value in whose place it comes. `is_whole`: apart from a time, the clause says nothing more.
+    `value` is empty where the clause ends every value of its keys, `old` is the value in whose place one comes. `rest`
+    is what the clause says more, apart from a time.
     """
 
     act: str
     keys: frozenset[str]
     value: str
     old: str | None
-    is_whole: bool
+    rest: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.rest
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it says no more than the value, and a circumstance of it: "I live in Turin with my cousin"."""
+        return self.is_whole or bool(WORDS["circumstance"].fullmatch(self.rest))
 
 
 def same_value(one: str | None, other: str | None) -> bool:
@@ -115,9 +131,10 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
         goes_on = WORDS["tail" if act in (*FILLS, "moves") and slot != "diet" else "joined"]
         if match and (not rest or (act != "denies" and goes_on.match(rest))):
             done = "changes" if act == "states" and WORDS["change"].search(clause) else act
-            if not (is_today and slot in _PASSING and done in ("states", "suggests", "denies")):
+            is_passing = is_today and slot in _PASSING and done in ("states", "suggests", "denies")
+            if not (is_passing or (is_long_ago and slot in _PARTINGS)):
                 is_sure = not is_long_ago and (not rest or bool(WORDS["joined"].match(rest)))
-                yield from _statements(done, slot, match, is_whole=not rest, is_sure=is_sure)
+                yield from _statements(done, slot, match, rest=rest, is_sure=is_sure)
             return
 
 
@@ -125,12 +142,13 @@ def _is_place(name: str) -> bool:
     return name.partition(",")[0].casefold() in CITIES | COUNTRIES or bool(WORDS["city_form"].match(name))
 
 
-def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool, is_sure: bool) -> Iterator[SlotStatement]:
+def _statements(act: str, slot: str, match: re.Match[str], *, rest: str, is_sure: bool) -> Iterator[SlotStatement]:
     got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
-    keys = frozenset(got.keys() & SLOTS.keys()) or frozenset({slot})
+    keys = frozenset(got.keys() & SLOTS.keys()) or COUPLES.get(slot, frozenset({slot}))
     if keys == {"any"}:
         keys = frozenset(SLOTS if "correct" in act else PETS)
-    for said in WORDS["several"].split(got["v"]) if slot == "allergy" else [got["v"]]:
+    value = got.get("v", "")
+    for said in WORDS["several"].split(value) if slot == "allergy" else [value]:
         value = WORDS["article"].sub("", said) if slot in ("allergy", "birthday") else said
         if slot == "home_city" and value.partition(",")[0].casefold() in REGIONS:
             continue
@@ -139,4 +157,4 @@ def _statements(act: str, slot: str, match: re.Match[str], *, is_whole: bool, is
         is_home = any(map(_is_place, filter(None, (value, got.get("old")))))
         done = "changes" if act == "moves" and is_home else act
         done = "states" if done == "changes" and not is_sure else done
-        yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), is_whole=is_whole)
+        yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), rest=rest)

@@ -39,6 +39,10 @@ def found(
         ("I spoke to Mr. Novak today.", [("Mr. Novak", "person", "mention")]),
         ("Inka is my neighbour.", [("Alice's neighbour Inka", "person", "object")]),
         ("Inka, my boss, agreed.", [("Alice's boss Inka", "person", "object")]),
+        ("He is my boss.", [("Alice's boss", "person", "object")]),
+        ("This is my brother.", [("Alice's brother", "person", "object")]),
+        ("She is no longer my boss.", [("Alice's boss", "person", "object")]),
+        ("Inka is no longer my boss.", [("Alice's boss Inka", "person", "object")]),
         ("Inka is not my boss.", [("Alice's boss", "person", "object")]),
         ("My neighbour is called Inka.", [("Alice's neighbour Inka", "person", "object")]),
         ("My dentist is Dr. Okafor.", [("Alice's dentist Dr. Okafor", "person", "object")]),
@@ -102,3 +106,19 @@ def test_what_is_too_long_for_a_name_is_none() -> None:
     assert found("My brother Tom met Inka.", "S" * 200) == [("Inka", "other", "mention")]
     assert found(f"I met {'A' * 300} and Inka.") == [("Inka", "other", "mention")]
     assert value_entities("dog", "R" * 300, "Alice") == value_entities("employer", "R" * 300, "Alice") == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "before", "names"),
+    [
+        ("An is feeling better.", ("I met An in Ulm.",), ["An"]),
+        ("Will has a cold.", ("My friend Will called.",), ["Will"]),
+        ("Will be back soon.", ("My friend Will called.",), []),
+        ("An is feeling better.", ("I met Ana in Ulm.",), []),
+        ("May is lovely.", ("My friend May called.",), []),
+    ],
+)
+def test_a_name_that_is_a_small_word_too_is_known_where_it_was_said_and_is_or_has_something(
+    said: str, before: tuple[str, ...], names: list[str]
+) -> None:
+    assert [name for name, *_ in found(said, before=before)] == names

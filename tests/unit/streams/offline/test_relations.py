@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.schemas.entities.relations import read_predicate
+from mnemolog.schemas.entities.relations import WORDS, read_predicate
 from mnemolog.streams.offline.extract import read_turn
 from tests.support.builders.prompts import turn, user
 
@@ -34,15 +34,59 @@ def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]
 @pytest.mark.parametrize(
     ("text", "triple"),
     [
-        ("Ana is no longer my wife.", ("Alice", "wife", "Alice's wife")),
-        ("Ana is not my wife anymore.", ("Alice", "wife", "Alice's wife")),
-        ("Ana ist nicht mehr meine Frau.", ("Alice", "wife", "Alice's Frau")),
+        ("She is no longer my wife.", ("Alice", "wife", "Alice's wife")),
+        ("Ana is no longer my wife.", ("Alice", "wife", "Alice's wife Ana")),
+        ("Ana isn't my boss anymore.", ("Alice", "boss", "Alice's boss Ana")),
+        ("Ana is not my wife anymore.", ("Alice", "wife", "Alice's wife Ana")),
+        ("Ana ist nicht mehr meine Frau.", ("Alice", "wife", "Alice's Frau Ana")),
+        ("Luc n'est plus mon mari.", ("Alice", "husband", "Alice's mari Luc")),
+        ("Ana ya no es mi jefa.", ("Alice", "boss", "Alice's jefa Ana")),
         ("I no longer work at Acme.", ("Alice", "employer", "Acme")),
+        ("I broke up with my girlfriend.", ("Alice", "girlfriend", "Alice's girlfriend")),
+        ("Our old dog died.", ("Alice", "dog", "Alice's dog")),
+        ("Ana and I are no longer friends.", ("Alice", "friend", "Alice's friend Ana")),
+        ("Ana and I aren't neighbours any more.", ("Alice", "neighbour", "Alice's neighbour Ana")),
     ],
 )
 def test_what_is_over_is_a_relation_of_a_retraction(text: str, triple: tuple[str, str, str]) -> None:
     ((hint, relations),) = said(text)
     assert (hint, relations) == ("retract", [triple])
+
+
+@pytest.mark.parametrize(
+    ("text", "predicates", "name"),
+    [
+        ("Olga and I broke up.", {"partner"}, "Olga"),
+        ("Ines and I got divorced.", {"partner", "spouse"}, "Ines"),
+        ("Minka died on Friday.", {"owns"}, "Minka"),
+    ],
+)
+def test_who_is_lost_is_named_alone(text: str, predicates: set[str], name: str) -> None:
+    """Whatever they were of what the words may end."""
+    (fact,) = read_turn(turn(user(text), speaker="Alice"))[0]
+    assert fact.action_hint == "retract"
+    assert {WORDS[one.predicate].predicate.name for one in fact.relations} == predicates
+    assert len(fact.relations) == len(predicates)
+    assert {one.object for one in fact.relations} == {name}
+    assert name in {entity.name for entity in fact.entities}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I think Ana is no longer my wife.",
+        "Tom said she is no longer my boss.",
+        "Maybe Olga and I broke up.",
+        "We broke up.",
+        "Olga and I broke up the ice.",
+        "Ana is not my wife.",
+        "Ana and I are not friends.",
+        "Ana and Eva are no longer friends.",
+        "Ana is no longer my wife's boss.",
+    ],
+)
+def test_what_is_doubtful_or_said_of_others_ends_no_relation(text: str) -> None:
+    assert [fact.relations for fact in read_turn(turn(user(text), speaker="Alice"))[0] if fact.relations] == []
 
 
 @pytest.mark.parametrize(

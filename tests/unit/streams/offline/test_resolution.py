@@ -45,6 +45,53 @@ VERDICTS = {
         ("I'm vegan.", "I'm no longer vegan."),
         ("I love coffee.", "I no longer love coffee."),
         ("I like horror films.", "I no longer like horror films, they keep me awake."),
+        ("I work at Bosch as a welder.", "I quit at Bosch."),
+        ("I work at Bosch.", "I stopped working at Bosch."),
+        ("I work at Bosch.", "Bosch let me go."),
+        ("My dog is called Rudi.", "Our old dog died on Friday."),
+        ("My cat is called Minka.", "We had to put our cat down."),
+        ("I have a horse called Fury.", "I sold my horse."),
+        ("My dog is called Rudi.", "Rudi had to be put down."),
+        ("My girlfriend is called Olga.", "Olga left me."),
+        ("My girlfriend is called Olga.", "Olga is my ex now."),
+        ("My girlfriend is called Olga.", "Olga and I aren't together anymore."),
+        ("My girlfriend is called Olga.", "My girlfriend left me last week."),
+        ("Meine Freundin heißt Lea.", "Lea hat mich verlassen."),
+        ("Ma femme s'appelle Zoé.", "Zoé et moi sommes divorcés."),
+        ("Mi novia se llama Eva.", "Eva me dejó."),
+        ("I have a sailing boat.", "We sold the sailing boat last summer."),
+        ("We own a caravan.", "I sold our caravan."),
+        ("Ich habe ein Motorrad.", "Ich habe mein Motorrad gestern verkauft."),
+        ("J'ai une moto.", "J'ai vendu ma moto."),
+        ("Tengo una moto.", "Vendí mi moto."),
+        ("I live in Graz with my aunt.", "I no longer live in Graz."),
+        ("My dog is called Rudi.", "Rudi died yesterday."),
+        ("My cat is called Minka.", "We had to put Minka down."),
+        ("Mein Hund heißt Bello.", "Bello wurde gestern eingeschläfert."),
+        ("Mon chien s'appelle Max.", "Max est mort."),
+        ("Mi perro se llama Toby.", "Toby ha muerto."),
+        ("I have a horse called Fury.", "We sold Fury."),
+        ("My girlfriend is called Olga.", "Olga and I broke up on Friday."),
+        ("My girlfriend is called Olga.", "Olga broke up with me."),
+        ("My girlfriend is called Olga.", "I broke up with my girlfriend."),
+        ("My girlfriend is called Olga.", "We broke up."),
+        ("My boyfriend is called Nils.", "My boyfriend broke up with me."),
+        ("My partner is called Sam.", "My partner Sam and I have split up."),
+        ("My wife is called Ines.", "We got divorced."),
+        ("My wife is called Ines.", "Ines and I are divorced, the papers came through."),
+        ("My husband is called Ivo.", "I divorced my husband."),
+        ("My husband is called Ivo.", "Ivo is no longer my husband, the divorce is final."),
+        ("My husband is called Ivo.", "Ivo isn't my husband anymore."),
+        ("Meine Freundin heißt Lea.", "Lea und ich haben uns gestern getrennt."),
+        ("Meine Frau heißt Lea.", "Lea ist nicht mehr meine Frau."),
+        ("Meine Frau heißt Lea.", "Wir haben uns scheiden lassen."),
+        ("Mon mari s'appelle Luc.", "Luc n'est plus mon mari."),
+        ("Ma femme s'appelle Zoé.", "Zoé et moi avons divorcé."),
+        ("Mi novia se llama Eva.", "Eva y yo hemos roto."),
+        ("Mi mujer se llama Eva.", "Eva y yo nos divorciamos ayer."),
+        ("Ich arbeite bei Siemens.", "Ich habe bei Siemens aufgehört."),
+        ("Je travaille chez Airbus.", "J'ai démissionné de chez Airbus."),
+        ("Trabajo en la empresa Iberia.", "Dejé mi trabajo en Iberia."),
     ],
     "CONTRADICT": [
         ("I live in Rome.", "I don't live in Rome."),
@@ -68,6 +115,36 @@ VERDICTS = {
         ("I drink coffee.", "I don't drink coffee this week."),
     ],
     "ADD": [
+        ("I work at Acme.", "I quit smoking."),
+        ("I work at Acme.", "I nearly quit at Acme."),
+        ("I have a dog called Rex.", "Rex died laughing."),
+        ("I have a dog called Rex.", "Rex nearly died."),
+        ("I have a dog called Rex.", "Bello died."),
+        ("I have a dog called Rex.", "We gave Rex to the vet for a day."),
+        ("I have a dog called Rex.", "Rex is dead tired."),
+        ("My girlfriend is called Olga.", "Olga and I broke up the ice."),
+        ("My girlfriend is called Olga.", "Olga and I split up to find the cat."),
+        ("My girlfriend is called Olga.", "Olga and I almost broke up."),
+        ("My girlfriend is called Olga.", "Olga and I broke up ten years ago."),
+        ("My girlfriend is called Olga.", "My sister said Olga and I broke up."),
+        ("My girlfriend is called Olga.", "Eva and I broke up."),
+        ("My girlfriend is called Olga.", "My parents divorced."),
+        ("My girlfriend is called Olga.", "Olga left me a note."),
+        ("My girlfriend is called Olga.", "Olga and I are not together right now."),
+        ("My dog is called Rudi.", "We had to put our dog in the car."),
+        ("My dog is called Rudi.", "We gave our dog a bath."),
+        ("My dog is called Rudi.", "My dog is dead tired."),
+        ("My dog is called Rudi.", "My neighbour's dog died."),
+        ("My dog is called Rudi.", "My cat died."),
+        ("I work at Bosch.", "Bosch let me go home early."),
+        ("My girlfriend is called Olga.", "My girlfriend and I broke up ten years ago."),
+        ("My girlfriend is called Olga.", "My girlfriend, so to speak, and I split up the bill."),
+        ("My girlfriend is called Olga.", "My girlfriend's parents split up."),
+        ("My sister is called Olga.", "Olga and I broke up."),
+        ("My wife is called Ines.", "We broke up."),
+        ("My wife is called Ines.", "Ines is divorced."),
+        ("My husband is called Ivo.", "Ivo is no longer my boss."),
+        ("My husband is called Ivo.", "Ivo is no longer my husband, the doctors say."),
         ("it's fine", "it's not fine"),
         ("I work at Acme.", "I work for Tom now."),
         ("I work at Acme.", "My new employer is British."),
@@ -127,10 +204,62 @@ async def test_a_new_statement_beside_a_known_one(verdict: str, known: str, new:
     assert {one.verdict for one in await verdicts(said(new), remembered(known))} == {verdict}
 
 
+@pytest.mark.parametrize(
+    "new",
+    [
+        "We sold the motor boat.",
+        "We sold the sailing boat of my uncle.",
+        "My uncle sold the sailing boat.",
+        "We nearly sold the sailing boat.",
+        "We sold the sailing boat and bought a new one.",
+        "We sold a sailing boat.",
+        "Maybe we sold the sailing boat.",
+    ],
+)
+async def test_only_what_is_surely_sold_is_no_longer_owned(new: str) -> None:
+    found = await verdicts(said(new), remembered("I have a sailing boat."))
+    assert {one.verdict for one in found} <= {"ADD", "SIMILAR"}
+
+
 async def test_a_statement_of_somebody_else_ends_nothing() -> None:
     assert {
         one.verdict for one in await verdicts(said("I no longer work at Acme."), remembered("I work at Acme.", "Bob"))
     } == {"ADD"}
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "ended"),
+    [
+        ("I live in Rome with my aunt.", "I moved from Rome to Berlin.", {"REPLACE"}),
+        ("I live in Rome near the river since 2019.", "I relocated to Berlin.", {"REPLACE"}),
+        ("I live in Rome where my aunt has a bar.", "I moved from Rome to Berlin.", set()),
+        ("I live in Rome because my aunt has a bar.", "I moved from Rome to Berlin.", set()),
+        ("I live in Rome with Ana, who has a bar.", "I moved from Rome to Berlin.", set()),
+        ("I live in Rome with my aunt.", "I moved to Linux.", set()),
+    ],
+)
+async def test_a_sentence_ends_with_the_value_that_it_states(known: str, new: str, ended: set[str]) -> None:
+    """But not one that says something else as well."""
+    *_, sentence = remembered(known)
+    assert sentence.key is None
+    found = await verdicts(said(new), (sentence,))
+    assert {one.verdict for one in found} & {"REPLACE", "RETRACT", "CONTRADICT"} == ended
+
+
+async def test_an_end_that_came_about_before_the_known_fact_was_said_is_one() -> None:
+    known = [
+        one.model_copy(update={"true_from": MONDAY, "said_at": MONDAY}) for one in remembered("My cat is called Minka.")
+    ]
+    (ended,) = await verdicts(said("Minka died on Friday."), tuple(known))
+    assert ended.verdict == "RETRACT"
+
+
+async def test_a_parting_without_a_name_ends_nothing_where_it_may_be_from_two() -> None:
+    known = remembered("My girlfriend is called Olga. My boyfriend is called Nils.")
+    assert len(known) == 2
+    assert {one.verdict for one in await verdicts(said("We broke up."), known)} == {"SIMILAR"}
+    (parted,) = await verdicts(said("I broke up with my boyfriend."), known)
+    assert (parted.verdict, len(parted.targets)) == ("RETRACT", 1)
 
 
 async def test_what_one_statement_ends_serves_no_other() -> None:

@@ -1,0 +1,124 @@
+"""That somebody is called something else as well is found in plain forms only; it gives one entity two names."""
+
+import re
+
+import pytest
+
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.turn import Message
+from mnemolog.streams.entities.aliases_in_text import aliases_in
+from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities
+from mnemolog.streams.llm.grounding.named_entities import EntityReply, said_entities
+from tests.support.builders.prompts import turn
+from tests.support.harnesses.entity_talk import EntityTalk
+
+
+@pytest.mark.parametrize(
+    ("said", "bearer", "alias"),
+    [
+        ("Everyone calls Margarethe Gretel, by the way.", "Margarethe", "Gretel"),
+        ("Everybody just calls Wanda Petrov Wanderlust.", "Wanda Petrov", "Wanderlust"),
+        ('Everybody calls my uncle Bartholomew "Barty".', "my uncle Bartholomew", "Barty"),
+        ("Jonathan goes by Johnno.", "Jonathan", "Johnno"),
+        ("My cousin Augustus, also known as Gus, lives in Leeds.", "My cousin Augustus", "Gus"),
+        ("Wanda Petrov aka Wanderlust runs the club.", "Wanda Petrov", "Wanderlust"),
+        ("Gus is short for Augustus.", "Augustus", "Gus"),
+        ("Margarethe is usually called Gretel by everyone.", "Margarethe", "Gretel"),
+        ("Augustus's nickname is Gus!", "Augustus", "Gus"),
+        ("Wanda Petrov is now called Wanda Iwanow.", "Wanda Petrov", "Wanda Iwanow"),
+        ("Alle nennen Margarethe nur Gretel.", "Margarethe", "Gretel"),
+        ("Meine Tante Margarethe, auch Gretel genannt, kommt.", "Meine Tante Margarethe", "Gretel"),
+        ("Gretel heißt eigentlich Margarethe.", "Margarethe", "Gretel"),
+        ("Ma cousine Joséphine, dite Fifi, arrive.", "Ma cousine Joséphine", "Fifi"),
+        ("Tout le monde appelle Joséphine Fifi.", "Joséphine", "Fifi"),
+        ("A José todos le llaman Pepe.", "José", "Pepe"),
+        ("Mi primo Francisco, apodado Paco, vive aquí.", "Mi primo Francisco", "Paco"),
+    ],
+)
+def test_another_name_is_found(said: str, bearer: str, alias: str) -> None:
+    assert {(one.bearer, one.alias) for one in aliases_in(said)} == {(bearer, alias)}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Everyone calls her late.",
+        "Everyone calls Wanda Petrov for help.",
+        "They called Wanda.",
+        "My friends call Wanda Petrov on Sundays.",
+        "I met Ana, called Ben and went home.",
+        "Nobody calls Margarethe Gretel.",
+        "Margarethe is not called Gretel.",
+        "Margarethe is called Gretel in the film.",
+        "Everyone calls Margarethe Grandma.",
+        "Jonathan goes by bus.",
+        "Jonathan goes by Monday.",
+        "She is also called Gretel.",
+        "I like Marc, dit Paul.",
+        "J'aime Marc, dit Paul.",
+        "The office is called Alpha.",
+        "Bob and Tom are called Smith.",
+        "Alle nennen Margarethe nur Oma.",
+    ],
+)
+def test_nothing_else_is_another_name(said: str) -> None:
+    assert list(aliases_in(said)) == []
+
+
+def entities_of(said: str) -> list[str]:
+    return [one.name for one in sentence_entities(said, "Alice", has_capital_nouns=False)]
+
+
+def test_a_sentence_names_the_bearer_with_both_names() -> None:
+    assert entities_of("Everyone calls Margarethe Gretel.") == ["Margarethe, called Gretel"]
+    assert entities_of("Everyone calls my uncle Bartholomew Barty.") == ["Alice's uncle Bartholomew, called Barty"]
+    assert names_heard(["Everyone calls Margarethe Gretel."], nouns_with_capitals=re.compile("ich")) == {
+        "margarethe",
+        "gretel",
+    }
+
+
+def told(talk: EntityTalk, said: str) -> None:
+    entities = sentence_entities(said, "Alice", has_capital_nouns=False)
+    talk.tell(ExtractedFact(text=said, excerpt=said, search_text="", entities=entities), speaker="Alice")
+
+
+def test_both_names_are_of_one_entity_whose_tie_stays() -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    told(talk, "My aunt Margarethe bakes.")
+    told(talk, "Everyone calls Margarethe Gretel.")
+    assert talk.entity("Margarethe").keys("name") == {"margarethe", "gretel"}
+    (_, link) = talk.say("Gretel")
+    assert (link.entity_id, link.step) == (talk.entity("Margarethe").entity_id, "alias")
+
+
+def test_somebody_new_has_both_names() -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    told(talk, "My uncle Bartholomew, nicknamed Barty, sings.")
+    bartholomew = talk.entity("Bartholomew")
+    assert bartholomew.keys("name") == {"bartholomew", "barty"}
+    assert len(bartholomew.keys("tie")) == 1
+
+
+def test_the_name_of_somebody_who_is_known_is_not_taken_away() -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    told(talk, "I met Gretel from work.")
+    told(talk, "My aunt Margarethe bakes.")
+    told(talk, "Everyone calls Margarethe Gretel.")
+    assert talk.entity("Margarethe").keys("name") == {"margarethe"}
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "is_said"),
+    [
+        ("Margarethe, called Gretel", ["Everyone calls Margarethe Gretel."], True),
+        ("Alice's aunt Margarethe, called Gretel", ["Everyone calls my aunt Margarethe Gretel."], True),
+        ("Margarethe, called Hilda", ["Everyone calls Margarethe Gretel."], False),
+        ("Hilda, called Gretel", ["Everyone calls Margarethe Gretel."], False),
+        ("Margarethe, called Gretel", ["Margarethe is here.", "Gretel is there."], False),
+    ],
+)
+def test_a_reply_gives_no_name_that_nobody_said(name: str, texts: list[str], is_said: bool) -> None:
+    reply = EntityReply(name=name, type="person", role="object")
+    found = said_entities([reply], texts, turn(Message(role="user", content=" ".join(texts))))
+    assert [one.name for one in found] == ([name] if is_said else [])
