@@ -215,7 +215,7 @@ ARRAY(
 ) AS facts,
 ARRAY(
     SELECT twins.twin_id
-    FROM current_entity_twins AS twins
+    FROM shown_entity_twins AS twins
     WHERE twins.entity_id = e.entity_id
     ORDER BY twins.since, twins.twin_id
 ) AS possible_twins,
@@ -341,6 +341,7 @@ SELECT
     change.decided_at,
     change.payload -> 'decision' ->> 'by' AS decided_by,
     change.payload -> 'decision' ->> 'reason' AS reason,
+    names_in_change(change.entity_ids) AS names,
     change.undone_by IS NOT NULL AS undone
 FROM entity_changes AS change
 WHERE change.entity_ids && ARRAY(
@@ -351,12 +352,18 @@ WHERE change.entity_ids && ARRAY(
 ORDER BY change.partition, change.log_offset, change.ordinal;
 
 -- name: names
--- The names of these entities.
+-- The names of these entities that are shown, of a merged one that of its own which is.
 SELECT
-    entity_id,
-    name
-FROM entities
-WHERE entity_id = ANY(%(entity_ids)s::uuid []);
+    e.entity_id,
+    CASE
+        WHEN EXISTS (SELECT FROM shown_entity_names AS n WHERE n.entity_id = shown.entity_id AND n.alias = e.name) THEN e.name
+        ELSE shown.name
+    END AS name
+FROM entities AS e
+CROSS JOIN LATERAL (
+    SELECT * FROM shown_entities WHERE shown_entities.entity_id = coalesce(e.merged_into, e.entity_id) LIMIT 1
+) AS shown
+WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: decided_pairs
 -- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two.

@@ -92,7 +92,7 @@ FROM (
     WHERE link.fact_id = ANY(%(fact_ids)s::uuid [])
     GROUP BY link.entity_id
 ) AS named
-INNER JOIN entities AS e ON named.entity_id = e.entity_id
+INNER JOIN shown_entities AS e ON named.entity_id = e.entity_id
 CROSS JOIN LATERAL summary_of_entity(named.entity_id) AS shown
 ORDER BY named.facts DESC, e.recorded_at, named.entity_id
 LIMIT %(limit)s;
