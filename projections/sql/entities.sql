@@ -133,7 +133,7 @@ ON CONFLICT (relation_id, fact_id) DO NOTHING;
 -- name: entities_of_heads
 -- The entities of exactly this scope that names with these heads or ends may mean, with all their names: the user first,
 -- then those that are called by one of the keys, those of a head, the newest, at most `limit`; and those that these facts
--- are about.
+-- are about. Of the names that are asked for it says which are hidden from readers.
 WITH subjects AS (
     SELECT
         link.fact_id,
@@ -178,6 +178,19 @@ SELECT
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
         LIMIT %(aliases)s
     ) AS aliases,
+    ARRAY(
+        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
+        FROM current_entity_names AS alias
+        WHERE alias.entity_id = e.entity_id
+            AND alias.kind <> 'user'
+            AND alias.head = ANY(%(heads)s::text [])
+            AND NOT EXISTS (
+                SELECT FROM shown_entity_names AS shown
+                WHERE shown.entity_id = e.entity_id
+                    AND (shown.kind, shown.current_key) = (alias.kind, alias.current_key)
+            )
+        LIMIT %(aliases)s
+    ) AS hidden,
     ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = e.entity_id) AS fact_ids
 FROM entities AS e
 WHERE
