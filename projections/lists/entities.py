@@ -23,6 +23,7 @@ from mnemolog.projections.queries.errors import (
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact, brief_repr, counted
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.shown_reasons import shown_reason
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.entities.model import AliasKind, Role
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
@@ -177,9 +178,14 @@ async def details(
         relations=await relations(conn, scope, subject_ids=its, all_versions=all_versions, mirrors=True),
         profile=await profile_of(conn, one.entity_id),
         timeline=await timeline_of(conn, one.entity_id),
-        history=await fetch_rows(conn, EntityHistoryEntry, queries("entities")["history_of_entity"], named),
+        history=await _history_of(conn, one.entity_id),
         summary=await summary_of(conn, one.entity_id),
     )
+
+
+async def _history_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> list[EntityHistoryEntry]:
+    rows = await fetch_rows(conn, dict, queries("entities")["history_of_entity"], {"entity_id": entity_id})
+    return [EntityHistoryEntry(**row | {"reason": shown_reason(row["reason"], row.pop("names"))}) for row in rows]
 
 
 async def _facts_of(conn: AsyncConnection[TupleRow], entity_id: UUID, *, all_versions: bool) -> list[EntityFact]:

@@ -13,6 +13,7 @@ from mnemolog.projections.queries.errors import UnknownFactError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.history import FactEvent, FactRelation, fact_events
 from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.shown_reasons import shown_reason
 from mnemolog.projections.queries.turns.trace import (
     TracedCall,
     TracedDecision,
@@ -155,7 +156,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
 
 
 async def _linked_entities(conn: AsyncConnection[TupleRow], commit: Commit, fact_id: UUID) -> list[LinkedEntity]:
-    """What the fact names, and how it was found, as the commit has it that brought the fact."""
+    """What the fact names, and how it was found, as the commit has it that brought the fact; shown entities alone."""
     links = [
         link
         for event in commit.entity_events
@@ -188,10 +189,9 @@ async def _changes(conn: AsyncConnection[TupleRow], entity_ids: set[UUID]) -> di
     rows = await conn.execute(queries("explain")["entity_changes"], {"entity_ids": list(entity_ids)})
     found: dict[UUID, list[EntityDecision]] = {}
     async for entity_id, *columns in rows:
-        event, decided_at, decided_by, reason, undone = columns
-        decision = EntityDecision(
-            event=event, decided_at=decided_at, decided_by=decided_by, reason=reason, undone=undone
-        )
+        event, decided_at, decided_by, reason, names, undone = columns
+        told = shown_reason(reason, names)
+        decision = EntityDecision(event=event, decided_at=decided_at, decided_by=decided_by, reason=told, undone=undone)
         found.setdefault(entity_id, []).append(decision)
     return found
 

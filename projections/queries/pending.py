@@ -13,6 +13,7 @@ from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.results import Fact, brief_repr
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.shown_reasons import shown_reason
 from mnemolog.schemas.facts import FactStatus
 
 
@@ -126,7 +127,10 @@ async def pending_merges(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at
     """The merges of entities that wait for a person, the oldest first, with their age at `at`."""
     query = read_query("pending", "merges", scope=scope.parameters, row="proposed")
     rows = await fetch_rows(conn, dict, query, scope.parameters)
-    return [PendingMerge(**row, age=at - row["since"]) for row in rows]
+    reasons = [shown_reason(row.pop("reason"), row.pop("names")) for row in rows]
+    return [
+        PendingMerge(**row, reason=reason, age=at - row["since"]) for row, reason in zip(rows, reasons, strict=True)
+    ]
 
 
 async def pending_changes(

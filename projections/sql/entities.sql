@@ -133,7 +133,7 @@ ON CONFLICT (relation_id, fact_id) DO NOTHING;
 -- name: entities_of_heads
 -- The entities of exactly this scope that names with these heads or ends may mean, with all their names: the user first,
 -- then those that are called by one of the keys, those of a head, the newest, at most `limit`; and those that these facts
--- are about.
+-- are about. Of the names that are asked for it says which are hidden from readers.
 WITH subjects AS (
     SELECT
         link.fact_id,
@@ -178,6 +178,19 @@ SELECT
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
         LIMIT %(aliases)s
     ) AS aliases,
+    ARRAY(
+        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
+        FROM current_entity_names AS alias
+        WHERE alias.entity_id = e.entity_id
+            AND alias.kind <> 'user'
+            AND alias.head = ANY(%(heads)s::text [])
+            AND NOT EXISTS (
+                SELECT FROM shown_entity_names AS shown
+                WHERE shown.entity_id = e.entity_id
+                    AND (shown.kind, shown.current_key) = (alias.kind, alias.current_key)
+            )
+        LIMIT %(aliases)s
+    ) AS hidden,
     ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = e.entity_id) AS fact_ids
 FROM entities AS e
 WHERE
@@ -215,7 +228,7 @@ ARRAY(
 ) AS facts,
 ARRAY(
     SELECT twins.twin_id
-    FROM current_entity_twins AS twins
+    FROM shown_entity_twins AS twins
     WHERE twins.entity_id = e.entity_id
     ORDER BY twins.since, twins.twin_id
 ) AS possible_twins,
@@ -367,6 +380,7 @@ SELECT
     change.decided_at,
     change.payload -> 'decision' ->> 'by' AS decided_by,
     change.payload -> 'decision' ->> 'reason' AS reason,
+    names_in_change(change.entity_ids) AS names,
     change.undone_by IS NOT NULL AS undone
 FROM entity_changes AS change
 WHERE change.entity_ids && ARRAY(
@@ -377,12 +391,18 @@ WHERE change.entity_ids && ARRAY(
 ORDER BY change.partition, change.log_offset, change.ordinal;
 
 -- name: names
--- The names of these entities.
+-- The names of these entities that are shown, of a merged one that of its own which is.
 SELECT
-    entity_id,
-    name
-FROM entities
-WHERE entity_id = ANY(%(entity_ids)s::uuid []);
+    e.entity_id,
+    CASE
+        WHEN EXISTS (SELECT FROM shown_entity_names AS n WHERE n.entity_id = shown.entity_id AND n.alias = e.name) THEN e.name
+        ELSE shown.name
+    END AS name
+FROM entities AS e
+CROSS JOIN LATERAL (
+    SELECT * FROM shown_entities WHERE shown_entities.entity_id = coalesce(e.merged_into, e.entity_id) LIMIT 1
+) AS shown
+WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: decided_pairs
 -- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two.

@@ -187,7 +187,7 @@ WHERE
     AND fact_entities.moved_to IS DISTINCT FROM derived.moved_to;
 
 -- name: entities_by_id
--- These entities, of any scope, each with the names that it has now.
+-- These entities, of any scope, each with the names that it has now and readers see.
 SELECT
     e.entity_id,
     e.tenant,
@@ -195,13 +195,13 @@ SELECT
     e.agent_id,
     e.app_id,
     e.run_id,
-    e.name,
+    coalesce((SELECT shown.name FROM shown_entities AS shown WHERE shown.entity_id = e.entity_id), 'unnamed') AS name,
     e.type,
     e.status,
     e.merged_into,
     ARRAY(
         SELECT jsonb_build_object('text', named.alias, 'kind', named.kind, 'key', named.key)
-        FROM current_entity_names AS named
+        FROM shown_entity_names AS named
         WHERE named.entity_id = e.entity_id
         ORDER BY named.recorded_at, named.place, named.kind, named.key
     ) AS aliases

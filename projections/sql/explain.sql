@@ -27,6 +27,7 @@ SELECT
     change.decided_at,
     change.payload -> 'decision' ->> 'by' AS decided_by,
     change.payload -> 'decision' ->> 'reason' AS reason,
+    names_in_change(change.entity_ids) AS names,
     change.undone_by IS NOT NULL AS undone
 FROM unnest(%(entity_ids)s::uuid []) AS named (entity_id)
 CROSS JOIN LATERAL (

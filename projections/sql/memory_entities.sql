@@ -31,7 +31,7 @@ SELECT
         SELECT FROM mnemolog.current_entity_names AS n
         WHERE n.entity_id = e.entity_id AND n.kind = 'user'
     ),
-    ARRAY(SELECT t.twin_id FROM mnemolog.current_entity_twins AS t WHERE t.entity_id = e.entity_id ORDER BY t.twin_id),
+    ARRAY(SELECT t.twin_id FROM mnemolog.shown_entity_twins AS t WHERE t.entity_id = e.entity_id ORDER BY t.twin_id),
     e.source_id,
     e.recorded_at,
     written.summary,
@@ -75,7 +75,8 @@ SELECT
     n.kind,
     n.recorded_at
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.shown_entity_names AS n USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.shown_entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.shown_entity_names AS n ON e.entity_id = n.entity_id
 $$;
 COMMENT ON FUNCTION memory.entity_alias_rows IS 'The rows of the view memory.entity_aliases.';
 
@@ -107,9 +108,8 @@ SELECT
     nullif(s.run_id, ''),
     link.role
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.shown_entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
 INNER JOIN mnemolog.current_entity_links AS link ON e.entity_id = link.entity_id
-WHERE e.status = 'active'
 $$;
 COMMENT ON FUNCTION memory.fact_entity_rows IS 'The rows of the view memory.fact_entities.';
 

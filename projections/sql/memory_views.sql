@@ -250,10 +250,10 @@ SELECT
     nullif(s.app_id, ''),
     nullif(s.run_id, ''),
     r.subject_id,
-    subject.name,
+    r.subject,
     r.predicate,
     r.object_id,
-    object.name,
+    r.object,
     r.is_active,
     r.is_mirror,
     r.strength,
@@ -263,9 +263,7 @@ SELECT
     r.evidence,
     r.endings
 FROM mnemolog.scopes AS s
-CROSS JOIN LATERAL mnemolog.relations_of_scope(s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id) AS r
-INNER JOIN mnemolog.entities AS subject ON r.subject_id = subject.entity_id
-INNER JOIN mnemolog.entities AS object ON r.object_id = object.entity_id
+CROSS JOIN LATERAL mnemolog.shown_relations_of_scope(s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id) AS r
 $$;
 COMMENT ON FUNCTION memory.relationship_rows IS 'The rows of the view memory.relationships.';
 

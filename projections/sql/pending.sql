@@ -62,6 +62,7 @@ SELECT
     proposed.merged_name,
     proposed.into_name,
     proposed.reason,
+    names_in_change(ARRAY[proposed.merged, proposed.into_id]) AS names,
     proposed.decided_by,
     proposed.source_id,
     proposed.decided_at AS since

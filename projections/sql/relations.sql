@@ -12,7 +12,7 @@ WITH found AS (
         r.is_active AND r.predicate = ANY(%(single_valued)s::text [])
         AND count(*) FILTER (WHERE r.is_active) OVER (PARTITION BY r.subject_id, r.predicate) > 1 AS is_contested
     FROM scopes AS s
-    CROSS JOIN LATERAL relations_of_scope(s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id) AS r
+    CROSS JOIN LATERAL shown_relations_of_scope(s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id) AS r
     WHERE {scope}
 )
 SELECT
@@ -22,10 +22,10 @@ SELECT
     nullif(found.app_id, '') AS app_id,
     nullif(found.run_id, '') AS run_id,
     found.subject_id,
-    subject.name AS subject,
+    found.subject,
     found.predicate,
     found.object_id,
-    object.name AS object,
+    found.object,
     found.is_active,
     found.is_mirror,
     found.is_contested,
@@ -36,8 +36,6 @@ SELECT
     found.evidence,
     found.endings
 FROM found
-INNER JOIN entities AS subject ON found.subject_id = subject.entity_id
-INNER JOIN entities AS object ON found.object_id = object.entity_id
 WHERE (%(all_versions)s OR found.is_active)
     AND (%(mirrors)s OR NOT found.is_mirror)
     AND (%(subject_ids)s::uuid [] IS NULL OR found.subject_id = ANY(%(subject_ids)s))
@@ -45,12 +43,12 @@ WHERE (%(all_versions)s OR found.is_active)
 ORDER BY found.recorded_at, found.ordinal, found.is_mirror, found.predicate, found.subject_id, found.object_id;
 
 -- name: aliases_of
--- The keys of the names of these entities.
+-- The keys of the shown names of these entities.
 SELECT
     alias.entity_id,
     alias.kind,
     alias.current_key
-FROM current_entity_names AS alias
+FROM shown_entity_names AS alias
 WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: given_ties
@@ -89,7 +87,8 @@ ORDER BY link.role DESC, f.importance DESC, f.recorded_at DESC, f.ordinal DESC, 
 LIMIT 50;
 
 -- name: timeline_of_entity
--- What happened to an entity: names, facts that began and ended, relations that were stated and ended.
+-- What happened to an entity: names, facts that began and ended, relations that were stated and ended; nothing of facts
+-- that were taken back.
 SELECT
     alias.recorded_at AS at,
     'named' AS change,
@@ -105,7 +104,7 @@ SELECT
     f.fact_id
 FROM (SELECT DISTINCT fact_id, entity_id FROM current_entity_links) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE link.entity_id = %(entity_id)s
+WHERE link.entity_id = %(entity_id)s AND NOT fact_is_hidden(f.fact_id)
 UNION ALL
 SELECT
     coalesce(f.believed_to, f.closed_at),
@@ -114,7 +113,9 @@ SELECT
     f.fact_id
 FROM (SELECT DISTINCT fact_id, entity_id FROM current_entity_links) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE link.entity_id = %(entity_id)s AND coalesce(f.believed_to, f.closed_at) IS NOT NULL
+WHERE link.entity_id = %(entity_id)s
+    AND coalesce(f.believed_to, f.closed_at) IS NOT NULL
+    AND NOT fact_is_hidden(f.fact_id)
 UNION ALL
 SELECT
     said.recorded_at,
@@ -127,11 +128,15 @@ LEFT JOIN fact_entities AS s ON said.fact_id = s.fact_id AND r.subject_id = s.en
 LEFT JOIN fact_entities AS o ON said.fact_id = o.fact_id AND r.object_id = o.entity_id AND o.moved_to IS NOT NULL
 INNER JOIN entities AS was ON coalesce(s.moved_to, r.subject_id) = was.entity_id
 INNER JOIN entities AS whom ON coalesce(o.moved_to, r.object_id) = whom.entity_id
-INNER JOIN entities AS subject ON coalesce(was.merged_into, was.entity_id) = subject.entity_id
-INNER JOIN entities AS object ON coalesce(whom.merged_into, whom.entity_id) = object.entity_id
+CROSS JOIN LATERAL (
+    SELECT e.entity_id, e.name FROM shown_entities AS e WHERE e.entity_id = coalesce(was.merged_into, was.entity_id) LIMIT 1
+) AS subject
+CROSS JOIN LATERAL (
+    SELECT e.entity_id, e.name FROM shown_entities AS e WHERE e.entity_id = coalesce(whom.merged_into, whom.entity_id) LIMIT 1
+) AS object
 WHERE (r.tenant, r.user_id, r.agent_id, r.app_id, r.run_id) = (
     SELECT e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id FROM entities AS e WHERE e.entity_id = %(entity_id)s
 )
     AND %(entity_id)s IN (subject.entity_id, object.entity_id) AND subject.entity_id <> object.entity_id
-    AND subject.status = 'active' AND object.status = 'active'
+    AND NOT fact_is_hidden(said.fact_id)
 ORDER BY at, change, text, fact_id;

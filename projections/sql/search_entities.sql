@@ -4,7 +4,7 @@ SELECT
     f.entity_id,
     split_part(f.key, ' (', 1) AS name,
     f.alias
-FROM current_entity_names AS f
+FROM shown_entity_names AS f
 WHERE {scope} AND f.head = ANY(%(heads)s::text []) AND f.kind = 'name'
 
 -- name: users_of_scope
@@ -20,7 +20,7 @@ SELECT
     held.predicate,
     held.object_id
 FROM scopes AS f
-CROSS JOIN LATERAL relations_of_scope(f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id) AS held
+CROSS JOIN LATERAL shown_relations_of_scope(f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id) AS held
 WHERE {scope} AND held.is_active
 
 -- name: by_names
@@ -59,12 +59,11 @@ meant AS MATERIALIZED (
         )
         {by_ties}
     ) AS found
-    CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = found.entity_id LIMIT 1) AS e
-    WHERE e.status = 'active'
-        AND NOT EXISTS (
-            SELECT FROM current_entity_names AS own
-            WHERE own.entity_id = e.entity_id AND own.kind = 'user'
-        )
+    CROSS JOIN LATERAL (SELECT * FROM shown_entities WHERE shown_entities.entity_id = found.entity_id LIMIT 1) AS e
+    WHERE NOT EXISTS (
+        SELECT FROM current_entity_names AS own
+        WHERE own.entity_id = e.entity_id AND own.kind = 'user'
+    )
 ),
 linked AS MATERIALIZED (
     SELECT
@@ -178,7 +177,7 @@ FROM (
                         THEN 10
                     ELSE 0
                 END AS fit
-            FROM current_entity_names AS named
+            FROM shown_entity_names AS named
             WHERE named.entity_id = held.object_id
         ) AS called
         GROUP BY owned.number, held.object_id

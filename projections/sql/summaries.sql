@@ -91,7 +91,7 @@ FROM (
         e.recorded_at,
         count(DISTINCT link.fact_id) AS facts
     FROM current_entity_links AS link
-    INNER JOIN entities AS e ON link.entity_id = e.entity_id
+    INNER JOIN shown_entities AS e ON link.entity_id = e.entity_id
     WHERE link.fact_id = ANY(%(fact_ids)s::uuid [])
     GROUP BY link.entity_id, e.name, e.recorded_at
     ORDER BY facts DESC, e.recorded_at, link.entity_id -- in their order here, so that the rest are not looked up

@@ -42,9 +42,10 @@ class EntityStore(Store):
                 type=kind,
                 possible_twins=tuple(twins),
                 aliases=tuple(Alias(**alias) for alias in aliases),
+                hidden=tuple(Alias(**alias) for alias in hidden),
                 subject_of=tuple(subject_of),
             )
-            for entity_id, name, kind, twins, aliases, subject_of in rows
+            for entity_id, name, kind, twins, aliases, hidden, subject_of in rows
         ]
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:

@@ -96,18 +96,29 @@ class Alias(Record):
 
 
 class KnownEntity(Record):
-    """An entity with its names, the first of them its own; `subject_of` are those of some facts that are about it."""
+    """An entity with its names, the first of them its own; `subject_of` are those of some facts that are about it.
+
+    `hidden` are those of the names that were asked for which readers are not shown: only facts told them that were
+    taken back. The entity is found by them, and gets one again where it is said again.
+    """
 
     entity_id: UUID
     name: EntityName
     type: EntityType
     aliases: tuple[Alias, ...]
+    hidden: tuple[Alias, ...] = ()
     possible_twins: tuple[UUID, ...] = ()
     subject_of: tuple[UUID, ...] = ()
 
     def keys(self, kind: AliasKind) -> frozenset[str]:
         """The keys of its names of one kind."""
         return frozenset(alias.key for alias in self.aliases if alias.kind == kind)
+
+    @property
+    def as_shown(self) -> "KnownEntity":
+        """The entity with the names that are not hidden."""
+        shown = tuple(alias for alias in self.aliases if alias not in self.hidden)
+        return self.model_copy(update={"aliases": shown, "hidden": ()})
 
 
 class EntityLink(Record):

@@ -26,7 +26,8 @@ class EntityRegistry:
 
     def add_alias(self, entity_id: UUID, alias: Alias) -> None:
         entity = self._entities[entity_id]
-        self.add(entity.model_copy(update={"aliases": (*entity.aliases, alias)}))
+        hidden = tuple(one for one in entity.hidden if (one.kind, one.key) != (alias.kind, alias.key))
+        self.add(entity.model_copy(update={"aliases": (*entity.aliases, alias), "hidden": hidden}))
 
     def user(self) -> KnownEntity | None:
         """The entity of the user, where it is known: the first one, if a log should have several."""
@@ -35,6 +36,10 @@ class EntityRegistry:
     def of_name(self, key: str) -> list[KnownEntity]:
         """Those that are called so, whatever else is said of them."""
         return [entity for entity in self if key in names_of(entity)]
+
+    def shown_of_name(self, key: str) -> list[KnownEntity]:
+        """Those of which readers see that they are called so."""
+        return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
 
     def of_tie(self, key: str) -> list[KnownEntity]:
         return [entity for entity in self if key in entity.keys("tie")]

@@ -26,8 +26,8 @@ def given_alias(name: str, registry: EntityRegistry, context: NameContext) -> Al
 
 
 def holders(alias: Alias, registry: EntityRegistry) -> list[KnownEntity]:
-    """The entities that have this very name."""
-    return [entity for entity in registry if alias.key in entity.keys(alias.kind)]
+    """The entities that have this very name, as readers see it."""
+    return [entity for entity in registry if alias.key in entity.as_shown.keys(alias.kind)]
 
 
 def _owner_id(owner: str | None, registry: EntityRegistry, context: NameContext) -> str:

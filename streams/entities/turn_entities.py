@@ -215,10 +215,9 @@ class TurnEntities:
         return entity_id
 
     def _add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
-        """The first who is called so stays it; a tie may be to several ("my brother")."""
-        entity = self.registry[entity_id]
-        is_known = alias.key in entity.keys(alias.kind) or (alias.kind == "name" and alias.key in names_of(entity))
-        if is_known or (alias.kind == "name" and self.registry.of_name(alias.key)):
+        """The first who is called so stays it; a tie may be to several ("my brother"). What is hidden is told anew."""
+        is_known = alias.key in self.registry[entity_id].as_shown.keys(alias.kind)
+        if is_known or (alias.kind == "name" and self.registry.shown_of_name(alias.key)):
             return
         self.registry.add_alias(entity_id, alias)
         self.added.append(EntityAlias(entity_id=entity_id, alias=alias, finding=finding))

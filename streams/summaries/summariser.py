@@ -31,6 +31,7 @@ from mnemolog.streams.llm.summaries.summary_prompt import (
     parse_summary,
     summary_prompt,
 )
+from mnemolog.streams.text.normalise import has_words
 
 SHOWN_TOKENS: Final = 3000
 """Estimated tokens of the facts that a summary is written from, twice what is asked for at most in an extraction."""
@@ -156,11 +157,11 @@ def _names_in(facts: Sequence[SummaryFact], entity: StoredEntity) -> list[str]:
 
     Its own one comes first, or else a proper name. Where they have no proper name of it, it is called by its own one.
     """
-    said = "\n".join(fact.text for fact in facts).casefold()
+    said = "\n".join(fact.text for fact in facts)
     proper = [entity.name, *(alias.text for alias in entity.aliases if alias.kind == "name")]
     others = [alias.text for alias in entity.aliases]
-    told = [name for name in proper if name.casefold() in said] or [entity.name]
-    return list(dict.fromkeys((*told, *(name for name in others if name.casefold() in said))))
+    told = [name for name in proper if has_words(said, name)] or [entity.name]
+    return list(dict.fromkeys((*told, *(name for name in others if has_words(said, name)))))
 
 
 def _event(

@@ -141,7 +141,8 @@ class History:
         commit = await self.people.say(text, (words, "person"), scope=self.scope)
         step = _told(commit, text)
         assert expected == (None if step.is_new else step.entity), (words, expected, step)
-        assert step.gives == _news(words, known.get(step.entity, []), called), (words, step)
+        told = world.told()
+        assert step.gives == _news(words, told.get(step.entity), told), (words, step)
         nameless = [one for one in tied if all(other.is_tie for other in known[one])]
         fits = words not in TIES and not step.is_new and len(nameless) == 1 and step.entity not in nameless
         fits = fits and not world.is_decided(nameless[0], step.entity)
@@ -220,7 +221,7 @@ class History:
 
     async def _command(self, kind: str, known: Sequence[str]) -> None:
         world = self._world()
-        names = world.known()
+        names = world.told()
         entity, other = self.random.choice(known), self.random.choice(known)
         name = self.random.choice([*NAMES, *(TIES if kind == "call" else ())])
         holders = set(_called(name, names))
@@ -238,7 +239,11 @@ class History:
                 step = Called(entity=entity, name=name, loser=loser)
                 fits = not set(_called(key_of(name), names)) - {entity}
                 if loser is not None:
-                    fits = loser != entity and _has(names[loser], name) and (name in TIES or world.own[loser] != name)
+                    fits = (
+                        loser != entity
+                        and _has(names[loser], name)
+                        and (name in TIES or world.shown_name(loser) != name)
+                    )
             case "merge":
                 payload = MergeEntities(entity_ids=(UUID(entity),), into=UUID(other))
                 step, fits = Merged(entities=[entity], into=other), entity != other
@@ -263,7 +268,7 @@ class History:
 
     async def _split(self, entity: str, name: str, world: World, known: Mapping[str, Sequence[Name]]) -> None:
         facts = [one for one in sorted(world.facts_of(entity) - world.deleted) if self.random.random() < 0.5]
-        others = {one.text for one in known[entity]} - {world.own[entity]}
+        others = {one.text for one in known[entity]} - {world.shown_name(entity)}
         names = [one for one in sorted(others) if self.random.random() < 0.5]
         if not facts and not names:
             return
@@ -328,12 +333,16 @@ def _meant(words: str, known: Mapping[str, Sequence[Name]], called: Sequence[str
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _news(words: str, names: Sequence[Name], called: Sequence[str]) -> list[str]:
-    """The names that a turn gives whom it names: a name that is somebody's stays theirs, unless it is of a new one."""
+def _news(words: str, names: Sequence[Name] | None, told: Mapping[str, Sequence[Name]]) -> list[str]:
+    """The names that a turn gives whom it names: a seen one stays whose it is, unless it is of a new one.
+
+    `names` are those that the entity was known by, None for a new one.
+    """
     proper = "" if words in TIES else words.rsplit(maxsplit=1)[-1]
     tie = words if words.startswith("my ") else ""
-    given = [proper] if proper and not _has(names, proper) and (not called or not names) else []
-    return [*given, *([tie] if tie and not _has(names, tie) else [])]
+    is_free = names is None or not (_has(names, proper) or _called(proper, told))
+    given = [proper] if proper and is_free else []
+    return [*given, *([tie] if tie and not _has(names or [], tie) else [])]
 
 
 def _is_last_word(step: Step, steps: Sequence[Step]) -> bool:

@@ -95,6 +95,18 @@ class World:
                 found[self.heads[name.entity]].append(name)
         return found
 
+    def told(self) -> dict[str, list[Name]]:
+        """The names of those entities that a person gave, or a fact tells that was not deleted."""
+        known = self.known().items()
+        return {
+            head: [one for one in names if self._is_told(one, self.facts_of(head) - self.deleted)]
+            for head, names in known
+        }
+
+    def shown_name(self, head: str) -> str | None:
+        """What readers call an entity; None for one that they do not see."""
+        return self._shown_name(head, [one.text for one in self.told()[head]]) if self._is_shown(head) else None
+
     def unclear(self) -> set[str]:
         """Those that no fact names any more since splits have taken them: whether readers see them is left open."""
         return {
@@ -107,10 +119,10 @@ class World:
     def seen(self) -> dict[str, Seen]:
         """What readers see: what only deleted facts told is left out."""
         found = {}
-        for head, names in self.known().items():
+        for head, names in self.told().items():
             if self._is_shown(head):
                 facts = self.facts_of(head) - self.deleted
-                shown = [name.text for name in names if self._is_told(name, facts)]
+                shown = [name.text for name in names]
                 summary = self._summary_of(head, facts)
                 found[head] = Seen(self._shown_name(head, shown), set(shown), facts, set(), summary)
         for one, other in self.pending().values():
@@ -121,11 +133,11 @@ class World:
 
     def pending(self) -> dict[int, tuple[str, str]]:
         """The steps that proposed a merge which waits, each with the two entities, as they are now."""
-        known, found = self.known(), {}
+        known, found = {one for one in self.known() if self._is_shown(one)}, {}
         for place, step in enumerate(self.steps):
             if isinstance(step, Said) and step.holds and step.proposed:
                 merged, into = (self.heads[one] for one in step.proposed)
-                if merged != into and {merged, into} <= known.keys() and not self._is_settled(step):
+                if merged != into and {merged, into} <= known and not self._is_settled(step):
                     found[place] = merged, into
         return found
 
@@ -146,13 +158,14 @@ class World:
         return said is not None and said.holds and said.fact not in self.deleted
 
     def _is_told(self, name: Name, facts: Iterable[str]) -> bool:
-        if name.by is None or (name.by.holds and name.by.fact not in self.deleted):
+        is_merged = self.heads[name.entity] != name.entity
+        if is_merged or name.by is None or (name.by.holds and name.by.fact not in self.deleted):
             return True
         return any(name.text in fact for fact in facts)
 
     def _shown_name(self, head: str, shown: Sequence[str]) -> str:
         own = self.own[head]
-        return own if any(own in name for name in shown) or not shown else shown[0]
+        return own if any(own in name for name in shown) else [*shown, "unnamed person"][0]
 
     def _summary_of(self, head: str, facts: set[str]) -> tuple[int, int] | None:
         for place, step in reversed(list(enumerate(self.steps))):

@@ -8,7 +8,7 @@ import pytest
 from mnemolog import AsyncMemoryClient, UnknownEntityError
 from mnemolog.schemas.command import Correct, Delete, DeleteAll, Edit
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import MergeEntities
+from mnemolog.schemas.entities.commands import AliasEntity, ForgetEntity, MergeEntities, RenameEntity
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
@@ -125,3 +125,97 @@ async def test_a_fact_of_two_that_are_one_counts_once_in_the_profile(
     (rex, bello) = [(await memory.entity(name, user_id="alice")).entity for name in ("Rex", "Bello")]
     await people.order(MergeEntities(entity_ids=(bello.entity_id,), into=rex.entity_id))
     assert len((await memory.entity("Rex", user_id="alice")).profile.texts) == 30
+
+
+async def test_a_name_in_a_longer_word_is_not_told_by_it(people: NamedPeople, memory: AsyncMemoryClient) -> None:
+    await people.say("Robert sings", ("Robert", "person"))
+    told = await people.say("Rob paints", ("Rob", "person"))
+    assert (await names(people, memory))["Robert"] == ["Rob"]
+    await people.order(Delete(fact_ids=facts_of(told)))
+    assert (await names(people, memory))["Robert"] == []
+
+
+async def test_who_is_found_again_is_called_as_the_new_fact_says(
+    people: NamedPeople, memory: AsyncMemoryClient
+) -> None:
+    told = await people.say("My wife Ana Keller paints", ("my wife Ana Keller", "person"))
+    before = {one.name: one.entity_id for one in await memory.entities(user_id="alice")}
+    await people.order(Delete(fact_ids=facts_of(told)))
+    again = await people.say("My wife sings", ("my wife", "person"))
+    assert await names(people, memory) == {"Alice": [], "my wife": []}
+    assert (await memory.entity("my wife", user_id="alice")).entity.entity_id == before["Ana Keller"]
+    await people.say("Ana Keller swims", subject="Ana Keller")
+    assert await names(people, memory) == {"Alice": [], "Ana Keller": ["my wife"]}
+    await people.undo(again)
+    assert await names(people, memory) == {"Alice": [], "Ana Keller": []}
+
+
+async def test_a_name_of_the_user_goes_with_the_fact_that_told_it(
+    people: NamedPeople, memory: AsyncMemoryClient
+) -> None:
+    told = await people.say("Call me Ally", key="nickname", value="Ally", single_valued=True)
+    await people.say("I like tea")
+    before = await names(people, memory)
+    assert before == {"Alice": ["Ally"]}
+    deletion = await people.order(Delete(fact_ids=facts_of(told)))
+    assert await names(people, memory) == {"Alice": []}
+    await people.undo(deletion)
+    assert await names(people, memory) == before
+
+
+async def test_a_user_without_a_told_name_is_the_user(people: NamedPeople, memory: AsyncMemoryClient) -> None:
+    told = await people.say("Call me Ally", speaker=None, key="nickname", value="Ally", single_valued=True)
+    await people.say("I like tea", speaker=None)
+    assert "Ally" in str(await names(people, memory))
+    await people.order(Delete(fact_ids=facts_of(told)))
+    assert await names(people, memory) == {"the user": []}
+
+
+async def test_what_a_person_decided_stays_until_it_is_forgotten(
+    people: NamedPeople, memory: AsyncMemoryClient
+) -> None:
+    await people.say("Rex bites", subject="Rex")
+    told = await people.say("Bello barks", subject="Bello")
+    rex, bello = [(await memory.entity(name, user_id="alice")).entity.entity_id for name in ("Rex", "Bello")]
+    await people.order(MergeEntities(entity_ids=(bello,), into=rex))
+    await people.order(AliasEntity(entity_id=rex, name="Rexi"))
+    await people.order(Delete(fact_ids=facts_of(told)))
+    assert (await names(people, memory))["Rex"] == ["Bello", "Rexi"]
+    await people.order(ForgetEntity(entity_id=rex))
+    assert await names(people, memory) == {}
+
+
+async def test_a_hidden_name_may_be_given_to_another_entity(people: NamedPeople, memory: AsyncMemoryClient) -> None:
+    told = await people.say("Ana sings", subject="Ana")
+    await people.say("Rex bites", subject="Rex")
+    rex = (await memory.entity("Rex", user_id="alice")).entity.entity_id
+    assert (await people.order(RenameEntity(entity_id=rex, name="Ana"))).reason == "name_taken"
+    await people.order(Delete(fact_ids=facts_of(told)))
+    assert (await people.order(RenameEntity(entity_id=rex, name="Ana"))).outcome == "done"
+    assert await names(people, memory) == {"Ana": ["Rex"]}
+
+
+async def test_a_person_may_give_a_name_that_is_hidden(people: NamedPeople, memory: AsyncMemoryClient) -> None:
+    await people.say("Robert sings", ("Robert", "person"))
+    told = await people.say("Rob paints", ("Rob", "person"))
+    robert = (await memory.entity("Robert", user_id="alice")).entity.entity_id
+    await people.order(Delete(fact_ids=facts_of(told)))
+    await people.order(AliasEntity(entity_id=robert, name="Rob"))
+    assert (await names(people, memory))["Robert"] == ["Rob"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "has_it"),
+    [
+        ("Diana sings", "Ana", False),
+        ("Ana sings", "ana", True),
+        ("I like (Ana)", "Ana", True),
+        ("Ana's dog barks", "Ana", True),
+        ("Annas Hund ist im Garten und nicht da", "Anna", True),
+        ("Ana Keller-Bell sings", "Keller-Bell", True),
+        ("\u5f20\u4f1f\u559c\u6b22\u8336", "\u5f20\u4f1f", True),
+        ("Tom sings", "Tom Keller", False),
+    ],
+)
+async def test_a_text_has_a_name_as_whole_words(people: NamedPeople, text: str, name: str, *, has_it: bool) -> None:
+    assert await people.rows("SELECT has_name(%s, %s)", text, name) == [(has_it,)]

@@ -49,3 +49,10 @@ async def test_an_entity_is_called_by_a_name_that_its_facts_have(memory: Summary
     await memory.order(Delete(fact_ids=(await memory.fact_id(MARRIED),)))
     await memory.summarise()
     assert (memory.tasks[0].name, memory.tasks[0].aliases) == ("Ana", ())
+
+
+async def test_a_name_within_a_longer_word_is_no_name_that_facts_have(memory: SummaryHarness) -> None:
+    await memory.say("Robert lives in Lisbon", name="Robert")
+    await memory.say("Paints at night", name="Rob")
+    await memory.summarise("Robert")
+    assert (memory.tasks[0].name, memory.tasks[0].aliases) == ("Robert", ())

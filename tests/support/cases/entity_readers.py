@@ -1,0 +1,85 @@
+"""Every query that reads entities, their names or relations: what a reader shows of it, or why it shows no name."""
+
+from typing import Final
+
+CHECKED: Final[dict[str, tuple[str, ...]]] = {
+    "entities": ("entities.entity_columns", "entities.listed_entities"),
+    "entity": (
+        "entities.entities_called",
+        "entities.names_of_entity",
+        "entities.twins_of_entity",
+        "relations.timeline_of_entity",
+    ),
+    "history": ("entities.history_of_entity",),
+    "relations": ("relations.listed_relations",),
+    "neighbours": ("entities.entities_of_ids",),
+    "graph": ("relations.listed_relations", "entities.entities_of_ids"),
+    "who": ("relations.aliases_of",),
+    "pending": ("pending.merges",),
+    "search": (
+        "search_entities.by_names",
+        "search_entities.names_of_scope",
+        "search_entities.relations_of_scope",
+        "search_entities.step",
+    ),
+    "explain": ("entities.names", "explain.entity_changes"),
+    "known facts": (),
+    "commands": ("entity_changes.entities_by_id", "entity_changes.proposals"),
+    "summaries": ("summaries.summaries_of_facts",),
+    "memory.entities": ("memory_entities.entity_rows",),
+    "memory.entity_aliases": ("memory_entities.entity_alias_rows",),
+    "memory.fact_entities": ("memory_entities.fact_entity_rows",),
+    "memory.relationships": ("memory_views.relationship_rows",),
+}
+"""The readers of `tests/integration/streams/entities/test_hidden_names.py`, with the queries that each checks."""
+
+_FOLD: Final = "the fold writes it, or derives rows of it"
+_IDS: Final = "it gives ids and counts, no name"
+_FACTS: Final = "it shows facts: active ones, or those that were asked for in all versions"
+
+EXPLAINED: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            "entities.known_entities",
+            "entities.add_entities",
+            "entities.add_aliases",
+            "entities.add_links",
+            "entities.add_relationships",
+            "entities.add_evidence",
+            "entity_changes.known_changes",
+            "entity_changes.add_changes",
+            "entity_changes.undo_changes",
+            "entity_changes.named_by_facts",
+            "entity_changes.derived_entities",
+            "entity_changes.connected",
+            "entity_changes.changes_of_entities",
+            "entity_changes.registered_entities",
+            "entity_changes.told_aliases",
+            "entity_changes.links_of_facts",
+            "entity_changes.update_entities",
+            "entity_changes.update_aliases",
+            "entity_changes.update_links",
+        ),
+        _FOLD,
+    ),
+    **dict.fromkeys(
+        (
+            "entities.decided_pairs",
+            "entity_changes.facts_of_entity",
+            "entity_changes.naming_facts",
+            "entity_changes.selected_changes",
+            "ids.facts_and_merges",
+            "ids.events",
+            "search_entities.users_of_scope",
+            "summaries.changed_facts",
+            "summaries.named_by_facts",
+            "summaries.versions",
+        ),
+        _IDS,
+    ),
+    **dict.fromkeys(
+        ("entities.facts_of_entity", "relations.profile_of_entity", "summaries.facts_to_summarise"), _FACTS
+    ),
+    "entities.entities_of_heads": "an entity is found again by a hidden name, and told apart; nobody is shown it",
+    "summaries.summary_of_entity": "a summary holds only names that its facts have, and goes with any of them",
+}
