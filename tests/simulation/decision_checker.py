@@ -5,7 +5,7 @@ it was asked about.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,40 +36,44 @@ class _Told:
         assert found is not None
         return cls(event["fact"]["fact_id"], int(found[1]), int(found[2]))
 
-    def is_near(self, other: "_Told") -> bool:
-        return (self.place - other.place + 1) % PLACES in (0, 1, 2)
-
 
 class DecisionChecker:
     """`problems` tells what is wrong; `shared` counts the turns that were decided by a call about several."""
 
-    def __init__(self, log: Sequence[Logged]) -> None:
+    def __init__(self, log: Sequence[Logged], place_of: Callable[[int], int]) -> None:
+        self._place_of = place_of
         by_source = {(one.owner, one.source_id): one for one in sorted(log, key=_place, reverse=True)}
         self._turns = [one.told for one in sorted(by_source.values(), key=_place) if one.told["source_kind"] == "turn"]
         self.shared = sum(step.get("call_turns", 1) > 1 for told in self._turns for step in _resolve_steps(told))
 
     def problems(self) -> Iterator[str]:
         active: dict[str, list[_Told]] = {}
-        outcomes: dict[str, list[str]] = {}
+        turns: dict[str, list[dict[str, Any]]] = {}
         for told in self._turns:
             scope = str(told["scope"])
-            before = outcomes.setdefault(scope, [])
+            before = turns.setdefault(scope, [])
             known = active.setdefault(scope, [])
             if told["events"]:
                 yield from _wrong_decision(told, known)
                 event = told["events"][0]
                 ended = event.get("targets") or ()
                 active[scope] = [*(one for one in known if one.fact_id not in ended), _Told.of(event)]
-            if "rejected" not in before[-_BEHIND:] and _is_asked_in_vain(told):
+            if _is_asked_in_vain(told) and not any(self._misleads(one, told) for one in before[-_BEHIND:]):
                 yield f"{told['source_id']} was asked about ahead although it depends on a turn before it"
-            before.append(told["outcome"])
+            before.append(told)
+
+    def _misleads(self, earlier: dict[str, Any], told: dict[str, Any]) -> bool:
+        """Whether a turn without a conflict was expected to add a fact near that of a later one, and was rejected."""
+        had_no_conflict = all(step.get("model") is None for step in _resolve_steps(earlier))
+        places = self._place_of(_number(earlier)), self._place_of(_number(told))
+        return earlier["outcome"] == "rejected" and had_no_conflict and _are_near(*places)
 
 
 def _wrong_decision(told: dict[str, Any], known: Sequence[_Told]) -> Iterator[str]:
     """Where the decision is not about the facts that are known by then, or is another one than the model's on these."""
     event, *others = told["events"]
     own, decision, ended = _Told.of(event), event["decision"], set(event.get("targets") or ())
-    near = {one.fact_id: one.number for one in known if one.is_near(own)}
+    near = {one.fact_id: one.number for one in known if _are_near(one.place, own.place)}
     asked, answered = _asked(own.number, near.values()), _asked(own.number, ())
     if decision["by"] == "model":
         answered = decision["reason"]
@@ -83,6 +87,14 @@ def _wrong_decision(told: dict[str, Any], known: Sequence[_Told]) -> Iterator[st
 
 def _asked(number: int, near: Iterable[int]) -> str:
     return f"{number} beside {', '.join(map(str, sorted(near)))}"
+
+
+def _are_near(one: int, other: int) -> bool:
+    return (one - other + 1) % PLACES in (0, 1, 2)
+
+
+def _number(told: dict[str, Any]) -> int:
+    return int(told["source_id"].removeprefix("s"))
 
 
 def _is_asked_in_vain(told: dict[str, Any]) -> bool:

@@ -9,8 +9,6 @@ from mnemolog.schemas.provenance import Thresholds
 from mnemolog.streams.resolution.turn import PreparedTurn, TurnDecider
 
 _SPENT: Final = LimitHit(name="active_facts", level="scope", count=2, limit=1)
-_LIMITED: Final = (2, 1)
-"""Divisor and remainder of the numbers of turns that are rejected for a limit."""
 
 
 class AskedDecider(TurnDecider):
@@ -24,10 +22,9 @@ class AskedDecider(TurnDecider):
 
 
 class TurnLimits:
-    """Some turns are rejected once they are decided: what those behind them were asked about ahead is not so then."""
+    """Turns of odd numbers are rejected once they are decided: others may be asked about ahead as if they were not."""
 
     async def exceeded_limit(self, envelope: MatchedFacts, *_: object, **__: object) -> LimitHit | None:
         if envelope.source_kind == "command":
             return None
-        divisor, rest = _LIMITED
-        return _SPENT if int(envelope.source_id.removeprefix("s")) % divisor == rest else None
+        return _SPENT if int(envelope.source_id.removeprefix("s")) % 2 else None

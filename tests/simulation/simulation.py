@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 from zlib import crc32
@@ -30,6 +31,7 @@ from tests.simulation.servers.offsets import asking
 from tests.simulation.servers.postgres import Connection, Postgres
 from tests.simulation.stages import TUNING, World
 from tests.simulation.table_checker import TableChecker, logged
+from tests.simulation.told_facts import place_of
 from tests.simulation.worker import SimulatedWorker
 from tests.simulation.workload import PARTITIONS, Mishap, Role, Workload, workload
 
@@ -155,7 +157,8 @@ class _Simulation:
             await asyncio.sleep(1.0)
 
     def _result(self) -> Result:
-        decisions = DecisionChecker(logged(self._broker) if "resolve" in self._load.stages else ())
+        decided = logged(self._broker) if "resolve" in self._load.stages else ()
+        decisions = DecisionChecker(decided, partial(place_of, self._load.seed))
         problems = [
             *Checker(self._broker, self._load, self._postgres.tables).problems(),
             *TableChecker(self._broker, self._load, self._postgres.tables).problems(),

@@ -16,9 +16,14 @@ PLACES: Final = 12
 _AT: Final = re.compile(r"at place (\d+)$")
 
 
+def place_of(seed: int, number: int) -> int:
+    """What the turn of this number is about."""
+    return crc32(f"{seed}/{number}".encode()) % PLACES
+
+
 def fact_text(seed: int, kind: str, number: int) -> str:
     """What the turn of this number tells."""
-    return f"{kind} number {number} at place {crc32(f'{seed}/{number}'.encode()) % PLACES}"
+    return f"{kind} number {number} at place {place_of(seed, number)}"
 
 
 def direction_of(text: str) -> Vector:
