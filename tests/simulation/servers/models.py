@@ -23,7 +23,8 @@ class StoredReplies:
 
     async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:
         await asyncio.sleep(0.001)
-        return {key: tuple(self._replies[key].values()) for key in keys if key in self._replies}
+        found = ((key, self._replies[key]) for key in keys if key in self._replies)
+        return {key: tuple(attempts[number] for number in sorted(attempts)) for key, attempts in found}
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         await asyncio.sleep(0.001)
