@@ -56,7 +56,9 @@ def main() -> int:
     parser.add_argument("--property", choices=[one.name for one in PROPERTIES], help="only this one")
     parser.add_argument("--no-shrink", action="store_true", help="show the first faulty history, not the smallest")
     parser.add_argument("--faults", action="store_true", help="put former faults back, and write the table")
-    parser.add_argument("--fault", type=int, action="append", default=[], help="put only this one back, no table")
+    parser.add_argument(
+        "--fault", type=int, action="append", default=[], help="put only this one back, and write its row"
+    )
     chosen = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     if chosen.faults or chosen.fault:

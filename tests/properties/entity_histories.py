@@ -51,6 +51,8 @@ MOVES = 0.8
 """How often a name that is to move is one that can."""
 ALWAYS = ("say", "say", "say tie", "say tie", "again", "undo", "undo", "settle", "delete")
 KNOWN = ("rename", "call", "split", "forget", "summarise", "summarise", "foreign")
+RETURNS = 0.5
+"""How often what is said again was taken back, and what is undone is a turn whose proposal is settled."""
 STEPS = 60
 """Of both together."""
 REBUILDS = 0.03
@@ -86,7 +88,7 @@ class History:
                 tie, name = self.random.choice(TIES), self.random.choice(["", "", *NAMES])
                 await self._say(f"{tie} {name}".strip())
             case "again":
-                await self._say(self.random.choice([one.words for one in self.steps if isinstance(one, Said)] or NAMES))
+                await self._say(self._words_again())
             case "undo":
                 await self._undo()
             case "settle":
@@ -152,11 +154,21 @@ class History:
                 self.proposals[len(self.steps)] = event.event_id
         self._note(step, commit)
 
+    def _words_again(self) -> str:
+        """What was said before, often what was taken back."""
+        said = [one for one in self.steps if isinstance(one, Said)]
+        undone = [one.words for one in said if not one.holds]
+        if undone and self.random.random() < RETURNS:
+            return self.random.choice(undone)
+        return self.random.choice([one.words for one in said] or NAMES)
+
     async def _undo(self) -> None:
         undoable = [place for place, step in enumerate(self.steps) if self._is_undoable(step)]
         if not undoable:
             return
-        place = self.random.choice(undoable)
+        settled = [one.of for one in self.steps if isinstance(one, Merged | Rejected) and one.holds]
+        decided = [place for place in undoable if any(self.steps[place] is one for one in settled)]
+        place = self.random.choice(decided if decided and self.random.random() < RETURNS else undoable)
         commit = await self.people.undo(self.commits[place])
         assert commit.outcome == "done", commit.detail
         target = self.steps[place]

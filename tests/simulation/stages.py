@@ -15,7 +15,7 @@ from mnemolog.schemas.envelopes import ExtractedFacts, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Stage, Step, Thresholds
+from mnemolog.schemas.provenance import Stage, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.handler import CommandResult
@@ -23,19 +23,20 @@ from mnemolog.streams.kafka.app import KafkaTuning, StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.llm.cached_models import CachedEmbedder
-from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
+from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
+from mnemolog.streams.llm.call_retry import CallRetrier
 from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import RequestSource
-from mnemolog.streams.resolution.turn import TurnDecision
+from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.stage_windows import SharedResources
 from mnemolog.streams.runtime.wiring import StageFactory
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.shared_calls.call_sharer import Behind
+from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer
 from mnemolog.streams.stages.embed import EmbedStage
-from mnemolog.streams.stages.envelope import next_envelope
+from mnemolog.streams.stages.envelope import StageInput, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
@@ -43,16 +44,17 @@ from mnemolog.streams.stages.ports import WaitUntilProjected
 from mnemolog.streams.stages.promote import FollowUps, PromotionResult, PromotionRules, PublishCommand
 from mnemolog.streams.stages.resolve import ResolveStage
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
+from tests.simulation.chat import EXTRACT_SECONDS, SimulatedChat
+from tests.simulation.decisions import AskedDecider, TurnLimits
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.servers.broker import START_TIME, Broker, SimulatedLog
 from tests.simulation.servers.models import RETRY, ModelServer, SimulatedEmbedder, StoredReplies
 from tests.simulation.servers.postgres import Postgres
-from tests.simulation.shared_calls import EXTRACT_SECONDS, SLOW_SECONDS, SharedExtractions, SimulatedChat
+from tests.simulation.shared_calls import SharedExtractions
+from tests.simulation.told_facts import fact_text
 from tests.simulation.workload import PARTITIONS, Role, Workload
-from tests.support.builders.commits import EventPlace, added, replaced
 
 TUNING: Final = KafkaTuning(session_timeout=5.0, heartbeat_interval=1.0, drain_timeout=4.0)
-RESOLVE_SECONDS: Final = 0.2
 WATERMARK_SECONDS: Final = 0.05  # the real interval of 5 ms would take most of a run
 
 Builder = Callable[[], StageApp]
@@ -104,6 +106,7 @@ def _over_the_broker(build: Builder, process: str, broker: Broker) -> Builder:
 def _settings(max_in_flight: int, max_pending: int, *, chain: bool) -> StreamsSettings:
     return StreamsSettings(
         partitions=PARTITIONS,
+        provider="openai",  # the rules of the offline one share no calls
         chain=chain,
         session_timeout=TUNING.session_timeout,
         heartbeat_interval=TUNING.heartbeat_interval,
@@ -133,28 +136,22 @@ class _NoModels:
         """Nothing is to be built."""
 
 
-class SimulatedStages:
-    """The stages as `DecisionStages` gives them. What they decide is simple: each turn's fact replaces the last one."""
+class SimulatedExtract:
+    """`extract`: what a turn tells follows from its number, once the model has replied."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, shared: SharedExtractions, embedder: CachedEmbedder) -> None:
         self._world = world
-        uniform = world.loop.random.uniform
-        self._chat = CallRetrier(RETRY, name="chat", probe=self._probe, uniform=uniform)
-        embedder = SimulatedEmbedder(world.server, uniform)
-        self._embedder = CachedEmbedder(embedder, world.replies, max_texts=8, max_wait=0.01, max_concurrent=2)
-        self._finder = SharedCandidateFinder(cast("Any", world.postgres), limit=10)
-        self._effective = EffectiveSettings(world.settings(), cast("Any", None))
-        self._shared = SharedExtractions(SimulatedChat(world.server, self._chat), world.replies, world)
-        self.embed = EmbedStage(self._embedder, self._effective.thresholds_for)
-        self.match = MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
+        self._shared = shared
+        self._embedder = embedder
+        self.answered_behind = shared.answered_behind
 
-    async def extract(self, source: ParsedSource, record: KafkaRecord, behind: Behind) -> ExtractedFacts:
+    async def __call__(self, source: ParsedSource, _record: KafkaRecord, behind: Behind) -> ExtractedFacts:
         envelope = source.envelope
         if envelope.source_kind == "command":
             await asyncio.sleep(0.002)
             return next_envelope(ExtractedFacts, envelope)
         kind = str(envelope.metadata["kind"])
-        text = f"{kind} {record.position}"
+        text = fact_text(self._world.load.seed, kind, int(envelope.source_id.removeprefix("s")))
         facts = (ExtractedFact(text=text, search_text=text, excerpt=text),)
         if kind == "raw":
             await asyncio.sleep(0.002)
@@ -162,7 +159,8 @@ class SimulatedStages:
         try:
             assert source.placed is not None
             await self._shared.ask(source.placed, behind)
-            self._check_sense()
+            if self._world.server.is_useless():
+                raise SourceEndedError("invalid_reply", "nonsense", possibly_systemic=True)
             if "embed" not in self._world.load.stages:
                 asking = RequestSource(owner=envelope.owner, source_id=envelope.source_id, stage="embed")
                 await self._embedder.embed(asking, (text,))
@@ -171,75 +169,52 @@ class SimulatedStages:
         step = Step(stage="extract", milliseconds=0, model="simulated")
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(step,))
 
+
+class SimulatedStages:
+    """The stages as `DecisionStages` gives them."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        uniform = world.loop.random.uniform
+        retrier = CallRetrier(RETRY, name="chat", probe=self._probe, uniform=uniform)
+        self._chat = CachedChatModel(SimulatedChat(world.server, retrier), world.replies)
+        embedder = SimulatedEmbedder(world.server, uniform)
+        self._embedder = CachedEmbedder(embedder, world.replies, max_texts=8, max_wait=0.01, max_concurrent=2)
+        self._finder = SharedCandidateFinder(cast("Any", world.postgres), limit=10)
+        self._effective = EffectiveSettings(world.settings(), cast("Any", None))
+        self.extract = SimulatedExtract(world, SharedExtractions(self._chat, world), self._embedder)
+        self.embed = EmbedStage(self._embedder, self._effective.thresholds_for)
+        self.match = MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
+
     def build_resolver(self, wait_until_projected: WaitUntilProjected, publish: PublishCommand) -> ResolveStage:
-        simulated: dict[str, Any] = {"turn_decider": self, "limits": _NoLimits(), "promote": _promoted}
+        simulated: dict[str, Any] = {"limits": TurnLimits(), "promote": _promoted}
+        decider = AskedDecider(cast("Any", None), LlmDecider(self._chat, self._embedder))
         return ResolveStage(
             finder=self._finder,
             match_stage=self.match,
+            turn_decider=decider,
+            conflict_sharer=ConflictSharer(self._chat, decider, self._world.now),
             handle_command=_done,
             follow_up=FollowUps(_always_promote, publish),
             summarise=cast("Any", _done),
             due_summaries=cast("Any", _nothing_due),
             close_lapsed=cast("Any", _unchanged),
             linker=cast("Any", _NoEntities()),
-            conflict_sharer=cast("Any", _AskedAlone()),
             settings=self._effective,
             embedding_model=self._embedder.model,
             wait_until_projected=wait_until_projected,
-            forget_replies=_forget,
+            forget_replies=self._world.replies.forget,
             clock=self._world.now,
             **simulated,
         )
 
-    async def decide(
-        self,
-        envelope: MatchedFacts,
-        _rules: EffectivePolicy,
-        _thresholds: Thresholds,
-        *,
-        is_late: bool,
-        now: datetime,
-        before_call: object,
-    ) -> TurnDecision:
-        """In the place of `TurnDecider`."""
-        del is_late, before_call
-        await self._ask("slow" if envelope.metadata["kind"] == "slow" else "plain", RESOLVE_SECONDS)
-        known = [one.fact_id for one in envelope.facts[0].candidates]
-        draft = replaced("the next one", *known) if known else added("the first one")
-        place = EventPlace(owner=envelope.owner, source_id=envelope.source_id, ordinal=0, at=now)
-        return TurnDecision(events=(draft(place),), step=Step(stage="resolve", milliseconds=0))
-
-    async def forget_replies(self, stage_input: object) -> None:
-        """The simulated models ask anew each time."""
-
-    async def _ask(self, kind: str, seconds: float) -> None:
-        async def attempt() -> bool | CallFailure:
-            failure = await self._world.server.call(None, SLOW_SECONDS if kind == "slow" else seconds)
-            return failure or True
-
-        await self._chat.call(attempt)
-        self._check_sense()
-
-    def _check_sense(self) -> None:
-        if self._world.server.is_useless():
-            raise SourceEndedError("invalid_reply", "nonsense", possibly_systemic=True)
+    async def forget_replies(self, stage_input: StageInput) -> None:
+        """As `DecisionStages`."""
+        envelope = stage_input.envelope
+        await self._world.replies.forget(envelope.owner, envelope.source_id)
 
     async def _probe(self) -> object:
         return await self._world.server.call(None, EXTRACT_SECONDS) or "ready"
-
-
-class _NoLimits:
-    async def exceeded_limit(self, *_: object, **__: object) -> None:
-        """No limit is set."""
-
-
-class _AskedAlone:
-    """Each turn replaces what the one before it said: none can be asked about ahead."""
-
-    async def before_call(self, *_: object, **_more: object) -> None: ...
-
-    async def with_unused(self, _turn: object, step: Step) -> Step:
-        return step
 
 
 class _NoEntities:
@@ -270,7 +245,3 @@ async def _always_promote(_scope: Scope, _overrides: Overrides) -> EffectivePoli
 
 async def _nothing_due(_commit: Commit, _rules: EffectivePolicy) -> None:
     """No entity is summarised."""
-
-
-async def _forget(_owner: str, _source_id: str) -> None:
-    """Nothing is kept for a source."""

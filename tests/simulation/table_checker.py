@@ -36,6 +36,22 @@ class Logged:
         return str(self.told["source_id"])
 
 
+def logged(broker: Broker) -> list[Logged]:
+    """The log, in the order in which it was appended."""
+    return [
+        Logged(
+            at=one.at,
+            process=one.member,
+            partition=one.record.partition,
+            offset=one.record.offset,
+            told=json.loads(one.record.value or b"{}"),
+            value=one.record.value,
+        )
+        for one in broker.appends
+        if one.record.topic == LOG
+    ]
+
+
 class TableChecker:
     """`problems` tells what is wrong, the worst first."""
 
@@ -43,18 +59,7 @@ class TableChecker:
         self._broker = broker
         self._load = load
         self._tables = tables
-        self._log = [
-            Logged(
-                at=one.at,
-                process=one.member,
-                partition=one.record.partition,
-                offset=one.record.offset,
-                told=json.loads(one.record.value or b"{}"),
-                value=one.record.value,
-            )
-            for one in broker.appends
-            if one.record.topic == LOG
-        ]
+        self._log = logged(broker)
         before = (one.record.value or b"{}" for one in broker.appends if one.record.topic == BEFORE_LOG)
         passed = (json.loads(split_envelope(value)[0]) for value in before)
         self._read_from_topic = {(told["origin"]["partition"], told["origin"]["offset"]) for told in passed}

@@ -99,6 +99,8 @@ _BUSY: Final = frozenset({"crowd", "crowded", "nonsense"})
 _WITH_MISHAPS: Final = frozenset({"processes", "everything", "batches", "servers", "zombies"})
 _MISHAPS: Final[Mapping[Weather, tuple[int, int]]] = {"servers": (1, 3), "zombies": (2, 4), "batches": (1, 4)}
 _CHAINS: Final = frozenset({"chain", "crowded", "servers", "zombies"})
+_BURSTS: Final = 0.5
+_BURST_SECONDS: Final = 6.0
 _CROWDS: Final = frozenset({"crowd", "crowded"})
 _NONSENSE: Final = (ModelWeather(begins=0.0, ends=45.0, failing=0.0, useless=1.0),)
 _CHAIN: Final[tuple[Stage, ...]] = ("journal", "extract", "embed", "match", "resolve", "project")
@@ -180,6 +182,9 @@ def _publications(chance: random.Random, owners: list[str], weather: Weather, un
     times = sorted(chance.choice((0.0, chance.uniform(0, until))) for _ in range(chance.randint(30, 60)))
     if weather in _CHAINS:
         times = sorted(chance.sample(times, chance.randint(12, 24)))
+        if weather != "crowded" and chance.random() < _BURSTS:  # few owners, each with some turns that wait
+            owners = owners[: chance.randint(1, 2)]
+            times = [at // _BURST_SECONDS * _BURST_SECONDS for at in times for _ in range(2)]
     if weather == "nonsense":
         owners = [f"{owner}-{part}" for owner in owners for part in range(3)]
         times = sorted(chance.uniform(0, 40.0) for _ in range(120))

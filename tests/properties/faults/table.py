@@ -4,7 +4,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -38,17 +38,26 @@ class Search:
 
 
 def write_fault_table(histories: int, seed: int, numbers: list[int], say: Callable[[str], None]) -> int:
-    """Look for each fault in up to `histories` of each property; gives how many were not found. All write the page."""
+    """Look for each fault in up to `histories` of each property; gives how many were not found.
+
+    Writes the rows of these faults on the page; those of others stay as they are.
+    """
     chosen = [fault for fault in FAULTS if fault.number in numbers or not numbers]
     with ProcessPoolExecutor(PROCESSES) as pool:
         tasks = [pool.submit(_search, fault.number, histories, seed) for fault in chosen]
         searches = [_told(task.result(), say) for task in tasks]
-    if len(chosen) == len(FAULTS):
-        head = ["| fault | found by | after how many histories |", "|---|---|---|"]
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        table = "\n".join([BEGIN, "", *head, *(one.row for one in searches), "", END])
-        PAGE.write_text(before + table + rest.partition(END)[2], encoding="utf-8")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    table, _, behind = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table_with(table, searches)}\n\n{END}{behind}", encoding="utf-8")
     return sum(one.found_by is None for one in searches)
+
+
+def table_with(table: str, searches: Sequence[Search]) -> str:
+    """The table with the rows of these searches, in the order of the faults."""
+    rows = {row.split(" | ")[0].removeprefix("| "): row for row in table.strip().splitlines()}
+    rows |= {one.fault.what: one.row for one in searches}
+    known = (rows[fault.what] for fault in FAULTS if fault.what in rows)
+    return "\n".join(["| fault | found by | after how many histories |", "|---|---|---|", *known])
 
 
 def _told(search: Search, say: Callable[[str], None]) -> Search:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mnemolog.schemas.stored import ReplyKey, StoredReply
-from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
 from mnemolog.streams.llm.ports import Embeddings, Usage
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.told_facts import MODEL, direction_of
 from tests.simulation.workload import Workload
 
 RETRY: Final = RetrySettings(max_concurrent=8, initial_delay=0.2, max_delay=3.0)
@@ -19,15 +19,21 @@ class StoredReplies:
     """The table of replies, which all workers share."""
 
     def __init__(self) -> None:
-        self.replies: dict[ReplyKey, StoredReply] = {}
+        self._replies: dict[ReplyKey, dict[int, StoredReply]] = {}
 
     async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:
         await asyncio.sleep(0.001)
-        return {key: (self.replies[key],) for key in keys if key in self.replies}
+        found = ((key, self._replies[key]) for key in keys if key in self._replies)
+        return {key: tuple(attempts[number] for number in sorted(attempts)) for key, attempts in found}
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         await asyncio.sleep(0.001)
-        return [self.replies.setdefault(reply.key, reply) for reply in replies]
+        return [self._replies.setdefault(reply.key, {}).setdefault(reply.attempt, reply) for reply in replies]
+
+    async def forget(self, owner: str, source_id: str) -> None:
+        await asyncio.sleep(0.001)
+        for key in [one for one in self._replies if one[:2] == (owner, source_id)]:
+            del self._replies[key]
 
     async def paid(self, owner: str, source_id: str, stage: str, position: str) -> list[StoredReply]:
         asked = (owner, source_id, stage, position)
@@ -65,7 +71,7 @@ class ModelServer:
 class SimulatedEmbedder:
     """An embedder with the retries of the real one."""
 
-    model = "embedder"
+    model = MODEL
 
     def __init__(self, server: ModelServer, uniform: Callable[[float, float], float]) -> None:
         self._server = server
@@ -75,7 +81,7 @@ class SimulatedEmbedder:
         async def attempt() -> Embeddings | CallFailure:
             poison = "http_500" if any(text.startswith("poison_text") for text in texts) else None
             failure = await self._server.call(poison, 0.05)
-            return failure or Embeddings(vectors=(_VECTOR,) * len(texts), usage=Usage())
+            return failure or Embeddings(vectors=tuple(map(direction_of, texts)), usage=Usage())
 
         return await self._retrier.call(attempt, divisible=divisible)
 
@@ -83,6 +89,3 @@ class SimulatedEmbedder:
         return await self._server.call(None, 0.05) or "ready"
 
     async def close(self) -> None: ...
-
-
-_VECTOR: Final = Vector.from_values("embedder", [1.0, 0.0])

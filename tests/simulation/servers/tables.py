@@ -1,5 +1,6 @@
 """The tables of the simulated Postgres, and what the statements that the simulation needs do to them."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns
+from mnemolog.schemas.vector import Vector
 
 Rows = Sequence[tuple[Any, ...]]
 Statement = Callable[["Tables", Mapping[str, Any], str], Rows]
@@ -151,11 +153,13 @@ def _find_candidates(tables: Tables, asked: Mapping[str, Any], _: str) -> Rows:
     return [
         row
         for number, turn in enumerate(turns, start=1)
-        for row in _candidates_of_turn(tables, number, dict(zip(names, turn, strict=True)))
+        for row in _candidates_of_turn(tables, number, dict(zip(names, turn, strict=True)), asked)
     ]
 
 
-def _candidates_of_turn(tables: Tables, number: int, turn: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+def _candidates_of_turn(
+    tables: Tables, number: int, turn: Mapping[str, Any], asked: Mapping[str, Any]
+) -> Iterator[tuple[Any, ...]]:
     scope = _scope(turn)
     head: tuple[int, int, list[str]] = (number, tables.scope_versions.get(scope, 0), [])
     known = [
@@ -164,20 +168,32 @@ def _candidates_of_turn(tables: Tables, number: int, turn: Mapping[str, Any]) ->
         if (fact := tables.state.facts[row.fact.fact_id]).scope == scope and fact.state.status == "active"
     ]
     for place in range(turn["first_place"], turn["last_place"] + 1):
-        found = [tuple(getattr(_candidate(row), name) for name in CANDIDATE_COLUMNS) for row in known]
+        vector, floor = asked["vectors"][place - 1], asked["floors"][place - 1]
+        near = (one for one in (_candidate(tables, row, vector) for row in known) if one.similarity >= floor)
+        nearest = sorted(near, key=lambda one: (-one.similarity, one.fact_id))[: asked["limit"]]
+        found = [tuple(getattr(one, name) for name in CANDIDATE_COLUMNS) for one in nearest]
         yield from ((*head, place, *columns) for columns in found or [(None,) * len(CANDIDATE_COLUMNS)])
 
 
-def _candidate(row: FactRow) -> Candidate:
-    fact = row.fact
+def _candidate(tables: Tables, row: FactRow, vector: Vector) -> Candidate:
+    fact, state = row.fact, tables.state.facts[row.fact.fact_id].state
     return Candidate(
         fact_id=fact.fact_id,
-        similarity=0.9,
+        similarity=_similarity(fact.vector.values, vector.values),
         text=fact.text,
         content_hash=fact.content_hash,
-        confidence=fact.confidence,
-        true_from=fact.true_from,
+        confidence=state.confidence,
+        true_from=state.true_from,
+        said_at=fact.said_at or row.commit.occurred_at,
+        excerpt=fact.excerpt,
+        category=fact.category,
+        authority=fact.authority,
     )
+
+
+def _similarity(one: Sequence[float], other: Sequence[float]) -> float:
+    product = math.fsum(left * right for left, right in zip(one, other, strict=True))
+    return max(-1.0, min(1.0, product / (math.hypot(*one) * math.hypot(*other))))
 
 
 def _scope(asked: Mapping[str, Any]) -> ScopeColumns:
