@@ -37,7 +37,7 @@ class StoredReplies:
 
     async def paid(self, owner: str, source_id: str, stage: str, position: str) -> list[StoredReply]:
         asked = (owner, source_id, stage, position)
-        kept = self.replies.values()
+        kept = (reply for attempts in self._replies.values() for reply in attempts.values())
         return [one for one in kept if (one.owner, one.source_id, one.stage, one.paid_by) == asked]
 
 

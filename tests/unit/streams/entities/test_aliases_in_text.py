@@ -120,5 +120,5 @@ def test_the_name_of_somebody_who_is_known_is_not_taken_away() -> None:
 )
 def test_a_reply_gives_no_name_that_nobody_said(name: str, texts: list[str], is_said: bool) -> None:
     reply = EntityReply(name=name, type="person", role="object")
-    found = said_entities([reply], texts, turn(Message(role="user", content=" ".join(texts))))
+    found, _ = said_entities([reply], texts, turn(Message(role="user", content=" ".join(texts))))
     assert [one.name for one in found] == ([name] if is_said else [])
