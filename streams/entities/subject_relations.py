@@ -1,15 +1,12 @@
 """Whether the known facts that a turn is compared with are about the entities that its own facts are about."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 from uuid import UUID
 
-from mnemolog.schemas.entities.model import KnownEntity
+from mnemolog.schemas.entities.model import BEINGS, KnownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.streams.entities.turn_entities import TurnEntities
-
-BEINGS: Final = frozenset({"person", "animal"})
-"""Types of which two entities are certainly two: of things it is often a matter of words what a statement is about."""
 
 
 def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> MatchedFacts:

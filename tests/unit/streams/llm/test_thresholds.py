@@ -89,6 +89,7 @@ def test_a_turn_can_set_its_own() -> None:
         conflict=0.1,
         near_duplicate=MINILM_DEFAULTS.near_duplicate,
         ending=0.0,
+        name_twin=MINILM_DEFAULTS.name_twin,
     )
 
 
