@@ -40,7 +40,7 @@ class EntityStore(Store):
         cosine; in one round trip.
         """
         named = {"heads": sorted(heads), "keys": sorted(keys), "ends": sorted(ends)}
-        asked = {**scope.columns, **named, "fact_ids": list(fact_ids), "near_from": near_from, **_near_columns(meant)}
+        asked = {**scope.columns, **named, "fact_ids": list(fact_ids), "near_from": near_from, **near_columns(meant)}
         rows = await self._rows("entities_of_heads", {**asked, "limit": MAX_FOUND, "aliases": MAX_ALIASES})
         return [
             KnownEntity(
@@ -61,7 +61,8 @@ class EntityStore(Store):
         return {(one, other) for one, other in await self._rows("decided_pairs", asked)}
 
 
-def _near_columns(meant: Sequence[NameQuery]) -> dict[str, object]:
+def near_columns(meant: Sequence[NameQuery]) -> dict[str, object]:
+    """What `entities_of_heads` is told of names that are compared by their vectors."""
     return {
         "near_keys": [one.key for one in meant],
         "near_types": [one.type for one in meant],

@@ -51,7 +51,7 @@ class NameVectors:
 
     def are_near(self, key: str, vector: Vector, aliases: Iterable[Alias]) -> bool:
         """Whether a name may mean one of these, which the turn itself brings; other numbers are something else."""
-        told = (one.vector for one in aliases if one.vector is not None and _digits(one.key) == _digits(key))
+        told = (one.vector for one in aliases if one.vector is not None and same_numbers(one.key, key))
         return any(cosine_similarity(vector.values, other.values) >= self.floor for other in told)
 
 
@@ -75,5 +75,6 @@ def names_to_embed(facts: Iterable[ExtractedFact]) -> dict[str, str]:
     return found
 
 
-def _digits(key: str) -> str:
-    return _NO_DIGIT.sub("", key)
+def same_numbers(one: str, other: str) -> bool:
+    """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The tables compare them so too."""
+    return _NO_DIGIT.sub("", one) == _NO_DIGIT.sub("", other)

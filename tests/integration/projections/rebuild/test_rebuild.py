@@ -44,7 +44,7 @@ pytestmark = pytest.mark.postgres
 TABLES = [
     *("commits", "daily_tokens", "daily_usage", "entities", "entity_aliases", "entity_changes"),
     *("fact_entities", "fact_relations"),
-    *("facts", "former_states", "memory_events", "pending_confirmations", "policies", "profiles"),
+    *("facts", "former_states", "memory_events", "name_vectors", "pending_confirmations", "policies", "profiles"),
     *(
         "projection_offsets",
         "rejections",
