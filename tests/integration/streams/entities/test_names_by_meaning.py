@@ -27,7 +27,7 @@ MANY = [f"Ground of the {letter}" for letter in "abcdefghij"]
 
 @pytest.fixture
 def embedder() -> UnlikeEmbedder:
-    return UnlikeEmbedder({name: ARENA for name in (STADIUM, GROUND, "Arena 14", *MANY)} | {"Arena 15": ARENA})
+    return UnlikeEmbedder(dict.fromkeys((STADIUM, GROUND, "Arena 14", "Arena 15", *MANY), ARENA))
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_of_many_near_names_a_few_are_possible_twins(people: NamedPeople) 
     assert len(await near_to(people)) == MAX_NEAR
 
 
-async def test_vectors_of_another_model_or_length_are_not_compared(people: NamedPeople, database: str) -> None:
+async def test_vectors_of_another_model_or_length_are_not_compared(people: NamedPeople) -> None:
     await visit(people, ARENA)
     await people.rows("UPDATE name_vectors SET model = 'other' RETURNING model")
     assert await near_to(people) == ()
