@@ -11,7 +11,7 @@ from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.stores.entities import MAX_NEAR
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, SplitEntity
+from mnemolog.schemas.entities.commands import AliasEntity, ForgetEntity, MergeEntities, SplitEntity
 from mnemolog.schemas.entities.events import EntityRegistered
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE
@@ -124,9 +124,10 @@ async def test_the_name_of_a_merged_one_is_near_for_the_other(people: NamedPeopl
 
 async def test_a_name_that_a_split_moves_is_no_longer_near_for_the_old_one(people: NamedPeople) -> None:
     arena = registered(await visit(people, ARENA))
+    await people.order(AliasEntity(entity_id=arena, name="Old Hall"))
     facts = await people.say(f"I like {ARENA}", (ARENA, "place"), subject="the user")
     assert facts.events[0].new_fact is not None
-    split = SplitEntity(entity_id=arena, name="Old Arena", names=(ARENA,), fact_ids=(facts.events[0].new_fact.fact_id,))
+    split = SplitEntity(entity_id=arena, name=ARENA, names=(ARENA,), fact_ids=(facts.events[0].new_fact.fact_id,))
     assert (await people.order(split)).outcome == "done"
     assert arena not in await near_to(people)
 
@@ -153,17 +154,14 @@ async def test_vectors_of_another_model_or_length_are_not_compared(people: Named
 
 
 async def test_a_hostile_turn_embeds_a_bounded_number_of_names(people: NamedPeople, embedder: UnlikeEmbedder) -> None:
-    facts = [
-        fact_json(
-            f"Fact {fact}",
-            excerpt="I know places",
-            entities=[{"name": f"Place {20 * fact + place}", "type": "place"} for place in range(20)],
-        )
-        for fact in range(25)
-    ]
-    commit = await people.say_facts("I know places", facts)
+    names = [f"Place{chr(65 + number // 26)}{chr(97 + number % 26)}" for number in range(500)]
+    facts = []
+    for some in (names[start : start + 20] for start in range(0, len(names), 20)):
+        entities = [{"name": name, "type": "place", "role": "object"} for name in some]
+        facts.append(fact_json(f"I saw {', '.join(some)}", entities=entities))
+    commit = await people.say_facts(". ".join(fact["text"] for fact in facts), facts)
     assert commit.outcome == "facts"
-    assert len([text for text in embedder.texts if text.startswith("Place")]) == 20
+    assert [text for text in embedder.texts if text.startswith("Place")] == names[:20]
     assert await people.rows("SELECT count(*) FROM name_vectors") == [(20,)]
 
 

@@ -124,6 +124,7 @@ def test_a_possible_twin_keeps_its_name_from_then_on() -> None:
         ("Ana", "other", False),
         ("Ana", "product", True),
         ("my dog", "other", False),
+        ("my dog Milky Way", "other", False),
         ("Cambridge from the map", "place", False),
     ],
 )
