@@ -157,7 +157,8 @@ ON CONFLICT (relation_id, fact_id) DO NOTHING;
 -- about; and of the type of each vector those whose names are nearest to it, with the keys of the names that are near.
 -- The scan is exact. A model's vectors compare with its own only; CASE keeps Postgres from comparing others. Names that
 -- readers do not see, and those with other numbers ("iPhone 14"), are left out before the nearest are counted. Whether a
--- name is seen is looked up for one after the other, the nearest first, for at most `looked_at` of them.
+-- name is seen is looked up for one after the other, the nearest first, for at most `looked_at` of them. A name by which
+-- an entity of its type is known needs no others.
 WITH subjects AS (
     SELECT
         link.fact_id,
@@ -191,8 +192,12 @@ near AS (
         asked.key,
         seen.entity_id
     FROM unnest(
-        %(near_keys)s::text [], %(near_types)s::text [], %(near_models)s::text [], %(near_vectors)b::halfvec []
-    ) AS asked (key, type, model, embedding)
+        %(near_keys)s::text [],
+        %(near_heads)s::text [],
+        %(near_types)s::text [],
+        %(near_models)s::text [],
+        %(near_vectors)b::halfvec []
+    ) AS asked (key, head, type, model, embedding)
     CROSS JOIN LATERAL (
         SELECT named.entity_id
         FROM (
@@ -229,6 +234,18 @@ near AS (
         ORDER BY named.distance, named.key, named.entity_id
         LIMIT %(near_limit)s
     ) AS seen
+    WHERE NOT EXISTS (
+        SELECT
+        FROM current_entity_names AS alias
+        INNER JOIN entities AS e ON alias.entity_id = e.entity_id
+        WHERE
+            (alias.tenant, alias.user_id, alias.agent_id, alias.app_id, alias.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+            AND alias.head = asked.head
+            AND (alias.kind, alias.key) = ('name', asked.key)
+            AND (e.type = asked.type OR 'other' IN (e.type, asked.type))
+        OFFSET 0
+    )
 )
 SELECT
     e.entity_id,

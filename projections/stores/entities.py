@@ -6,7 +6,7 @@ from uuid import UUID
 
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.entities.model import Alias, KnownEntity, NameQuery
+from mnemolog.schemas.entities.model import Alias, KnownEntity, NameQuery, name_head
 from mnemolog.schemas.scope import Scope
 
 MAX_FOUND: Final = 500
@@ -65,6 +65,7 @@ def near_columns(meant: Sequence[NameQuery]) -> dict[str, object]:
     """What `entities_of_heads` is told of names that are compared by their vectors."""
     return {
         "near_keys": [one.key for one in meant],
+        "near_heads": [name_head(one.key) for one in meant],
         "near_types": [one.type for one in meant],
         "near_models": [one.vector.model for one in meant],
         "near_vectors": [one.vector for one in meant],

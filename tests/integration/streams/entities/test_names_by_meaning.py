@@ -8,12 +8,14 @@ import pytest
 from mnemolog import AsyncMemoryClient
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.stores.entities import MAX_NEAR
+from mnemolog.projections.stores.entities import MAX_NEAR, EntityStore
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.commands import AliasEntity, ForgetEntity, MergeEntities, SplitEntity
 from mnemolog.schemas.entities.events import EntityRegistered
+from mnemolog.schemas.entities.model import NameQuery
 from mnemolog.schemas.scope import Scope
+from mnemolog.streams.entities.name_keys import name_key
 from tests.support.builders.commits import ALICE
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -173,3 +175,15 @@ async def test_with_the_threshold_0_names_are_neither_embedded_nor_compared(
         assert await near_to(people) == ()
         assert ARENA not in embedder.texts
         assert await people.rows("SELECT FROM name_vectors") == []
+
+
+async def test_a_name_that_is_known_is_not_compared_with_others(people: NamedPeople, embedder: UnlikeEmbedder) -> None:
+    await visit(people, ARENA)
+    await visit(people, STADIUM)
+    (vector,) = (await embedder.embed([STADIUM])).vectors
+    asked = [NameQuery(key=name_key(STADIUM), type="place", vector=vector)]
+    entities = EntityStore(people.pipeline.pool)
+    assert await entities.known_entities(ALICE, heads=(), keys=(), meant=asked, near_from=0.8) == []
+    await people.rows("UPDATE entity_aliases SET is_current = false WHERE alias = %s RETURNING alias", STADIUM)
+    (near,) = await entities.known_entities(ALICE, heads=(), keys=(), meant=asked, near_from=0.8)
+    assert (near.name, near.near) == (ARENA, (name_key(STADIUM),))
