@@ -216,9 +216,9 @@ near AS (
                 AND CASE
                     WHEN v.model = asked.model AND vector_dims(v.embedding) = vector_dims(asked.embedding)
                         THEN v.embedding <=> asked.embedding <= 1 - %(near_from)s
+                            AND regexp_replace(v.key, '[^0-9]', '', 'g') = regexp_replace(asked.key, '[^0-9]', '', 'g')
                 END
                 AND v.key <> asked.key
-                AND regexp_replace(v.key, '[^0-9]', '', 'g') = regexp_replace(asked.key, '[^0-9]', '', 'g')
                 AND alias.is_current
                 AND e.status = 'active'
                 AND e.type = asked.type

@@ -11,7 +11,7 @@ from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.stores.entities import MAX_NEAR, EntityStore
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import AliasEntity, ForgetEntity, MergeEntities, SplitEntity
+from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, RenameEntity, SplitEntity
 from mnemolog.schemas.entities.events import EntityRegistered
 from mnemolog.schemas.entities.model import NameQuery
 from mnemolog.schemas.scope import Scope
@@ -126,11 +126,12 @@ async def test_the_name_of_a_merged_one_is_near_for_the_other(people: NamedPeopl
 
 async def test_a_name_that_a_split_moves_is_no_longer_near_for_the_old_one(people: NamedPeople) -> None:
     arena = registered(await visit(people, ARENA))
-    await people.order(AliasEntity(entity_id=arena, name="Old Hall"))
+    await people.order(RenameEntity(entity_id=arena, name="Old Hall"))
     facts = await people.say(f"I like {ARENA}", (ARENA, "place"), subject="the user")
     assert facts.events[0].new_fact is not None
     split = SplitEntity(entity_id=arena, name=ARENA, names=(ARENA,), fact_ids=(facts.events[0].new_fact.fact_id,))
-    assert (await people.order(split)).outcome == "done"
+    done = await people.order(split)
+    assert done.outcome == "done", done.detail
     assert arena not in await near_to(people)
 
 
