@@ -68,8 +68,9 @@ def _entity_sentence(linked: LinkedEntity) -> str:
     """Whom or what it names, and how that was found."""
     if linked.said is None:
         return f"its {linked.role} is {linked.name}, the user"
-    others = f", and not {', '.join(linked.compared)}" if linked.compared else ""
-    return f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}{others}'
+    names = ", ".join(linked.compared)
+    others = f"; compared by meaning, it may be {names}" if linked.compared_by else f", and not {names}"
+    return f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}{others if names else ""}'
 
 
 _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {

@@ -1,12 +1,13 @@
 """The records between stages: one for each turn or command and stage, up to its end."""
 
 import struct
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Identifier, Metadata, Record, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
+from mnemolog.schemas.entities.model import MAX_NAME_VECTORS, NameVector
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import LimitHit
@@ -24,6 +25,11 @@ Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
 BINARY_FORMAT: Final = 1
 _MARK: Final = b"MNE"
 _HEAD: Final = struct.Struct(">3sBI")  # the mark, the format, how many bytes of JSON follow; then come the vectors
+
+
+_NameVectors = Annotated[
+    tuple[NameVector, ...], Field(max_length=MAX_NAME_VECTORS, exclude_if=lambda vectors: not vectors)
+]
 
 
 class End(Record):
@@ -85,7 +91,10 @@ class ExtractedFacts(Envelope):
 
 
 class EmbeddedFacts(Envelope):
+    """`name_vectors` are those of names in the facts that have a meaning; version 7 added them."""
+
     facts: tuple[EmbeddedFact, ...] = ()
+    name_vectors: _NameVectors = ()
 
 
 class MatchedFacts(Envelope):
@@ -95,6 +104,7 @@ class MatchedFacts(Envelope):
     """
 
     facts: tuple[MatchedFact, ...] = ()
+    name_vectors: _NameVectors = ()
     scope_version: Count = 0
     user_names: tuple[Text, ...] = ()
 

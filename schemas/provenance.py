@@ -104,7 +104,8 @@ class Step(Record):
 class Thresholds(Record):
     """Cosine similarities that decided: above `duplicate` skip, above `conflict` ask, below add.
 
-    A statement that ends something is compared with known facts from `ending` on.
+    A statement that ends something is compared with known facts from `ending` on. A name may mean what another one
+    means from `name_twin` on, by none where that is 0; version 7 added it.
     """
 
     embedding_model: Text
@@ -113,6 +114,7 @@ class Thresholds(Record):
     conflict: Fraction
     near_duplicate: Fraction
     ending: Fraction = 0.40
+    name_twin: Fraction = Field(default=0.0, exclude_if=lambda threshold: not threshold)
 
 
 class WeighedCandidate(Record):

@@ -150,6 +150,11 @@ class StreamsSettings(PostgresSettings):
     ending_threshold: Fraction | None = Field(
         default=None, description="cosine similarity from which a known fact may be the one that a statement ends"
     )
+    name_twin_threshold: Fraction | None = Field(
+        default=None,
+        description="cosine similarity from which the names of two things may mean the same, so that a new one is "
+        "marked as a possible twin; 0 for never, then names get no vectors; by embedding model if unset",
+    )
     search_threshold: Fraction | None = Field(
         default=None,
         description="cosine similarity from which a search shows a fact that has no word in common with the question, "

@@ -25,7 +25,7 @@ from mnemolog.projections.queries.turns.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.events import FactLinked
-from mnemolog.schemas.entities.model import ResolutionStep, Role
+from mnemolog.schemas.entities.model import Comparison, ResolutionStep, Role
 from mnemolog.schemas.events import FactsMerged, MemoryEvent
 
 
@@ -85,6 +85,8 @@ class EntityDecision:
 class LinkedEntity:
     """An entity that a fact names: `said` is how, None for "the user"; `step` found it among `compared` others.
 
+    These were found by their words, or by `compared_by`.
+
     `changes` are what persons decided about it since: renames, merges, splits and others, the oldest first.
     """
 
@@ -94,6 +96,7 @@ class LinkedEntity:
     said: str | None
     step: ResolutionStep
     compared: list[str]
+    compared_by: Comparison | None = None
     changes: list[EntityDecision] = field(default_factory=list)
 
 
@@ -175,6 +178,7 @@ async def _linked_entities(conn: AsyncConnection[TupleRow], commit: Commit, fact
             said=link.name,
             step=link.step,
             compared=[names[other] for other in link.compared if other in names],
+            compared_by=link.compared_by,
             changes=changes.get(link.entity_id, []),
         )
         for link in links

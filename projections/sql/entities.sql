@@ -73,6 +73,27 @@ FROM unnest(
 ORDER BY number
 ON CONFLICT (entity_id, kind, key, event_id) DO NOTHING;
 
+-- name: add_name_vectors
+-- Add vectors of names of entities: one that an event gives twice stays as it gave it first.
+INSERT INTO name_vectors (entity_id, key, event_id, model, embedding, tenant, user_id, agent_id, app_id, run_id)
+SELECT entity_id, key, event_id, model, embedding, tenant, user_id, agent_id, app_id, run_id
+FROM unnest(
+    %(entity_id)s::uuid [],
+    %(key)s::text [],
+    %(event_id)s::uuid [],
+    %(model)s::text [],
+    %(embedding)b::halfvec [],
+    %(tenant)s::text [],
+    %(user_id)s::text [],
+    %(agent_id)s::text [],
+    %(app_id)s::text [],
+    %(run_id)s::text []
+) WITH ORDINALITY AS fresh (
+    entity_id, key, event_id, model, embedding, tenant, user_id, agent_id, app_id, run_id, number
+)
+ORDER BY number
+ON CONFLICT (entity_id, key, event_id) DO NOTHING;
+
 -- name: add_links
 -- Add the entities that facts name: one that a fact has in a role already stays.
 INSERT INTO fact_entities (fact_id, entity_id, role, event_id)
@@ -132,8 +153,13 @@ ON CONFLICT (relation_id, fact_id) DO NOTHING;
 
 -- name: entities_of_heads
 -- The entities of exactly this scope that names with these heads or ends may mean, with all their names: the user first,
--- then those that are called by one of the keys, those of a head, the newest, at most `limit`; and those that these facts
--- are about. Of the names that are asked for it says which are hidden from readers.
+-- then those that are called by one of the keys, those of a head, the newest, at most `limit`; those that these facts are
+-- about; and of the type of each vector those whose names are nearest to it, with the keys of the names that are near.
+-- The scan is exact. A model's vectors compare with its own only; CASE keeps Postgres from comparing others. Names that
+-- readers do not see, and those with other numbers ("iPhone 14"), are left out before the nearest are counted. Whether a
+-- name is seen is looked up for one after the other, the nearest first, for at most `looked_at` of them. A name by which
+-- an entity of its type is known needs no others.
+-- Of the names that are asked for it says which are hidden from readers.
 WITH subjects AS (
     SELECT
         link.fact_id,
@@ -160,6 +186,67 @@ found AS (
     GROUP BY alias.entity_id
     ORDER BY is_user DESC, is_called DESC, is_headed DESC, recorded_at DESC, alias.entity_id
     LIMIT %(limit)s
+),
+
+near AS (
+    SELECT DISTINCT
+        asked.key,
+        seen.entity_id
+    FROM unnest(
+        %(near_keys)s::text [],
+        %(near_heads)s::text [],
+        %(near_types)s::text [],
+        %(near_models)s::text [],
+        %(near_vectors)b::halfvec []
+    ) AS asked (key, head, type, model, embedding)
+    CROSS JOIN LATERAL (
+        SELECT named.entity_id
+        FROM (
+            SELECT
+                e.entity_id,
+                v.key,
+                v.embedding <=> asked.embedding AS distance
+            FROM name_vectors AS v
+            INNER JOIN entity_aliases AS alias
+                ON (alias.entity_id, alias.kind, alias.key, alias.event_id) = (v.entity_id, 'name', v.key, v.event_id)
+            INNER JOIN entities AS told ON v.entity_id = told.entity_id
+            INNER JOIN entities AS e ON coalesce(told.merged_into, told.entity_id) = e.entity_id
+            WHERE
+                (v.tenant, v.user_id, v.agent_id, v.app_id, v.run_id)
+                = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+                AND CASE
+                    WHEN v.model = asked.model AND vector_dims(v.embedding) = vector_dims(asked.embedding)
+                        THEN v.embedding <=> asked.embedding <= 1 - %(near_from)s
+                            AND regexp_replace(v.key, '[^0-9]', '', 'g') = regexp_replace(asked.key, '[^0-9]', '', 'g')
+                END
+                AND v.key <> asked.key
+                AND alias.is_current
+                AND e.status = 'active'
+                AND e.type = asked.type
+            ORDER BY distance, v.key, e.entity_id
+            LIMIT %(looked_at)s
+        ) AS named
+        WHERE (
+            SELECT shown.entity_id
+            FROM shown_entity_names AS shown
+            WHERE shown.entity_id = named.entity_id AND shown.kind = 'name' AND shown.key = named.key
+            LIMIT 1
+        ) IS NOT NULL
+        ORDER BY named.distance, named.key, named.entity_id
+        LIMIT %(near_limit)s
+    ) AS seen
+    WHERE NOT EXISTS (
+        SELECT
+        FROM current_entity_names AS alias
+        INNER JOIN entities AS e ON alias.entity_id = e.entity_id
+        WHERE
+            (alias.tenant, alias.user_id, alias.agent_id, alias.app_id, alias.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+            AND alias.head = asked.head
+            AND (alias.kind, alias.key) = ('name', asked.key)
+            AND (e.type = asked.type OR 'other' IN (e.type, asked.type))
+        OFFSET 0
+    )
 )
 SELECT
     e.entity_id,
@@ -191,10 +278,17 @@ SELECT
             )
         LIMIT %(aliases)s
     ) AS hidden,
-    ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = e.entity_id) AS fact_ids
+    ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = e.entity_id) AS fact_ids,
+    ARRAY(SELECT near.key FROM near WHERE near.entity_id = e.entity_id ORDER BY near.key) AS near
 FROM entities AS e
 WHERE
-    e.entity_id IN (SELECT found.entity_id FROM found UNION SELECT subjects.entity_id FROM subjects)
+    e.entity_id IN (
+        SELECT found.entity_id FROM found
+        UNION
+        SELECT subjects.entity_id FROM subjects
+        UNION
+        SELECT near.entity_id FROM near
+    )
     AND (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
     = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
 ORDER BY e.recorded_at, e.ordinal, e.entity_id;

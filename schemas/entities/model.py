@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from mnemolog.schemas.base import Record, Text
+from mnemolog.schemas.vector import Vector
 
 MAX_NAME: Final = 200
 """Characters of a name; what is longer is no name."""
@@ -13,6 +14,8 @@ MAX_ENTITIES: Final = 20
 """How many entities one fact may name."""
 MAX_UNLINKED: Final = 50
 """How many names that link no fact are told of a source, and of a fact on its way."""
+MAX_NAME_VECTORS: Final = 20
+"""How many names of one turn get vectors; the others of it are found by their words alone."""
 MAX_LINKS: Final = 2 * (MAX_ENTITIES + 1)
 """Links of a fact: its subject, those that it names, and an owner of each ("Ana's dog")."""
 MAX_MERGED: Final = 20
@@ -28,6 +31,8 @@ HEAD_LETTERS: Final = 3
 USER_HEAD: Final = "@user"
 ENTITY_TYPES: Final = ("person", "place", "organisation", "product", "event", "animal", "other")
 """The types that are known; any other word in small letters is a type as well."""
+BEINGS: Final = frozenset({"person", "animal"})
+"""Types of which two entities are certainly two: of things it is often a matter of words what a statement is about."""
 
 EntityType = Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,31}$")]
 EntityName = Annotated[Text, Field(min_length=1, max_length=MAX_NAME)]
@@ -39,6 +44,8 @@ AliasKind = Literal["name", "tie", "user"]
 ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "fuzzy", "new"]
 """What found the entity of a name: it is the user, the name that it was registered by, another one of its names, what
 it is to somebody, a part of its name, a short form, a misspelled one; or it was not known before."""
+Comparison = Literal["embedding"]
+"""How entities were found that a new one may be: by the vectors of their names. Otherwise by the words of these."""
 
 
 SummaryLanguage = Literal["facts", "english"]
@@ -77,11 +84,13 @@ class Alias(Record):
     """One of the names of an entity. Equal keys of one kind are the same name; the text is how it was said first.
 
     The key is written by who resolves names, so that a rebuild does not depend on how names are compared today.
+    `vector` is that of a name with a meaning, where a turn told it; version 7 added that.
     """
 
     text: EntityName
     kind: AliasKind = "name"
     key: Annotated[Text, Field(min_length=1, max_length=2 * MAX_NAME)]
+    vector: Vector | None = Field(default=None, exclude_if=lambda vector: vector is None)
 
     @property
     def head(self) -> str:
@@ -100,6 +109,7 @@ class KnownEntity(Record):
 
     `hidden` are those of the names that were asked for which readers are not shown: only facts told them that were
     taken back. The entity is found by them, and gets one again where it is said again.
+    `near` are the keys of those names that were looked up by their vectors and are near one of its names.
     """
 
     entity_id: UUID
@@ -109,6 +119,7 @@ class KnownEntity(Record):
     hidden: tuple[Alias, ...] = ()
     possible_twins: tuple[UUID, ...] = ()
     subject_of: tuple[UUID, ...] = ()
+    near: tuple[Text, ...] = ()
 
     def keys(self, kind: AliasKind) -> frozenset[str]:
         """The keys of its names of one kind."""
@@ -125,7 +136,8 @@ class EntityLink(Record):
     """The entity that a fact names in one role, and how it was found.
 
     `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
-    name could have meant as well.
+    name could have meant as well; `compared_by` is how they were found, where that was not by words; version 7
+    added that.
     """
 
     entity_id: UUID
@@ -133,6 +145,20 @@ class EntityLink(Record):
     name: EntityName | None = Field(default=None, exclude_if=lambda name: name is None)
     step: ResolutionStep
     compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+    compared_by: Comparison | None = Field(default=None, exclude_if=lambda comparison: comparison is None)
+
+
+class NameVector(Record):
+    """The vector of a name that a turn tells, by the key of the name."""
+
+    key: Text
+    vector: Vector
+
+
+class NameQuery(NameVector):
+    """A name of a turn whose vector is compared with those of the names of known entities of its type."""
+
+    type: EntityType
 
 
 def name_head(key: str) -> str:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from mnemolog.schemas.entities.model import Alias, EntityType, KnownEntity
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.entities.similar.name_vectors import NO_VECTORS, NameVectors
+from mnemolog.streams.entities.spoken_names import SpokenName
 
 _ORIGIN = " ("
 
@@ -12,8 +15,9 @@ _ORIGIN = " ("
 class EntityRegistry:
     """Finds entities by the keys of their names. What the turn brings is known to its later names."""
 
-    def __init__(self, known: Iterable[KnownEntity]) -> None:
+    def __init__(self, known: Iterable[KnownEntity], vectors: NameVectors = NO_VECTORS) -> None:
         self._entities = {entity.entity_id: entity for entity in known}
+        self._vectors = vectors
 
     def __iter__(self) -> Iterator[KnownEntity]:
         return iter(self._entities.values())
@@ -40,6 +44,18 @@ class EntityRegistry:
     def shown_of_name(self, key: str) -> list[KnownEntity]:
         """Those of which readers see that they are called so."""
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
+
+    def of_meaning(self, name: SpokenName, kind: EntityType) -> list[KnownEntity]:
+        """Those of a type that have a name which may mean the same."""
+        vector = self.vector_of(name, kind)
+        if vector is None:
+            return []
+        of_type = (entity for entity in self if entity.type == kind)
+        return [one for one in of_type if name.key in one.near or self._vectors.are_near(name.key, vector, one.aliases)]
+
+    def vector_of(self, name: SpokenName, kind: EntityType) -> Vector | None:
+        """That of a name which the turn brings, where it has a meaning."""
+        return self._vectors.vector_of(name, kind)
 
     def of_tie(self, key: str) -> list[KnownEntity]:
         return [entity for entity in self if key in entity.keys("tie")]

@@ -1,14 +1,15 @@
 """Finds the entity that a name means, step by step. In doubt it is a new one, a possible twin of those that it may be.
 
-The order: the user, an equal name, a tie ("my wife"), for people a part or a short form of a name, and a misspelled
-name. A tie or an origin tells two of one name apart: "my brother Tom" is not "Tom from work".
+The order: the user, an equal name, a tie ("my wife"), for people a part or a short form of a name, a misspelled name,
+and for things a name that may mean the same, which finds possible twins alone. A tie or an origin tells two of one name
+apart: "my brother Tom" is not "Tom from work".
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mnemolog.schemas.entities.model import EntityType, KnownEntity, ResolutionStep
+from mnemolog.schemas.entities.model import Comparison, EntityType, KnownEntity, ResolutionStep
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import likeness_of
@@ -22,11 +23,15 @@ MIN_LEFT_OUT: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
-    """The entity that a name means, None for a new one; `compared` are those that it could mean as well."""
+    """The entity that a name means, None for a new one; `compared` are those that it could mean as well.
+
+    `compared_by` is how these were found, where that was not by words.
+    """
 
     entity: KnownEntity | None = None
     step: ResolutionStep = "new"
     compared: tuple[KnownEntity, ...] = ()
+    compared_by: Comparison | None = None
 
 
 def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
@@ -41,8 +46,11 @@ def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registr
     tied = [entity for entity in registry.of_tie(tie_key) if not names_of(entity)] if tie_key else []
     if len(tied) == 1:  # "my wife" was known without a name
         return FoundEntity(entity=tied[0], step="tie")
-    similar = _of_similar(name, kind, tie_key, registry)
-    return similar if similar.entity or similar.compared else _of_misspelled(name, kind, tie_key, registry)
+    for step in (_of_similar, _of_misspelled, _of_meaning):
+        found = step(name, kind, tie_key, registry)
+        if found.entity or found.compared:
+            return found
+    return FoundEntity()
 
 
 def _of_called(name: SpokenName, tie_key: str | None, called: Sequence[KnownEntity]) -> FoundEntity:
@@ -91,6 +99,12 @@ def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, regi
     if len(typed) == 1 and likeness[typed[0].entity_id] == "same" and not _is_marked_apart(name, tie_key, typed[0]):
         return FoundEntity(entity=typed[0], step="fuzzy", compared=tuple(one for one in near if one is not typed[0]))
     return FoundEntity(compared=tuple(near))
+
+
+def _of_meaning(name: SpokenName, kind: EntityType, _tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+    """Possible twins alone: names of two things can be as near as two names of one."""
+    near = registry.of_meaning(name, kind)
+    return FoundEntity(compared=tuple(near), compared_by="embedding" if near else None)
 
 
 def _of_tie(tied: Sequence[KnownEntity]) -> FoundEntity:

@@ -5,13 +5,14 @@ from typing import Protocol
 from uuid import UUID
 
 from mnemolog.schemas.entities.events import AnyEntityEvent
-from mnemolog.schemas.entities.model import KnownEntity
+from mnemolog.schemas.entities.model import KnownEntity, NameQuery
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.entities.link_events import entity_events
-from mnemolog.streams.entities.name_context import NameContext, lookup_keys
+from mnemolog.streams.entities.name_context import NameContext, lookup_keys, named_entities
+from mnemolog.streams.entities.similar.name_vectors import NameVectors
 from mnemolog.streams.entities.subject_relations import candidate_ids
 from mnemolog.streams.entities.turn_entities import TurnEntities
 
@@ -27,10 +28,13 @@ class EntityReader(Protocol):
         keys: Collection[str],
         ends: Collection[str],
         fact_ids: Collection[UUID],
+        meant: Sequence[NameQuery] = (),
+        near_from: float = 1.0,
     ) -> Sequence[KnownEntity]:
         """The entities of exactly `scope` with a name of one of these heads or ends, bounded, and those of these facts.
 
-        Those called by a key come first, then those of a head.
+        Those called by a key come first, then those of a head. And, with the names that they are `near`, those nearest
+        to what is `meant`, from the cosine `near_from` on.
         """
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
@@ -38,10 +42,14 @@ class EntityReader(Protocol):
 
 
 class EntityLinker:
-    """Finds the entities of a source, with what is known when it is decided."""
+    """Finds the entities of a source, with what is known when it is decided.
 
-    def __init__(self, reader: EntityReader) -> None:
+    From the similarity `name_twin` on names may mean the same; with 0 none do.
+    """
+
+    def __init__(self, reader: EntityReader, name_twin: float) -> None:
         self._reader = reader
+        self._name_twin = name_twin
 
     async def find(self, envelope: MatchedFacts, facts: Sequence[ExtractedFact]) -> TurnEntities | None:
         """The entities that `facts` of this source name; None where it has none."""
@@ -54,10 +62,17 @@ class EntityLinker:
             user_names=envelope.user_names,
         )
         asked = lookup_keys(facts, context)
+        vectors = NameVectors.of(envelope.name_vectors, self._name_twin)
         known = await self._reader.known_entities(
-            envelope.scope, heads=asked.heads, keys=asked.keys, ends=asked.ends, fact_ids=candidate_ids(envelope)
+            envelope.scope,
+            heads=asked.heads,
+            keys=asked.keys,
+            ends=asked.ends,
+            fact_ids=candidate_ids(envelope),
+            meant=vectors.queries(entity for fact in facts for entity in named_entities(fact, context)),
+            near_from=self._name_twin,
         )
-        found = TurnEntities.of_facts(facts, known, context)
+        found = TurnEntities.of_facts(facts, known, context, vectors)
         if found.proposed:
             for pair in await self._reader.decided_pairs(found.proposed):
                 del found.proposed[pair]

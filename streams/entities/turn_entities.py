@@ -17,10 +17,12 @@ from mnemolog.schemas.entities.model import (
 )
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.vector import Vector
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
 from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
 from mnemolog.streams.entities.name_context import NameContext, named_entities
 from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.streams.entities.similar.name_vectors import NO_VECTORS, NameVectors
 from mnemolog.streams.entities.spoken_names import TIE_TYPES, SpokenName, read_name
 from mnemolog.streams.entities.stated_relations import (
     StatedRelation,
@@ -75,10 +77,14 @@ class TurnEntities:
 
     @classmethod
     def of_facts(
-        cls, facts: Sequence[ExtractedFact], known: Iterable[KnownEntity], context: NameContext
+        cls,
+        facts: Sequence[ExtractedFact],
+        known: Iterable[KnownEntity],
+        context: NameContext,
+        vectors: NameVectors = NO_VECTORS,
     ) -> "TurnEntities":
-        """The entities that these facts name, among them the `known` ones that `lookup_keys` finds."""
-        found = cls(context, EntityRegistry(known))
+        """The entities that these facts name, among them the `known` ones that `lookup_keys` and `vectors` find."""
+        found = cls(context, EntityRegistry(known, vectors))
         for fact in facts:
             found.unlinked += fact.unlinked
             links, said = list(found._each_link(fact)), _FactWords(fact.text, fact.excerpt, fact.subject)
@@ -157,7 +163,12 @@ class TurnEntities:
             entity_id, finding = found
             compared = tuple(one.entity_id for one in finding.compared)
             yield EntityLink(
-                entity_id=entity_id, role=entity.role, name=entity.name, step=finding.step, compared=compared
+                entity_id=entity_id,
+                role=entity.role,
+                name=entity.name,
+                step=finding.step,
+                compared=compared,
+                compared_by=finding.compared_by,
             )
             if name.owner is not None and not self.context.is_user(name.owner):
                 owners.append(name)
@@ -177,7 +188,7 @@ class TurnEntities:
             owner_id = self._owner_of(name)
             tie_key = f"{name.tie} of {owner_id}" if owner_id else None
         finding = find_entity(name, kind, tie_key, self.registry)
-        aliases = [*_aliases_of(name, tie_key)]
+        aliases = [*_aliases_of(name, tie_key, self.registry.vector_of(name, kind))]
         if finding.entity is not None:
             entity_id = finding.entity.entity_id
             self._propose_merge(name, tie_key, finding.entity)
@@ -275,10 +286,10 @@ def _once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
     return tuple(found.values())
 
 
-def _aliases_of(name: SpokenName, tie_key: str | None) -> Iterator[Alias]:
+def _aliases_of(name: SpokenName, tie_key: str | None, vector: Vector | None) -> Iterator[Alias]:
     """The names that a spoken name gives its bearer."""
     if name.name is not None and name.key:
         key = key_with_origin(name.key, name.origin)
-        yield Alias(text=name.text if name.origin else name.name, key=key)
+        yield Alias(text=name.text if name.origin else name.name, key=key, vector=vector)
     if tie_key is not None:
         yield Alias(text=name.text, kind="tie", key=tie_key)

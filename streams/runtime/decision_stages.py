@@ -150,7 +150,7 @@ class DecisionStages:
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),
             close_lapsed=LapseWriter(facts),
-            linker=EntityLinker(EntityStore(self._pool)),
+            linker=EntityLinker(EntityStore(self._pool), self._name_twin),
             limits=self._limits,
             settings=self._effective,
             embedding_model=self._models.embedder.model,
@@ -158,6 +158,10 @@ class DecisionStages:
             forget_replies=ReplyStore(self._pool).forget,
             clock=self._clock,
         )
+
+    @property
+    def _name_twin(self) -> float:
+        return self._effective.thresholds_for(self._models.embedder.model, Overrides()).name_twin
 
     async def close(self) -> None:
         """Give up the reads that are under way."""

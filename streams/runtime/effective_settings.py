@@ -38,7 +38,9 @@ MEMLIB_DEFAULTS: Final = ThresholdDefaults(
     conflict=0.65,
     near_duplicate=0.85,
     ending=0.40,
-    source="MemLib, smart store pipeline, made for text-embedding-3-small with 1536 dimensions (`ending` is ours)",
+    name_twin=0.85,
+    source="MemLib, smart store pipeline, made for text-embedding-3-small with 1536 dimensions (`ending` is ours,"
+    " `name_twin` its `near_duplicate`, both not measured)",
     search=0.10,
     search_source="mem0's default for this model; not measured here",
 )
@@ -49,8 +51,9 @@ MINILM_DEFAULTS: Final = ThresholdDefaults(
     conflict=0.58,
     near_duplicate=0.98,
     ending=0.35,
+    name_twin=0.80,
     source="measured by python -m tests.quality.thresholds on 758 pairs of search texts of the offline provider"
-    " (`raw_duplicate`: on 445 pairs of plain texts)",
+    " (`raw_duplicate`: on 445 pairs of plain texts, `name_twin`: by python -m tests.quality.name_twins)",
     search=0.17,
     search_source="measured by python -m tests.quality.search_floor on 164 questions with their answers",
 )
@@ -60,8 +63,8 @@ nearly equal may be skipped without a question."""
 DEFAULTS_BY_MODEL: Final = {known.embedding_model: known for known in (MEMLIB_DEFAULTS, MINILM_DEFAULTS)}
 
 
-def thresholds_for(model: str, overrides: Overrides) -> Thresholds:
-    """The thresholds that hold for vectors of `model`, where `overrides` sets no other.
+def thresholds_for(model: str, overrides: Overrides, name_twin: float | None = None) -> Thresholds:
+    """The thresholds that hold for vectors of `model`, where `overrides` or `name_twin` set no other.
 
     An unknown model gets MemLib's and is warned about once a process.
     """
@@ -69,6 +72,7 @@ def thresholds_for(model: str, overrides: Overrides) -> Thresholds:
         _warn_unknown_model(model)
     known = DEFAULTS_BY_MODEL.get(model, MEMLIB_DEFAULTS).model_dump(include=set(Thresholds.model_fields))
     chosen = overrides.model_dump(include=set(known), exclude_none=True)
+    chosen |= {} if name_twin is None else {"name_twin": name_twin}
     return Thresholds(**known | chosen | {"embedding_model": model})
 
 
@@ -89,8 +93,10 @@ def _warn_unknown_model(model: str) -> None:
 
 
 @lru_cache(maxsize=256)  # each stage asks for them, and nearly all turns have the same
-def _effective_thresholds(model: str, configured: Overrides, overrides: Overrides) -> Thresholds:
-    return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)))
+def _effective_thresholds(
+    model: str, configured: Overrides, overrides: Overrides, name_twin: float | None
+) -> Thresholds:
+    return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)), name_twin)
 
 
 class EffectiveSettings:
@@ -106,10 +112,11 @@ class EffectiveSettings:
             near_duplicate=settings.near_duplicate_threshold,
             ending=settings.ending_threshold,
         )
+        self._name_twin = settings.name_twin_threshold
 
     def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
         """Those of the turn, or else the configured ones, or else those of the embedding model."""
-        return _effective_thresholds(model, self._thresholds, overrides)
+        return _effective_thresholds(model, self._thresholds, overrides, self._name_twin)
 
     async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy:
         """Those of the turn, or else of the policies of its scope and tenant, or else the configured ones."""

@@ -1,16 +1,19 @@
 """`embed`: a vector for each fact, and one fact where a turn says the same thing twice.
 
-The texts of a command are embedded as they are: each belongs to one of its items.
+Names in the facts of a turn that have a meaning get vectors in the same call. The texts of a command are embedded as
+they are: each belongs to one of its items.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
+from mnemolog.schemas.entities.model import NameVector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
 from mnemolog.schemas.provenance import DroppedStatement, Step
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams import metrics
+from mnemolog.streams.entities.similar.name_vectors import names_to_embed
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import EmbeddingResult, RequestSource, SourceEmbedder
@@ -31,11 +34,11 @@ class EmbedStage:
         envelope = received.require_valid()
         if envelope.end is not None:
             return next_envelope(EmbeddedFacts, envelope)
-        embedded = await self._embed(envelope)
-        facts = tuple(
-            EmbeddedFact(fact=fact, vector=vector)
-            for fact, vector in zip(envelope.facts, embedded.vectors, strict=True)
-        )
+        names = self._names(envelope)
+        embedded = await self._embed(envelope, names.values())
+        vectors = iter(embedded.vectors)
+        facts = tuple(EmbeddedFact(fact=fact, vector=next(vectors)) for fact in envelope.facts)
+        name_vectors = tuple(NameVector(key=key, vector=vector) for key, vector in zip(names, vectors, strict=True))
         dropped: tuple[DroppedStatement, ...] = ()
         if envelope.source_kind == "turn":
             threshold = self._thresholds_for(embedded.model, envelope.overrides).near_duplicate
@@ -51,12 +54,20 @@ class EmbedStage:
             dropped=dropped,
             stored_replies=int(embedded.is_paid),
         )
-        return next_envelope(EmbeddedFacts, envelope, facts=facts, steps=(*envelope.steps, step))
+        steps = (*envelope.steps, step)
+        return next_envelope(EmbeddedFacts, envelope, facts=facts, name_vectors=name_vectors, steps=steps)
 
-    async def _embed(self, envelope: ExtractedFacts) -> EmbeddingResult:
+    def _names(self, envelope: ExtractedFacts) -> dict[str, str]:
+        """The names that get vectors, by their keys."""
+        if envelope.source_kind == "command":
+            return {}
+        thresholds = self._thresholds_for(self._embedder.model, envelope.overrides)
+        return names_to_embed(envelope.facts) if thresholds.name_twin else {}
+
+    async def _embed(self, envelope: ExtractedFacts, names: Iterable[str]) -> EmbeddingResult:
         source = RequestSource.of(envelope, "embed")
         try:
-            return await self._embedder.embed(source, tuple(fact.search_text for fact in envelope.facts))
+            return await self._embedder.embed(source, (*(fact.search_text for fact in envelope.facts), *names))
         except PromptRefusedError as error:
             raise SourceEndedError(error.reason, error.detail) from error
 

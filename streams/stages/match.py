@@ -69,7 +69,14 @@ class MatchStage:
             MatchedFact(fact=_with_speaker(fact.fact, speaker, names), vector=fact.vector, candidates=candidates)
             for fact, candidates in zip(facts, found.candidates, strict=True)
         )
-        return next_envelope(MatchedFacts, envelope, facts=matched, scope_version=found.scope_version, user_names=names)
+        return next_envelope(
+            MatchedFacts,
+            envelope,
+            facts=matched,
+            name_vectors=envelope.name_vectors,
+            scope_version=found.scope_version,
+            user_names=names,
+        )
 
 
 def _with_speaker(fact: ExtractedFact, speaker: str | None, user_names: Sequence[str]) -> ExtractedFact:

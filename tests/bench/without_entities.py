@@ -9,6 +9,7 @@ from unittest.mock import patch
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.llm import extract_prompt
 from mnemolog.streams.offline import extract
+from mnemolog.streams.stages import embed
 
 _ASKED: Final = re.compile(r"\nentities: .*?(?=\n\n)", re.DOTALL)
 _READERS: Final = ("sentence_entities", "value_entities", "value_relations", "ended_relations", "names_heard")
@@ -22,6 +23,7 @@ def without_entities() -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(extract_prompt, "_RULES", rules))
         patches.enter_context(patch.object(EntityLinker, "find", _find_none))
+        patches.enter_context(patch.object(embed, "names_to_embed", _no_names))
         for name in _READERS:
             patches.enter_context(patch.object(extract, name, _read_none))
         yield
@@ -29,6 +31,10 @@ def without_entities() -> Iterator[None]:
 
 async def _find_none(*_: object) -> None:
     return None
+
+
+def _no_names(*_: object) -> dict[str, str]:
+    return {}
 
 
 def _read_none(*_: object, **__: object) -> tuple[()]:

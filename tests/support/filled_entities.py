@@ -5,6 +5,8 @@ from typing import Final, LiteralString
 
 import psycopg
 
+from tests.support.filled_scopes import MODEL
+
 _MADE: Final[LiteralString] = """
 CREATE TEMPORARY TABLE made AS
 SELECT
@@ -36,6 +38,11 @@ _ROWS: Final[tuple[LiteralString, ...]] = (
     SELECT entity_id, 'tie', 'wife of ' || of_user, '@wife', 'my wife', 1, entity_id, recorded_at, 'default', user_id,
         owner, source_id, false
     FROM made WHERE number = 1
+    """,
+    """
+    INSERT INTO name_vectors (entity_id, key, event_id, model, embedding, tenant, user_id)
+    SELECT entity_id, lower(name), entity_id, %(model)s, ('[1,0,' || number || ']')::halfvec, 'default', user_id
+    FROM made
     """,
     """
     INSERT INTO fact_entities (fact_id, entity_id, role, event_id)
@@ -75,7 +82,7 @@ def fill_entities(url: str, *, facts: int = 1) -> None:
         connection.execute("SET timezone = 'UTC'")
         cursor = psycopg.ClientCursor(connection)
         for statement in (_MADE, *_ROWS):
-            cursor.execute(statement, {"facts": facts})
+            cursor.execute(statement, {"facts": facts, "model": MODEL})
 
 
 def name_of_entity(number: int) -> str:

@@ -27,6 +27,7 @@ from mnemolog.schemas.entities.events import (
     RelationStated,
 )
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
+from mnemolog.schemas.vector import Vector
 
 _SQL: Final = queries("entities")
 _CHANGES: Final = queries("entity_changes")
@@ -71,6 +72,8 @@ async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -
         await connection.execute(_SQL["add_entities"], _entity_columns(entities))
     if aliases := [row for row in rows if isinstance(row, AliasRow)]:
         await connection.execute(_SQL["add_aliases"], _alias_columns(aliases))
+    if vectors := [(row, row.alias.vector) for row in aliases if row.alias.vector is not None]:
+        await connection.execute(_SQL["add_name_vectors"], _vector_columns(vectors))
     if changes := [row for row in rows if isinstance(row, EntityChangeRow)]:
         await connection.execute(_CHANGES["add_changes"], _change_columns(changes))
         turned = {row.event.original_id: row.event for row in changes if isinstance(row.event, EntityDecisionUndone)}
@@ -144,6 +147,17 @@ def _alias_columns(rows: Sequence[AliasRow]) -> dict[str, list[Any]]:
         "source_id": [row.commit.source_id for row in rows],
         "log_offset": [row.log_offset for row in rows],
         "is_own": [row.is_own for row in rows],
+    }
+
+
+def _vector_columns(rows: Sequence[tuple[AliasRow, Vector]]) -> dict[str, list[Any]]:
+    return {
+        **_scopes([row.commit for row, _ in rows]),
+        "entity_id": [row.entity_id for row, _ in rows],
+        "key": [row.alias.key for row, _ in rows],
+        "event_id": [row.event_id for row, _ in rows],
+        "model": [vector.model for _, vector in rows],
+        "embedding": [vector for _, vector in rows],
     }
 
 

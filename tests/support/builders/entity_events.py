@@ -19,6 +19,7 @@ from mnemolog.schemas.entities.events import (
 from mnemolog.schemas.entities.model import Alias, EntityLink, ResolutionStep, Role
 from mnemolog.schemas.entities.relations import PREDICATES, Strength
 from mnemolog.schemas.provenance import Decision
+from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import fact_id_at
 
 EntityDraft = Callable[[Commit, int], AnyEntityEvent]
@@ -36,8 +37,8 @@ def entity_id_at(committed: Commit, place: int = 0) -> UUID:
     return ids.entity_id(committed.owner, committed.source_id, place)
 
 
-def name_alias(name: str) -> Alias:
-    return Alias(text=name, key=name.casefold())
+def name_alias(name: str, vector: Vector | None = None) -> Alias:
+    return Alias(text=name, key=name.casefold(), vector=vector)
 
 
 def registered(
@@ -47,6 +48,7 @@ def registered(
     place: int = 0,
     entity_id: UUID | None = None,
     twins: tuple[UUID, ...] = (),
+    vector: Vector | None = None,
 ) -> EntityDraft:
     """`place` counts the entities that the commit registers; `kind` is the type."""
 
@@ -57,7 +59,7 @@ def registered(
             entity_id=entity_id or entity_id_at(committed, place),
             name=name,
             type=kind,
-            aliases=(name_alias(name), *aliases),
+            aliases=(name_alias(name, vector), *aliases),
             possible_twins=twins,
         )
 

@@ -82,7 +82,7 @@ def every_decision_log(scope: Scope = ALICE) -> list[Commit]:
     unresolved = with_entities(
         unresolved,
         registered("Fact Two", twins=(named,)),
-        alias_added(named, name_alias("Facts")),
+        alias_added(named, name_alias("Facts", commits.vector(1.0, 0.0))),
         linked(0, named),
         linked(facts[1], named),
         renamed(named, "Facts of all"),

@@ -4,19 +4,24 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
-from mnemolog.schemas.entities.model import EntityLink, EntityType, KnownEntity, NamedEntity, name_ends
+from mnemolog.schemas.entities.model import EntityLink, EntityType, KnownEntity, NamedEntity, NameQuery, name_ends
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.link_events import entity_events
-from mnemolog.streams.entities.name_context import NameContext, lookup_keys
+from mnemolog.streams.entities.name_context import NameContext, lookup_keys, named_entities
+from mnemolog.streams.entities.similar.name_vectors import NO_VECTORS, NameVectors
 from mnemolog.streams.entities.turn_entities import TurnEntities
 from tests.support.builders.commits import added, commit
 
 
 @dataclass
 class EntityTalk:
-    """What is known so far. `say` tells of one fact, in a turn of its own; links are kept by the text of their fact."""
+    """What is known so far. `say` tells of one fact, in a turn of its own; links are kept by the text of their fact.
+
+    Names have these `vectors`.
+    """
 
     user_names: tuple[str, ...] = ()
+    vectors: NameVectors = NO_VECTORS
     known: dict[UUID, KnownEntity] = field(default_factory=dict)
     turns: int = 0
 
@@ -39,7 +44,7 @@ class EntityTalk:
         self.turns += 1
         source_id = f"t{self.turns}"
         context = NameContext(owner="default/alice", source_id=source_id, speaker=speaker, user_names=self.user_names)
-        found = TurnEntities.of_facts(facts, self.looked_up(facts, context), context)
+        found = TurnEntities.of_facts(facts, self.looked_up(facts, context), context, self.vectors)
         committed = commit(source_id, *(added(fact.text, excerpt=fact.excerpt, subject=fact.subject) for fact in facts))
         events = entity_events(found, committed.events)
         self._apply(events)
@@ -47,18 +52,24 @@ class EntityTalk:
         return [links.get(event.new_fact.fact_id, ()) for event in committed.events if event.new_fact]
 
     def looked_up(self, facts: tuple[ExtractedFact, ...], context: NameContext) -> list[KnownEntity]:
-        """As the tables find them: by the heads and the ends of their names."""
+        """As the tables find them: by the heads and the ends of their names, and by their vectors."""
         asked = lookup_keys(facts, context)
-        return [
-            one
-            for one in self.known.values()
-            if any(alias.head in asked.heads or name_ends(alias.key) in asked.ends for alias in one.aliases)
-        ]
+        meant = self.vectors.queries(entity for fact in facts for entity in named_entities(fact, context))
+        found = []
+        for one in self.known.values():
+            near = tuple(query.key for query in meant if self._is_near(query, one))
+            if near or any(alias.head in asked.heads or name_ends(alias.key) in asked.ends for alias in one.aliases):
+                names = tuple(alias.model_copy(update={"vector": None}) for alias in one.aliases)
+                found.append(one.model_copy(update={"near": near, "aliases": names}))
+        return found
 
     def entity(self, name: str) -> KnownEntity:
         """The only entity of that own name."""
         (found,) = [one for one in self.known.values() if one.name == name]
         return found
+
+    def _is_near(self, query: NameQuery, entity: KnownEntity) -> bool:
+        return query.type == entity.type and self.vectors.are_near(query.key, query.vector, entity.aliases)
 
     def _apply(self, events: tuple[AnyEntityEvent, ...]) -> None:
         for event in events:

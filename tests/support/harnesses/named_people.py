@@ -13,6 +13,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.ports import (
+    Embedder,
     ExtractionTask,
     NumberedConflict,
     NumberedConflicts,
@@ -118,9 +119,11 @@ class NamedPeople:
 
 
 @asynccontextmanager
-async def named_people(database: str, judge: Judge = always_add, **settings_of: Any) -> AsyncIterator[NamedPeople]:
+async def named_people(
+    database: str, judge: Judge = always_add, embedder: Embedder | None = None, **settings_of: Any
+) -> AsyncIterator[NamedPeople]:
     """Over a migrated database."""
     model = NamingModel(judge=judge)
     settings = StreamsSettings(postgres=database, **settings_of)
-    async with in_process_pipeline(settings, model, UnlikeEmbedder()) as pipeline:
+    async with in_process_pipeline(settings, model, embedder or UnlikeEmbedder()) as pipeline:
         yield NamedPeople(pipeline, model)

@@ -1,20 +1,38 @@
-"""An embedder of which only equal texts are alike."""
+"""An embedder of which only equal texts are alike, and those that a test says."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mnemolog.schemas.facts import content_hash
+from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.ports import Embeddings
 from tests.support.builders.commits import MODEL, vector
 
 
 class UnlikeEmbedder:
-    """Its vectors are alike for equal texts only: what is compared is compared by its key."""
+    """Its vectors are alike for equal texts only: what is compared is compared by its key.
+
+    And for each of `near` and the text that it is near to.
+    """
 
     model = MODEL
 
+    def __init__(self, near: Mapping[str, str] | None = None) -> None:
+        self._near = near or {}
+        self.texts: list[str] = []
+
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
-        axes = (int(content_hash(text), 16) % 500 for text in texts)
-        return Embeddings(vectors=tuple(vector(*(float(place == axis) for place in range(500))) for axis in axes))
+        self.texts += texts
+        return Embeddings(vectors=tuple(map(self._vector, texts)))
+
+    def _vector(self, text: str) -> Vector:
+        weights = {_axis(text): 1.0}
+        if text in self._near:
+            weights = {_axis(text): 0.3, _axis(self._near[text]): 1.0}
+        return vector(*(weights.get(place, 0.0) for place in range(500)))
 
     async def close(self) -> None:
         return None
+
+
+def _axis(text: str) -> int:
+    return int(content_hash(text), 16) % 500

@@ -37,6 +37,7 @@ SINCE_2 = {"command"} | {
     *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
+CHANGED_IN_7 = {"commit", "embedded_facts", "matched_facts", "entity_registered", "entity_alias_added", "fact_linked"}
 CHANGED_IN_6 = {
     "command",
     "policy_set",

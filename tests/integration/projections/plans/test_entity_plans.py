@@ -16,6 +16,8 @@ from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.statement import search_query
 from mnemolog.projections.sql import queries
+from mnemolog.projections.stores.entities import near_columns
+from mnemolog.schemas.entities.model import NameQuery
 from mnemolog.schemas.vector import Vector
 from tests.integration.projections.plans.test_query_plans import PARAMETERS, SMALL_RUN
 from tests.support.databases import fresh_database
@@ -24,7 +26,10 @@ from tests.support.filled_scopes import MODEL, fill_scopes
 from tests.support.plans import SIZES, SMALL, SMALL_FACTS, connected, numbered, plan_of, rows_read, whole_scans
 
 pytestmark = pytest.mark.postgres
-TABLES: Final = ("entities", "entity_aliases", "fact_entities", "relationships", "relationship_evidence", "facts")
+TABLES: Final = (
+    *("entities", "entity_aliases", "name_vectors", "fact_entities", "relationships", "relationship_evidence"),
+    "facts",
+)
 COUNTED: Final = SearchOptions.read({"weights": {"entities": 0.1}})
 QUESTION: Final = f"Does {name_of_entity(3)} know my wife and {name_of_entity(4)}'s boss?"
 NAMED: Final = entities_asked(QUESTION, COUNTED)
@@ -83,6 +88,8 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
     called = {"name": "Nobody", "key": name_of_entity(3).lower(), "keys": [name_of_entity(3).lower()]}
     of_turn = {"aliases": 20, "fact_ids": [uuid4()], "heads": [*NAMED.heads, "@user", "@wife"], "ends": ["nn"]}
     ties = {"head": "@wife", "keys": [f"wife of {ids[0]}", *called["keys"]]}
+    meant = NameQuery(key="nowhere", type="person", vector=Vector.from_values(MODEL, [1.0, 0.0, 1.0]))
+    near = {**near_columns([meant]), "near_from": 0.9}
     related: dict[str, Any] = {"single_valued": [], "subject_ids": None, "predicate": None}
     search = {"indexed": None, "text": QUESTION, "states": None, "at": datetime(2026, 11, 1, tzinfo=UTC)}
     weighed = {"entities_weight": 0.1, "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]), "believed_at": None}
@@ -94,6 +101,7 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
         **called,
         **ties,
         **of_turn,
+        **near,
         **related,
         **search,
         **weighed,

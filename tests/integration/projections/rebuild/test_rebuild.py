@@ -44,7 +44,7 @@ pytestmark = pytest.mark.postgres
 TABLES = [
     *("commits", "daily_tokens", "daily_usage", "entities", "entity_aliases", "entity_changes"),
     *("fact_entities", "fact_relations"),
-    *("facts", "former_states", "memory_events", "pending_confirmations", "policies", "profiles"),
+    *("facts", "former_states", "memory_events", "name_vectors", "pending_confirmations", "policies", "profiles"),
     *(
         "projection_offsets",
         "rejections",
@@ -116,7 +116,7 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     assert await db.rows("SELECT f::text FROM facts AS f ORDER BY 1") == before
     assert await schemas_of(db) == ["mnemolog", "mnemolog_journal"]
     assert reported[0] == Progress(step="folding", done=0, total=33)
-    assert reported[-1] == Progress(step="comparing", done=40, total=40)
+    assert reported[-1] == Progress(step="comparing", done=42, total=42)
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 

@@ -68,7 +68,8 @@ FULL = commit(
 )
 TABLES = (
     *("commits", "memory_events", "facts", "former_states", "fact_relations", "pending_confirmations", "undone"),
-    *("entities", "entity_aliases", "entity_changes", "fact_entities", "relationships", "relationship_evidence"),
+    *("entities", "entity_aliases", "name_vectors", "entity_changes", "fact_entities"),
+    *("relationships", "relationship_evidence"),
     *("policies", "profiles", "scopes", "rejections", "projection_offsets"),
 )
 
@@ -222,6 +223,7 @@ async def test_any_batches_give_the_same_tables(pool: Pool, projector: Projector
         "fact_relations": 2,
         "entities": 2,
         "entity_aliases": 4,
+        "name_vectors": 1,
         "entity_changes": 1,
         "fact_entities": 3,
         "relationships": 2,

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -13,9 +14,11 @@ from mnemolog.streams.runtime.effective_settings import (
     DEFAULTS_BY_MODEL,
     MEMLIB_DEFAULTS,
     MINILM_DEFAULTS,
+    EffectiveSettings,
     search_floor,
     thresholds_for,
 )
+from mnemolog.streams.settings import StreamsSettings
 from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
 from tests.support.paths import ROOT
 
@@ -89,7 +92,18 @@ def test_a_turn_can_set_its_own() -> None:
         conflict=0.1,
         near_duplicate=MINILM_DEFAULTS.near_duplicate,
         ending=0.0,
+        name_twin=MINILM_DEFAULTS.name_twin,
     )
+
+
+def test_names_are_compared_from_the_threshold_of_the_model_or_the_configured_one_on() -> None:
+    assert [thresholds_for(known.embedding_model, Overrides()).name_twin for known in DEFAULTS_BY_MODEL.values()] == [
+        known.name_twin for known in DEFAULTS_BY_MODEL.values()
+    ]
+    no_policies = cast("Any", None)
+    for configured in (0, 0.6):
+        settings = EffectiveSettings(StreamsSettings(name_twin_threshold=configured), no_policies)
+        assert settings.thresholds_for(MODEL_NAME, Overrides()).name_twin == configured
 
 
 def test_an_unknown_model_is_warned_about_once() -> None:

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from mnemolog.schemas.command import Edit, Update
-from mnemolog.schemas.envelopes import ExtractedFacts
+from mnemolog.schemas.entities.model import MAX_NAME_VECTORS, NamedEntity
+from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
 from mnemolog.schemas.provenance import Origin, Thresholds
 from mnemolog.schemas.scope import Scope
@@ -80,8 +81,14 @@ def test_what_two_say_of_themselves_in_the_same_words_are_two_facts() -> None:
 class ConstantEmbedder:
     """An embedder for which all texts mean the same."""
 
+    model = "m"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
     async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
         assert source.stage == "embed"
+        self.texts += texts
         vectors = tuple(Vector.from_values("m", [1.0, 0.0]) for _ in texts)
         return EmbeddingResult(vectors=vectors, model="m", calls=1.0, tokens=3, milliseconds=2.0)
 
@@ -100,12 +107,65 @@ async def test_each_text_of_a_command_keeps_its_place_however_alike_they_are() -
         order=Update(edits=edits),
         facts=tuple(ExtractedFact(text=text, search_text=text, excerpt=text) for text in texts),
     )
-    embedder: Any = ConstantEmbedder()
-    record = KafkaRecord(topic="extracted_facts", partition=0, offset=0, key=None, value=None, timestamp=1.7e9)
-    output = await EmbedStage(embedder, _thresholds)(ReceivedEnvelope(command), record)
+    output, _ = await embedded(command)
     assert [fact.fact.text for fact in output.facts] == texts
     assert (output.order, output.steps[0].dropped) == (command.order, ())
 
 
-def _thresholds(model: str, *_: object) -> Thresholds:
-    return thresholds_for(model, Overrides())
+def turn_naming(*names: str, kind: str = "place") -> ExtractedFacts:
+    """A turn of one fact for each twenty names."""
+    groups = [names[start : start + 20] for start in range(0, len(names), 20)]
+    facts = [
+        ExtractedFact(
+            text=f"Fact {place}.",
+            search_text=f"Fact {place}.",
+            excerpt="said",
+            entities=tuple(NamedEntity(name=name, type=kind) for name in group),
+        )
+        for place, group in enumerate(groups)
+    ]
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    return ExtractedFacts(
+        source_id="t1",
+        scope=Scope(user_id="mira"),
+        origin=Origin(topic="conversation_turns", partition=0, offset=0),
+        occurred_at=noon,
+        published_at=noon,
+        facts=tuple(facts),
+    )
+
+
+async def test_names_of_things_are_embedded_in_the_call_of_the_facts() -> None:
+    output, texts = await embedded(turn_naming("the Allianz Arena", "Bern", "bern"))
+    assert texts == ["Fact 0.", "Allianz Arena", "Bern"]
+    assert [one.key for one in output.name_vectors] == ["allianz arena", "bern"]
+    assert [fact.fact.text for fact in output.facts] == ["Fact 0."]
+    assert output.steps[0].embedding_calls == 1
+
+
+async def test_names_of_people_have_no_vectors() -> None:
+    output, texts = await embedded(turn_naming("Ana", "Tom", kind="person"))
+    assert (output.name_vectors, texts) == ((), ["Fact 0."])
+
+
+async def test_a_turn_of_500_names_makes_twenty_texts_of_them() -> None:
+    output, texts = await embedded(turn_naming(*(f"Place {number}" for number in range(500))))
+    assert len(output.name_vectors) == MAX_NAME_VECTORS == 20
+    assert len([text for text in texts if text.startswith("Place")]) == MAX_NAME_VECTORS
+
+
+async def test_without_a_threshold_names_have_no_vectors() -> None:
+    output, texts = await embedded(turn_naming("Bern"), name_twin=0)
+    assert (output.name_vectors, texts) == ((), ["Fact 0."])
+
+
+async def embedded(envelope: ExtractedFacts, name_twin: float = 0.8) -> tuple[EmbeddedFacts, list[str]]:
+    """What the stage makes of an envelope, and the texts that it embeds."""
+    embedder = ConstantEmbedder()
+    asked: Any = embedder
+
+    def thresholds(model: str, *_: object) -> Thresholds:
+        return thresholds_for(model, Overrides(), name_twin)
+
+    record = KafkaRecord(topic="extracted_facts", partition=0, offset=0, key=None, value=None, timestamp=1.7e9)
+    return await EmbedStage(asked, thresholds)(ReceivedEnvelope(envelope), record), embedder.texts

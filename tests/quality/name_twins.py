@@ -1,0 +1,130 @@
+"""`python -m tests.quality.name_twins`: measure from which cosine on two names of things may mean the same.
+
+Prints, as Markdown, how many labelled pairs of names each threshold takes for one: those that are one thing in other
+words, those of two things that are alike, and all other pairs of these names of one type. Names of other numbers are
+never compared.
+"""
+
+import argparse
+import asyncio
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import Final
+
+import numpy as np
+
+from mnemolog.schemas.entities.model import EntityType
+from mnemolog.streams.entities.similar.name_vectors import has_meaning, same_numbers
+from mnemolog.streams.entities.spoken_names import SpokenName, read_name
+from mnemolog.streams.llm.factory import build_embedder
+from mnemolog.streams.llm.ports import Embedder
+from mnemolog.streams.settings import StreamsSettings
+from tests.support.paths import ROOT
+
+PAIRS: Final = tomllib.loads((ROOT / "tests/data/names_by_meaning.toml").read_text())
+LABELS: Final = ("same", "different")
+THRESHOLDS: Final = (0.60, 0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamePair:
+    """Two names of one type; `half` is 0 for tuning, 1 for testing."""
+
+    kind: EntityType
+    one: str
+    other: str
+    half: int = 0
+
+
+def labelled(label: str) -> list[NamePair]:
+    """The pairs of a label."""
+    return [
+        NamePair(kind=kind, one=one, other=other, half=place % 2)
+        for kind, pairs in PAIRS[label].items()
+        for place, (one, _, other) in enumerate(pair.partition(" | ") for pair in pairs)
+    ]
+
+
+def unlabelled() -> list[NamePair]:
+    """The pairs of names of a type that no label speaks of: nearly all are two things."""
+    found = []
+    for kind in PAIRS["same"]:
+        pairs = {frozenset((pair.one, pair.other)) for pair in _all_labelled() if pair.kind == kind}
+        names = sorted(frozenset[str]().union(*pairs))
+        found += [
+            NamePair(kind=kind, one=one, other=other)
+            for one, other in combinations(names, 2)
+            if frozenset((one, other)) not in pairs
+        ]
+    return found
+
+
+async def similarities(embedder: Embedder, pairs: Sequence[NamePair]) -> list[float]:
+    """The cosines of pairs of names, as they are embedded; -1 where they are not compared."""
+    spoken = {name: _spoken(name) for pair in pairs for name in (pair.one, pair.other)}
+    embedded = await embedder.embed([name.untitled for name in spoken.values()])
+    rows = {name: np.array(vector.values) for name, vector in zip(spoken, embedded.vectors, strict=True)}
+    return [
+        float(rows[pair.one] @ rows[pair.other])
+        if _are_compared(spoken[pair.one], spoken[pair.other], pair.kind)
+        else -1
+        for pair in pairs
+    ]
+
+
+async def measure(embedder: Embedder) -> str:
+    """The table of all thresholds."""
+    columns: dict[str, Sequence[float]] = {}
+    for label in LABELS:
+        for half, part in enumerate(("tuning", "testing")):
+            pairs = [pair for pair in labelled(label) if pair.half == half]
+            columns[f"{label}, {part} half ({len(pairs)})"] = await similarities(embedder, pairs)
+    others = unlabelled()
+    columns[f"other pairs ({len(others)})"] = await similarities(embedder, others)
+    return "\n".join((embedder.model, *_rows(columns)))
+
+
+def _rows(columns: dict[str, Sequence[float]]) -> Iterator[str]:
+    yield f"| from | {' | '.join(columns)} |"
+    yield f"|---{'|---' * len(columns)}|"
+    for threshold in THRESHOLDS:
+        counts = (str(sum(one >= threshold for one in found)) for found in columns.values())
+        yield f"| {threshold:.2f} | {' | '.join(counts)} |".replace("0.", ".")
+
+
+def _all_labelled() -> Iterator[NamePair]:
+    return chain.from_iterable(labelled(label) for label in LABELS)
+
+
+def _spoken(name: str) -> SpokenName:
+    spoken = read_name(name)
+    if spoken is None:
+        raise ValueError(f"{name!r} names nothing")
+    return spoken
+
+
+def _are_compared(one: SpokenName, other: SpokenName, kind: EntityType) -> bool:
+    both = has_meaning(one, kind) and has_meaning(other, kind)
+    return both and one.key != other.key and same_numbers(one.key, other.key)
+
+
+async def _report(settings: StreamsSettings) -> str:
+    embedder = build_embedder(settings)
+    try:
+        return await measure(embedder)
+    finally:
+        await embedder.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.quality.name_twins", description=__doc__)
+    parser.add_argument("--provider", choices=("offline", "openai"), default="offline")
+    given = parser.parse_args()
+    sys.stdout.write(asyncio.run(_report(StreamsSettings(embedding_provider=given.provider))) + "\n")
+
+
+if __name__ == "__main__":
+    main()
