@@ -12,7 +12,10 @@ from mnemolog.streams.offline import extract
 from mnemolog.streams.stages import embed
 
 _ASKED: Final = re.compile(r"\nentities: .*?(?=\n\n)", re.DOTALL)
-_READERS: Final = ("sentence_entities", "value_entities", "value_relations", "ended_relations", "names_heard")
+_READERS: Final = (
+    *("sentence_entities", "value_entities", "names_heard", "value_relations", "relations_of_others"),
+    *("stated_in_text", "ended_relations", "ended_values"),
+)
 
 
 @contextmanager
@@ -24,6 +27,7 @@ def without_entities() -> Iterator[None]:
         patches.enter_context(patch.object(extract_prompt, "_RULES", rules))
         patches.enter_context(patch.object(EntityLinker, "find", _find_none))
         patches.enter_context(patch.object(embed, "names_to_embed", _no_names))
+        patches.enter_context(patch.object(extract, "name_given", _no_name))
         for name in _READERS:
             patches.enter_context(patch.object(extract, name, _read_none))
         yield
@@ -35,6 +39,10 @@ async def _find_none(*_: object) -> None:
 
 def _no_names(*_: object) -> dict[str, str]:
     return {}
+
+
+def _no_name(_sentence: str) -> None:
+    return None
 
 
 def _read_none(*_: object, **__: object) -> tuple[()]:

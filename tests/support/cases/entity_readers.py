@@ -3,7 +3,7 @@
 from typing import Final
 
 CHECKED: Final[dict[str, tuple[str, ...]]] = {
-    "entities": ("entities.entity_columns", "entities.listed_entities"),
+    "entities": ("entities.entity_columns", "entities.listed_entities", "entities.pending_merges_of_entity"),
     "entity": (
         "entities.entities_called",
         "entities.names_of_entity",
@@ -70,6 +70,7 @@ EXPLAINED: Final[dict[str, str]] = {
             "entity_changes.selected_changes",
             "ids.facts_and_merges",
             "ids.events",
+            "relations.given_ties",
             "search_entities.users_of_scope",
             "summaries.changed_facts",
             "summaries.named_by_facts",
