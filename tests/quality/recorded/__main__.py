@@ -1,8 +1,8 @@
 """`python -m tests.quality.recorded`: take recorded dialogues through the pipeline; whom are their facts about?
 
 The dialogues are those of LoCoMo (turns.jsonl, observations.jsonl, questions.jsonl), whose licence forbids copies here.
-`offline` are the rules; `server` is the test server, whose model has the facts of the annotators. Ends with 1 where a
-fact is about the wrong speaker.
+`offline` are the rules; `server` is the test server, whose model has the facts of the annotators; `backlog` is the same
+with all turns waiting in Kafka, so that they share calls. Ends with 1 where a fact is about the wrong speaker.
 """
 
 import argparse
@@ -18,18 +18,20 @@ from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.streams.settings import StreamsSettings
 from tests.bench.machine import describe
 from tests.quality.model_sources import chosen_models
+from tests.quality.recorded.backlog_run import run_backlog
 from tests.quality.recorded.dialogue_run import DialogueFigures, run_dialogues
 from tests.quality.recorded.page import PAGE, figures_table, page
 from tests.quality.report import aligned
 from tests.recall.dialogues import Dialogues, load_dialogues
 from tests.support.databases import temporary_folder
 from tests.support.harnesses.in_process_pipeline import in_process_pipeline
+from tests.support.harnesses.worker_harness import with_chat_server, worker_settings
 from tests.support.locomo import default_folder
 from tests.support.servers.canned_replies import LocomoReplies
 from tests.support.servers.openai_server import OpenAiServer
 
-Provider = Literal["offline", "server"]
-PROVIDERS: Final[tuple[Provider, ...]] = ("offline", "server")
+Run = Literal["offline", "server", "backlog"]
+RUNS: Final[tuple[Run, ...]] = ("offline", "server", "backlog")
 _SHOWN: Final = 20
 
 
@@ -41,7 +43,7 @@ def main() -> None:
         sys.exit("the page is of whole dialogues: leave --turns out")
     dialogues = load_dialogues(given.dialogues)
     measured: dict[str, list[DialogueFigures]] = {
-        name: asyncio.run(_run(dialogues, given.dialogues, name, given.turns)) for name in PROVIDERS
+        name: asyncio.run(_run(dialogues, given.dialogues, name, given.turns)) for name in RUNS
     }
     for name, figures in measured.items():
         sys.stdout.write(f"{name}\n{aligned(figures_table(figures))}\n\n")
@@ -60,27 +62,28 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _run(dialogues: Dialogues, folder: Path, provider: Provider, turns: int | None) -> list[DialogueFigures]:
-    """Over a Postgres of the run's own, which goes away with it."""
+async def _run(dialogues: Dialogues, folder: Path, name: Run, turns: int | None) -> list[DialogueFigures]:
+    """Over servers of the run's own, which go away with it."""
     with temporary_folder("mnemolog-dialogues-") as place:
-        async with await EmbeddedStack.start(place / "data", kafka=False, test=True) as stack:
+        async with await EmbeddedStack.start(place / "data", kafka=name == "backlog", test=True) as stack:
             await migrate(stack.postgres_url)
-            async with (
-                _settings(provider, folder, stack.postgres_url) as settings,
-                in_process_pipeline(settings, *chosen_models(settings)) as running,
-            ):
-                return await run_dialogues(running, dialogues, annotated=provider == "server", turns=turns)
+            async with _settings(name, folder, stack) as settings:
+                if name == "backlog":
+                    return await run_backlog(settings, dialogues, annotated=True, turns=turns)
+                async with in_process_pipeline(settings, *chosen_models(settings)) as running:
+                    return await run_dialogues(running, dialogues, annotated=name == "server", turns=turns)
 
 
 @asynccontextmanager
-async def _settings(provider: Provider, folder: Path, postgres: str) -> AsyncIterator[StreamsSettings]:
-    settings = StreamsSettings(provider="offline", postgres=postgres)
-    if provider == "offline":
-        yield settings
+async def _settings(name: Run, folder: Path, stack: EmbeddedStack) -> AsyncIterator[StreamsSettings]:
+    if name == "offline":
+        yield StreamsSettings(provider="offline", postgres=stack.postgres_url)
         return
-    with OpenAiServer(LocomoReplies(folder / "observations.jsonl", leaves_out_speakers=True)) as server:
-        served = {"provider": "openai", "embedding_provider": "offline", "base_url": server.base_url}
-        yield settings.model_copy(update=served)
+    kafka = stack.bootstrap if name == "backlog" else ""
+    settings = worker_settings(kafka, stack.postgres_url, prefix="")
+    replies = LocomoReplies(folder / "observations.jsonl", leaves_out_speakers=True, names_entities=True)
+    with OpenAiServer(replies) as server:
+        yield with_chat_server(settings, server)
 
 
 def _wrong(figures: Sequence[DialogueFigures]) -> list[str]:

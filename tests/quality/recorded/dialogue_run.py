@@ -27,11 +27,20 @@ async def run_dialogues(
     pipeline: InProcessPipeline, dialogues: Dialogues, *, annotated: bool, turns: int | None
 ) -> list[DialogueFigures]:
     """The figures of each dialogue, or of its first `turns`; where `annotated`, its facts are the annotators'."""
-    names = sorted({turn.conversation for turn in dialogues.turns})
-    subjects = {fact.text: fact.subject for fact in dialogues.facts} if annotated else {}
-    said = [[turn for turn in dialogues.turns if turn.conversation == name][:turns] for name in names]
-    runs = (_run(pipeline, number, some, subjects) for number, some in enumerate(said))
+    subjects = subjects_of(dialogues) if annotated else {}
+    runs = (_run(pipeline, number, some, subjects) for number, some in enumerate(said_in(dialogues, turns)))
     return list(await asyncio.gather(*runs))
+
+
+def said_in(dialogues: Dialogues, turns: int | None) -> list[list[RecordedTurn]]:
+    """Of each dialogue what was said, or its first `turns`."""
+    names = sorted({turn.conversation for turn in dialogues.turns})
+    return [[turn for turn in dialogues.turns if turn.conversation == name][:turns] for name in names]
+
+
+def subjects_of(dialogues: Dialogues) -> dict[str, str]:
+    """Whom the annotators' facts are about, by their texts."""
+    return {fact.text: fact.subject for fact in dialogues.facts}
 
 
 async def _run(
@@ -39,7 +48,7 @@ async def _run(
 ) -> DialogueFigures:
     commits = [
         await pipeline.process_turn(turn, partition=partition, offset=offset, now=turn.occurred_at)
-        for offset, turn in enumerate(_turns(said))
+        for offset, turn in enumerate(dialogue_turns(said))
     ]
     user = said[0].conversation
     async with pipeline.pool.connection() as connection:
@@ -53,7 +62,8 @@ async def _run(
     )
 
 
-def _turns(said: Sequence[RecordedTurn]) -> Iterator[Turn]:
+def dialogue_turns(said: Sequence[RecordedTurn]) -> Iterator[Turn]:
+    """As an application sends them: the turn names who speaks."""
     for one in said:
         yield Turn(
             turn_id=one.turn_id,

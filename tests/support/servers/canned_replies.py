@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -23,6 +24,8 @@ _KNOWN = re.compile(r"^K(\d+)(?: \(.*?\))?: (.+)$", re.MULTILINE)
 _SAME = 0.8  # share of common words from which two facts say the same
 _SAME_START = 3  # words; facts that begin alike and end otherwise are of one slot
 _EXCERPT = 80
+_CAPITALS = re.compile(r"(?<=[a-z,;:] )[A-Z][\w&-]+(?: [A-Z][\w&-]+)*")
+_DAYS_AND_MONTHS = frozenset({*calendar.day_name, *calendar.month_name})
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,13 @@ class MappedReplies:
 class LocomoReplies:
     """The facts that a language model once found, returned at the last turn that each of them comes from.
 
-    Where it `leaves_out_speakers`, every second fact of a turn that is about who speaks has no subject.
+    Where it `leaves_out_speakers`, every second fact of a turn that is about who speaks has no subject. Where it
+    `names_entities`, a fact names what has capitals within its sentence.
     """
 
-    def __init__(self, observations: Path, *, leaves_out_speakers: bool = False) -> None:
+    def __init__(self, observations: Path, *, leaves_out_speakers: bool = False, names_entities: bool = False) -> None:
         self._leaves_out_speakers = leaves_out_speakers
+        self._names_entities = names_entities
         self._by_turn: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for line in observations.read_bytes().splitlines():
             seen = orjson.loads(line)
@@ -108,10 +113,29 @@ class LocomoReplies:
         speakers = {name for _, name, _ in request.messages} if self._leaves_out_speakers else set[str]()
         return facts_reply(
             *(
-                _quoted(text, quotes[-1], subject=None if place % 2 == 0 and subject in speakers else subject)
+                _quoted(
+                    text,
+                    quotes[-1],
+                    subject=None if place % 2 == 0 and subject in speakers else subject,
+                    entities=self._entities(text, subject),
+                )
                 for place, (subject, text) in enumerate(known)
             )
         )
+
+    def _entities(self, text: str, subject: str) -> list[dict[str, str]]:
+        if not self._names_entities:
+            return []
+        found = dict.fromkeys(_CAPITALS.findall(text))
+        named = [name for name in found if name != subject and name not in _DAYS_AND_MONTHS]
+        return [
+            {"name": name, "type": "person" if name in self._people else "other", "role": "mention"} for name in named
+        ]
+
+    @cached_property
+    def _people(self) -> frozenset[str]:
+        """Whom the facts are about."""
+        return frozenset(subject for facts in self._by_turn.values() for subject, _ in facts)
 
     @property
     def turns(self) -> frozenset[str]:
