@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 from weakref import WeakValueDictionary
 
 import orjson
@@ -32,6 +32,7 @@ from tests.support.servers.canned_replies import ChatRequest, EchoReplies, Locom
 from tests.support.servers.failures import Failure, Failures
 from tests.support.servers.response_bodies import Embed, completion_body, embeddings_body, error_body, hash_embeddings
 
+_PROBE: Final = "Hello."
 _HANG_POLL_SECONDS = 0.05
 _TRICKLE_SECONDS = 0.2
 _START_SECONDS = 10
@@ -61,7 +62,7 @@ class OpenAiServer:
     """Runs in a thread of its own between `with` and its end; `base_url` is what clients are given.
 
     `latency` and `embedding_latency` in seconds; they, and `replies`, may be changed while it runs. `chat_tokens` are
-    those of all answers of the chat model.
+    those of all answers of the chat model but to probes, which belong to no turn.
     """
 
     def __init__(
@@ -151,8 +152,10 @@ class OpenAiServer:
         await asyncio.sleep(self.latency)
         if failure and (failed := await self._fail(failure, request)):
             return failed
-        content = completion_body(ChatRequest(orjson.loads(raw)), self.replies, failure)
-        self.chat_tokens += orjson.loads(content)["usage"]["total_tokens"]
+        asked = ChatRequest(orjson.loads(raw))
+        content = completion_body(asked, self.replies, failure)
+        if asked.question != _PROBE:
+            self.chat_tokens += orjson.loads(content)["usage"]["total_tokens"]
         return self._reply(content, failure)
 
     async def _embeddings(self, request: Request) -> Response:
