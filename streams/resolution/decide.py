@@ -88,7 +88,7 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
     reply, targets = llm_decision.reply, builder.state.open_facts(llm_decision.targets)
     if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
         targets = tuple(known for known in targets if known.status == "active")
-    if reply.verdict in OVERWRITE_OF_VERDICT:  # nobody's fact is ended by what is said of somebody else
+    if reply.verdict in {*OVERWRITE_OF_VERDICT, "KEEP"}:  # what is said of somebody else neither ends nor repeats it
         targets = tuple(known for known in targets if known.subject_relation != "other")
     newer = [known for known in targets if _is_newer_pending(builder, reply.verdict, known)]
     targets = tuple(known for known in targets if known not in newer)
