@@ -118,8 +118,8 @@ class Versioned(Record):
     Later versions added fields that have defaults, so what an earlier version wrote is read as it is.
     """
 
-    VERSION: ClassVar[int] = 6
-    schema_version: Literal[1, 2, 3, 4, 5, 6] = 6
+    VERSION: ClassVar[int] = 7
+    schema_version: Literal[1, 2, 3, 4, 5, 6, 7] = 7
 
     def to_bytes(self) -> bytes:
         return self.model_dump_json().encode()

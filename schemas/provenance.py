@@ -7,6 +7,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Identifier, Record, Text, Timestamp
+from mnemolog.schemas.entities.model import AnsweredName
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
@@ -66,7 +67,8 @@ class Step(Record):
     added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
     tell. Version 6 added `mood`, that of the turn, where an extraction is asked for it; and where several turns shared
     a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
-    tokens are the turn's share then, and the call counts for one of them.
+    tokens are the turn's share then, and the call counts for one of them. Version 7 added `answered_names`: those
+    of which the model was asked whom they mean.
     """
 
     stage: Stage
@@ -88,6 +90,7 @@ class Step(Record):
     mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
     call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
     request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)
+    answered_names: tuple[AnsweredName, ...] = Field(default=(), exclude_if=lambda names: not names)
 
 
 class Thresholds(Record):

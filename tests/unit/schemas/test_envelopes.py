@@ -88,8 +88,8 @@ def test_a_newer_form_and_a_newer_version_stop_the_stage() -> None:
     record = SAMPLE.to_bytes()
     with pytest.raises(UnsupportedVersionError, match="binary form"):
         MatchedFacts.from_bytes(record[:3] + b"\x02" + record[4:])
-    newer = record.replace(b'"schema_version":6', b'"schema_version":7')
-    with pytest.raises(UnsupportedVersionError, match="schema_version 7"):
+    newer = record.replace(b'"schema_version":7', b'"schema_version":8')
+    with pytest.raises(UnsupportedVersionError, match="schema_version 8"):
         MatchedFacts.from_bytes(newer)
 
 
