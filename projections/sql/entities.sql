@@ -376,3 +376,24 @@ WHERE EXISTS (
             SELECT m.entity_id FROM entities AS m WHERE coalesce(m.merged_into, m.entity_id) = asked.into_id
         )
 );
+
+-- name: facts_about_entities
+-- The texts of the newest active facts that name each of these entities, those about it first; of long ones the beginning.
+SELECT
+    asked.entity_id,
+    ARRAY(
+        SELECT left(f.text, 1000)
+        FROM facts AS f
+        INNER JOIN (
+            SELECT
+                link.fact_id,
+                bool_or(link.role = 'subject') AS is_about
+            FROM current_entity_links AS link
+            WHERE link.entity_id = asked.entity_id
+            GROUP BY link.fact_id
+        ) AS named ON f.fact_id = named.fact_id
+        WHERE f.status = 'active'
+        ORDER BY named.is_about DESC, f.recorded_at DESC, f.ordinal DESC, f.fact_id
+        LIMIT %(most)s
+    ) AS texts
+FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);

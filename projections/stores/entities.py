@@ -47,6 +47,11 @@ class EntityStore(Store):
             for entity_id, name, kind, twins, aliases, subject_of in rows
         ]
 
+    async def facts_about(self, entity_ids: Collection[UUID], *, most: int) -> dict[UUID, tuple[str, ...]]:
+        """The texts of the newest active facts of each of these entities, at most so many; those about it first."""
+        rows = await self._rows("facts_about_entities", {"entity_ids": list(entity_ids), "most": most})
+        return {entity_id: tuple(texts) for entity_id, texts in rows}
+
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
         """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""
         asked = {"merged": [one for one, _ in pairs], "into": [other for _, other in pairs]}

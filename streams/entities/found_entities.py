@@ -6,9 +6,10 @@ name. A tie or an origin tells two of one name apart: "my brother Tom" is not "T
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
-from mnemolog.schemas.entities.model import EntityType, KnownEntity, ResolutionStep
+from mnemolog.schemas.entities.model import Alias, EntityType, KnownEntity, ResolutionStep
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import likeness_of
@@ -22,11 +23,32 @@ MIN_LEFT_OUT: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
-    """The entity that a name means, None for a new one; `compared` are those that it could mean as well."""
+    """The entity that a name means, None for a new one; `compared` are those that it could mean as well.
+
+    `reason` is that of the model that was asked.
+    """
 
     entity: KnownEntity | None = None
     step: ResolutionStep = "new"
     compared: tuple[KnownEntity, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityAlias:
+    """Another name of a known entity, and how the entity was found by it."""
+
+    entity_id: UUID
+    alias: Alias
+    finding: FoundEntity
+
+
+class ProposedMerge(NamedTuple):
+    """Two known entities that a name says are one."""
+
+    merged: KnownEntity
+    into: KnownEntity
+    name: str
 
 
 def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:

@@ -1,6 +1,6 @@
 """Looks up what the facts of a source may name, and finds their entities."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -10,6 +10,12 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.scope import Scope
+from mnemolog.streams.entities.doubtful.doubtful_names import (
+    SHOWN_FACTS,
+    DoubtfulNames,
+    doubtful_names,
+    without_decided,
+)
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext, lookup_keys
 from mnemolog.streams.entities.subject_relations import candidate_ids
@@ -32,6 +38,9 @@ class EntityReader(Protocol):
 
         Those called by a key come first, then those of a head.
         """
+
+    async def facts_about(self, entity_ids: Collection[UUID], *, most: int) -> Mapping[UUID, tuple[str, ...]]:
+        """The texts of the newest active facts about each of these entities, or that name it, at most so many."""
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
         """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""
@@ -62,6 +71,17 @@ class EntityLinker:
             for pair in await self._reader.decided_pairs(found.proposed):
                 del found.proposed[pair]
         return found
+
+    async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
+        """The names of a source of which a model is asked whom they mean; None where there are none."""
+        names = doubtful_names(found)
+        pairs = {pair for name in names for pair in name.pairs}
+        names = without_decided(names, await self._reader.decided_pairs(pairs) if pairs else ())
+        if not names:
+            return None
+        twins = dict.fromkeys(twin.entity_id for name in names for twin in name.twins)
+        known_facts = await self._reader.facts_about(tuple(twins), most=SHOWN_FACTS)
+        return DoubtfulNames(found=found, names=names, known_facts=known_facts)
 
     async def events_of_command(
         self, envelope: MatchedFacts, events: Sequence[MemoryEvent]
