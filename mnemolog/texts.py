@@ -67,7 +67,8 @@ def _entity_sentence(linked: LinkedEntity) -> str:
     if linked.said is None:
         return f"its {linked.role} is {linked.name}, the user"
     others = f", and not {', '.join(linked.compared)}" if linked.compared else ""
-    return f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}{others}'
+    why = f": {linked.reason}" if linked.reason else ""
+    return f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}{others}{why}'
 
 
 _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
@@ -78,6 +79,7 @@ _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
     "prefix": "is a part of its name, or the other way round",
     "fuzzy": "is its name, misspelled",
     "diminutive": "is a short form of its name, or the other way round",
+    "model": "was taken for its name by the model",
     "new": "was not known before",
 }
 

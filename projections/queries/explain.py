@@ -78,7 +78,8 @@ class EntityDecision:
 class LinkedEntity:
     """An entity that a fact names: `said` is how, None for "the user"; `step` found it among `compared` others.
 
-    `changes` are what persons decided about it since: renames, merges, splits and others, the oldest first.
+    `reason` is that of the model, where one was asked whom the name means. `changes` are what persons decided about it
+    since: renames, merges, splits and others, the oldest first.
     """
 
     entity_id: UUID
@@ -88,6 +89,7 @@ class LinkedEntity:
     step: ResolutionStep
     compared: list[str]
     changes: list[EntityDecision] = field(default_factory=list)
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,7 @@ async def _linked_entities(conn: AsyncConnection[TupleRow], commit: Commit, fact
             step=link.step,
             compared=[names[other] for other in link.compared if other in names],
             changes=changes.get(link.entity_id, []),
+            reason=link.reason,
         )
         for link in links
         if link.entity_id in names

@@ -71,6 +71,16 @@ class OmittedStatement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TracedName:
+    """A name of which a model was asked which of `twins` it means, and its answer; None where nobody can tell."""
+
+    name: str
+    twins: tuple[UUID, ...]
+    entity_id: UUID | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundFact:
     """A known fact that an extraction was shown; `text` is None where it is gone."""
 
@@ -98,7 +108,8 @@ class Trace:
     """What was retrieved and decided, re-prompted and dropped, and what the extraction was shown.
 
     `thresholds` are the similarities that applied; None where the turn ended before they mattered. `mood` is the
-    emotion of the turn, with its intensity and energy; None where an extraction is not asked for it.
+    emotion of the turn, with its intensity and energy; None where an extraction is not asked for it. `names` are those
+    of which a model was asked whom they mean.
     """
 
     decisions: tuple[TracedDecision, ...]
@@ -107,6 +118,7 @@ class Trace:
     thresholds: dict[str, Any] | None
     background: ExtractionBackground = ExtractionBackground()
     mood: dict[str, Any] | None = None
+    names: tuple[TracedName, ...] = ()
 
 
 def build_trace(commit: Commit, texts: FactTexts) -> Trace:
@@ -125,6 +137,7 @@ def build_trace(commit: Commit, texts: FactTexts) -> Trace:
             request=next((step.request for step in steps if step.request), None),
         ),
         mood=next((step.mood.model_dump() for step in steps if step.mood), None),
+        names=tuple(TracedName(**dict(asked)) for step in steps for asked in step.answered_names),
     )
 
 
