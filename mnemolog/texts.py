@@ -70,7 +70,9 @@ def _entity_sentence(linked: LinkedEntity) -> str:
         return f"its {linked.role} is {linked.name}, the user"
     names = ", ".join(linked.compared)
     others = f"; compared by meaning, it may be {names}" if linked.compared_by else f", and not {names}"
-    return f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}{others if names else ""}'
+    why = f": {linked.reason}" if linked.reason else ""
+    found = f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}'
+    return f"{found}{others if names else ''}{why}"
 
 
 _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
@@ -81,6 +83,7 @@ _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
     "prefix": "is a part of its name, or the other way round",
     "fuzzy": "is its name, misspelled",
     "diminutive": "is a short form of its name, or the other way round",
+    "model": "was taken for its name by the model",
     "new": "was not known before",
 }
 

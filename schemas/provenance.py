@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Identifier, Record, Text, Timestamp
-from mnemolog.schemas.entities.model import MAX_UNLINKED, UnlinkedName
+from mnemolog.schemas.entities.model import MAX_UNLINKED, AnsweredName, UnlinkedName
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
@@ -72,7 +72,8 @@ class Step(Record):
     tokens are the turn's share then, and the call counts for one of them. Calls and tokens are those that this attempt
     of its source paid for. Version 7 added `unlinked`, the names that were read and link no new fact, the first of
     them; `stored_replies`, how many replies it used that another attempt had paid for (until version 6 these were
-    counted too); and `shared_with`, the other turns of a shared call.
+    counted too); `shared_with`, the other turns of a shared call; and `answered_names`, those of which the model was
+    asked whom they mean.
     """
 
     stage: Stage
@@ -99,6 +100,7 @@ class Step(Record):
     )
     shared_with: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
     stored_replies: Count = Field(default=0, exclude_if=lambda count: count == 0)
+    answered_names: tuple[AnsweredName, ...] = Field(default=(), exclude_if=lambda names: not names)
 
 
 class Thresholds(Record):

@@ -191,6 +191,11 @@ class StreamsSettings(PostgresSettings):
         default=(), description="keys that hold one value at a time (a JSON list), besides the known ones"
     )
     min_importance: Fraction = Field(default=0.0, description="importance below which a fact is not kept")
+    ask_about_names: bool = Field(
+        default=True,
+        description="whether a model is asked, in the call about conflicts, which known one a doubtful name means; "
+        "else, and by the offline rules, such a name is a new entity with possible twins",
+    )
 
     conversation_messages: ShownCount = Field(
         default=CONVERSATION_MESSAGES, description="messages before a turn that its extraction is shown at the most"
@@ -287,3 +292,8 @@ def default_rules(settings: StreamsSettings) -> EffectivePolicy:
         call_linger=settings.call_linger,
         **{name: getattr(settings, name) for name in SUMMARY_FIELDS},
     )
+
+
+def asks_about_names(settings: StreamsSettings) -> bool:
+    """Whether a model is asked whom doubtful names mean; the offline rules cannot tell."""
+    return settings.ask_about_names and settings.provider != "offline"

@@ -87,7 +87,8 @@ class LinkedEntity:
 
     These were found by their words, or by `compared_by`.
 
-    `changes` are what persons decided about it since: renames, merges, splits and others, the oldest first.
+    `reason` is that of the model, where one was asked whom the name means. `changes` are what persons decided about it
+    since: renames, merges, splits and others, the oldest first.
     """
 
     entity_id: UUID
@@ -98,6 +99,7 @@ class LinkedEntity:
     compared: list[str]
     compared_by: Comparison | None = None
     changes: list[EntityDecision] = field(default_factory=list)
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,7 @@ async def _linked_entities(conn: AsyncConnection[TupleRow], commit: Commit, fact
             compared=[names[other] for other in link.compared if other in names],
             compared_by=link.compared_by,
             changes=changes.get(link.entity_id, []),
+            reason=link.reason,
         )
         for link in links
         if link.entity_id in names

@@ -516,3 +516,32 @@ WHERE EXISTS (
             SELECT m.entity_id FROM entities AS m WHERE coalesce(m.merged_into, m.entity_id) = asked.into_id
         )
 );
+
+-- name: shown_of_entities
+-- The names of each of these entities that readers see, its own first, and the texts of the newest active facts that name
+-- it, those about it first; of long ones the beginning.
+SELECT
+    asked.entity_id,
+    ARRAY(
+        SELECT n.alias
+        FROM shown_entity_names AS n
+        WHERE n.entity_id = asked.entity_id
+        ORDER BY n.alias = (SELECT e.name FROM entities AS e WHERE e.entity_id = asked.entity_id) DESC, n.recorded_at, n.place
+        LIMIT 20
+    ) AS names,
+    ARRAY(
+        SELECT left(f.text, 1000)
+        FROM facts AS f
+        INNER JOIN (
+            SELECT
+                link.fact_id,
+                bool_or(link.role = 'subject') AS is_about
+            FROM current_entity_links AS link
+            WHERE link.entity_id = asked.entity_id
+            GROUP BY link.fact_id
+        ) AS named ON f.fact_id = named.fact_id
+        WHERE f.status = 'active'
+        ORDER BY named.is_about DESC, f.recorded_at DESC, f.ordinal DESC, f.fact_id
+        LIMIT %(most)s
+    ) AS texts
+FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);

@@ -1,5 +1,6 @@
 -- name: decided
--- What is in effect, was decided in [since, until), and by a model or a prompt version, or extracted by it.
+-- What is in effect, was decided in [since, until), and by a model or a prompt version, or extracted by it, or is of a
+-- turn in which it found whom a name means.
 happened.decided_at >= %(since)s
 AND happened.decided_at < %(until)s
 AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
@@ -15,7 +16,10 @@ AND (
         WHERE
             commits.partition = happened.partition
             AND commits.log_offset = happened.log_offset
-            AND step ->> 'stage' = 'extract'
+            AND (
+                step ->> 'stage' = 'extract'
+                OR jsonb_path_exists(step, '$.answered_names[*].entity_id')
+            )
             AND (%(model)s::text IS NULL OR step ->> 'model' = %(model)s)
             AND (
                 %(prompt_version)s::text IS NULL

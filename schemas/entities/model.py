@@ -26,6 +26,8 @@ MAX_SUMMARISED: Final = 60
 """How many facts a summary is written from at the most."""
 MAX_SUMMARY: Final = 8000
 """Characters of a summary."""
+MAX_NAME_REASON: Final = 300
+"""Characters of why a model takes a name for that of an entity."""
 HEAD_LETTERS: Final = 3
 """So many letters of its first word are the head of a name: its parts and its short forms are found by theirs."""
 USER_HEAD: Final = "@user"
@@ -38,12 +40,14 @@ EntityType = Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,31}$")]
 EntityName = Annotated[Text, Field(min_length=1, max_length=MAX_NAME)]
 Role = Literal["subject", "object", "mention"]
 """What an entity is in a fact: whom it is about, what it says of them, or named besides."""
+NameReason = Annotated[Text, Field(min_length=1, max_length=MAX_NAME_REASON)]
 AliasKind = Literal["name", "tie", "user"]
 """A name ("Ana"), what somebody is to another one ("my wife"), or the user, who needs no name."""
 
-ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "fuzzy", "new"]
+ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "fuzzy", "model", "new"]
 """What found the entity of a name: it is the user, the name that it was registered by, another one of its names, what
-it is to somebody, a part of its name, a short form, a misspelled one; or it was not known before."""
+it is to somebody, a part of its name, a short form, a misspelled one, a model that was asked; or it was not known
+before."""
 Comparison = Literal["embedding"]
 """How entities were found that a new one may be: by the vectors of their names. Otherwise by the words of these."""
 
@@ -136,8 +140,8 @@ class EntityLink(Record):
     """The entity that a fact names in one role, and how it was found.
 
     `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
-    name could have meant as well; `compared_by` is how they were found, where that was not by words; version 7
-    added that.
+    name could have meant as well; `compared_by` is how they were found, where that was not by words. `reason` is that
+    of the model which was asked whom the name means. Version 7 added both.
     """
 
     entity_id: UUID
@@ -145,6 +149,7 @@ class EntityLink(Record):
     name: EntityName | None = Field(default=None, exclude_if=lambda name: name is None)
     step: ResolutionStep
     compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+    reason: NameReason | None = Field(default=None, exclude_if=lambda reason: reason is None)
     compared_by: Comparison | None = Field(default=None, exclude_if=lambda comparison: comparison is None)
 
 
@@ -159,6 +164,18 @@ class NameQuery(NameVector):
     """A name of a turn whose vector is compared with those of the names of known entities of its type."""
 
     type: EntityType
+
+
+class AnsweredName(Record):
+    """A name of a turn of which a model was asked whether it is that of one of `twins`, and why it answered so.
+
+    `entity_id` is the one that it said; None where that is another one, or nobody can tell, or no valid answer came.
+    """
+
+    name: EntityName
+    twins: Annotated[tuple[UUID, ...], Field(min_length=1)]
+    entity_id: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+    reason: NameReason
 
 
 def name_head(key: str) -> str:

@@ -28,6 +28,14 @@ class StoredEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownEntity:
+    """What readers may see of an entity: its names, its own first, and the texts of some active facts that name it."""
+
+    names: tuple[str, ...]
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredProposal:
     """A proposed merge of two entities, as they are now, and whether it still waits for a person."""
 

@@ -7,9 +7,10 @@ apart: "my brother Tom" is not "Tom from work".
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
-from mnemolog.schemas.entities.model import Comparison, EntityType, KnownEntity, ResolutionStep
+from mnemolog.schemas.entities.model import Alias, Comparison, EntityType, KnownEntity, ResolutionStep
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import likeness_of
@@ -25,13 +26,31 @@ MIN_LEFT_OUT: Final = 2
 class FoundEntity:
     """The entity that a name means, None for a new one; `compared` are those that it could mean as well.
 
-    `compared_by` is how these were found, where that was not by words.
+    `compared_by` is how these were found, where that was not by words; `reason` is that of the model that was asked.
     """
 
     entity: KnownEntity | None = None
     step: ResolutionStep = "new"
     compared: tuple[KnownEntity, ...] = ()
     compared_by: Comparison | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityAlias:
+    """Another name of a known entity, and how the entity was found by it."""
+
+    entity_id: UUID
+    alias: Alias
+    finding: FoundEntity
+
+
+class ProposedMerge(NamedTuple):
+    """Two known entities that a name says are one."""
+
+    merged: KnownEntity
+    into: KnownEntity
+    name: str
 
 
 def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:

@@ -18,9 +18,10 @@ from mnemolog.schemas.entities.model import Alias
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import NewFact
 from mnemolog.schemas.provenance import Decision
+from mnemolog.streams.entities.found_entities import ProposedMerge
 from mnemolog.streams.entities.name_context import NameContext
 from mnemolog.streams.entities.stated_relations import StatedRelation
-from mnemolog.streams.entities.turn_entities import ProposedMerge, TurnEntities
+from mnemolog.streams.entities.turn_entities import TurnEntities
 
 
 def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:

@@ -1,15 +1,23 @@
 """Looks up what the facts of a source may name, and finds their entities."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
 from mnemolog.schemas.entities.events import AnyEntityEvent
 from mnemolog.schemas.entities.model import KnownEntity, NameQuery
+from mnemolog.schemas.entities.stored import ShownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.scope import Scope
+from mnemolog.streams.entities.doubtful.doubtful_names import (
+    SHOWN_FACTS,
+    DoubtfulNames,
+    as_shown,
+    doubtful_names,
+    without_decided,
+)
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext, lookup_keys, named_entities
 from mnemolog.streams.entities.similar.name_vectors import NameVectors
@@ -36,6 +44,9 @@ class EntityReader(Protocol):
         Those called by a key come first, then those of a head. And, with the names that they are `near`, those nearest
         to what is `meant`, from the cosine `near_from` on.
         """
+
+    async def shown(self, entity_ids: Collection[UUID], *, most: int) -> Mapping[UUID, ShownEntity]:
+        """What may be shown of each of these entities, with `most` facts that name it, those about it first."""
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
         """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""
@@ -77,6 +88,18 @@ class EntityLinker:
             for pair in await self._reader.decided_pairs(found.proposed):
                 del found.proposed[pair]
         return found
+
+    async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
+        """The names of a source of which a model is asked whom they mean; None where there are none."""
+        names = doubtful_names(found)
+        pairs = {pair for name in names for pair in name.pairs}
+        names = without_decided(names, await self._reader.decided_pairs(pairs) if pairs else ())
+        if not names:
+            return None
+        twins = dict.fromkeys(twin.entity_id for name in names for twin in name.twins)
+        shown = await self._reader.shown(tuple(twins), most=SHOWN_FACTS)
+        known_facts = {entity_id: one.facts for entity_id, one in shown.items()}
+        return DoubtfulNames(found=found, names=as_shown(names, shown), known_facts=known_facts)
 
     async def events_of_command(
         self, envelope: MatchedFacts, events: Sequence[MemoryEvent]

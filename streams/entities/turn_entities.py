@@ -10,6 +10,7 @@ from mnemolog.schemas.entities.model import (
     MAX_LINKS,
     MAX_NAME,
     Alias,
+    AnsweredName,
     EntityLink,
     EntityType,
     KnownEntity,
@@ -18,8 +19,9 @@ from mnemolog.schemas.entities.model import (
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.vector import Vector
+from mnemolog.streams.entities.doubtful.name_answers import NameAnswers, answers_by_name, find_by_answer
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
-from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
+from mnemolog.streams.entities.found_entities import EntityAlias, FoundEntity, ProposedMerge, find_entity
 from mnemolog.streams.entities.name_context import NameContext, named_entities
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.similar.name_vectors import NO_VECTORS, NameVectors
@@ -37,15 +39,6 @@ MAX_NEW_ENTITIES: Final = 100
 MAX_USER_NAMES: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityAlias:
-    """Another name of a known entity, and how the entity was found by it."""
-
-    entity_id: UUID
-    alias: Alias
-    finding: FoundEntity
-
-
 class _FactWords(NamedTuple):
     """What tells the facts of a source apart, in their events too."""
 
@@ -54,40 +47,45 @@ class _FactWords(NamedTuple):
     subject: str | None
 
 
-class ProposedMerge(NamedTuple):
-    """Two known entities that a name says are one."""
-
-    merged: KnownEntity
-    into: KnownEntity
-    name: str
-
-
 @dataclass(slots=True)
 class TurnEntities:
-    """The entities of one source. What one name brings is known to the next; `new` and `added` are in that order."""
+    """The entities of one source. What one name brings is known to the next; `new` and `added` are in that order.
+
+    `doubtful` are the names of those of the `new` ones that have possible twins.
+    """
 
     context: NameContext
+    facts: tuple[ExtractedFact, ...]
+    known: tuple[KnownEntity, ...]
+    vectors: NameVectors
     registry: EntityRegistry
+    answers: NameAnswers
     new: dict[UUID, tuple[KnownEntity, FoundEntity]] = field(default_factory=dict)
     added: list[EntityAlias] = field(default_factory=list)
     proposed: dict[tuple[UUID, UUID], ProposedMerge] = field(default_factory=dict)
     unlinked: list[UnlinkedName] = field(default_factory=list)
+    doubtful: dict[UUID, SpokenName] = field(default_factory=dict)
     _links: dict[_FactWords, tuple[EntityLink, ...]] = field(default_factory=dict)
     _relations: dict[_FactWords, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_facts(
         cls,
-        facts: Sequence[ExtractedFact],
+        facts: Iterable[ExtractedFact],
         known: Iterable[KnownEntity],
         context: NameContext,
         vectors: NameVectors = NO_VECTORS,
+        answers: Sequence[AnsweredName] = (),
     ) -> "TurnEntities":
-        """The entities that these facts name, among them the `known` ones that `lookup_keys` and `vectors` find."""
-        found = cls(context, EntityRegistry(known, vectors))
-        for fact in facts:
+        """The entities that these facts name, among them the `known` ones that `lookup_keys` and `vectors` find.
+
+        `answers` say whom names mean that are in doubt without them.
+        """
+        known = tuple(known)
+        found = cls(context, tuple(facts), known, vectors, EntityRegistry(known, vectors), answers_by_name(answers))
+        for fact in found.facts:
             found.unlinked += fact.unlinked
-            links, said = list(found._each_link(fact)), _FactWords(fact.text, fact.excerpt, fact.subject)
+            links, said = list(found._each_link(fact)), _words(fact)
             related = {relation.key: relation for relation in found._relations.get(said, ())}
             related |= {relation.key: relation for relation in found._find_relations(fact, links)}
             found._relations[said] = tuple(related.values())
@@ -113,9 +111,21 @@ class TurnEntities:
         """What all facts of the source name, whether or not they become new facts."""
         return (link for links in self._links.values() for link in links)
 
+    def answered(self, answers: Sequence[AnsweredName]) -> "TurnEntities":
+        """The entities of the same facts, with what a model says of doubtful names. It proposes no merge."""
+        if not answers_by_name(answers):
+            return self
+        found = TurnEntities.of_facts(self.facts, self.known, self.context, self.vectors, answers)
+        found.proposed = {pair: merge for pair, merge in found.proposed.items() if pair in self.proposed}
+        return found
+
+    def named_in(self, fact: ExtractedFact) -> set[UUID]:
+        """The entities that a fact of the source names."""
+        return {link.entity_id for link in self._links.get(_words(fact), ())}
+
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
         """The entity that a fact of the source is about."""
-        links = self._links.get(_FactWords(fact.text, fact.excerpt, fact.subject), ())
+        links = self._links.get(_words(fact), ())
         return next((link.entity_id for link in links if link.role == "subject"), None)
 
     def relations_of(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
@@ -161,14 +171,14 @@ class TurnEntities:
                 self._leave_out(entity.name, is_name=name is not None)
                 continue
             entity_id, finding = found
-            compared = tuple(one.entity_id for one in finding.compared)
             yield EntityLink(
                 entity_id=entity_id,
                 role=entity.role,
                 name=entity.name,
                 step=finding.step,
-                compared=compared,
+                compared=tuple(one.entity_id for one in finding.compared),
                 compared_by=finding.compared_by,
+                reason=finding.reason,
             )
             if name.owner is not None and not self.context.is_user(name.owner):
                 owners.append(name)
@@ -188,6 +198,7 @@ class TurnEntities:
             owner_id = self._owner_of(name)
             tie_key = f"{name.tie} of {owner_id}" if owner_id else None
         finding = find_entity(name, kind, tie_key, self.registry)
+        finding = find_by_answer(name, finding, self.answers, self.registry)
         aliases = [*_aliases_of(name, tie_key, self.registry.vector_of(name, kind))]
         if finding.entity is not None:
             entity_id = finding.entity.entity_id
@@ -199,6 +210,8 @@ class TurnEntities:
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
         entity_id = self._register(name.name or name.text, kind, aliases, finding)
+        if finding.compared and not name.is_another:
+            self.doubtful[entity_id] = name
         self._add_other_name(entity_id, name, finding)
         return entity_id, finding
 
@@ -226,11 +239,16 @@ class TurnEntities:
         return entity_id
 
     def _add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
-        """The first who is called so stays it; a tie may be to several ("my brother"). What is hidden is told anew."""
+        """The first who is called so stays it; a tie may be to several ("my brother"). What is hidden is told anew.
+
+        A name that several may have is that of one of them in this source alone: in another it may mean another one.
+        """
         is_known = alias.key in self.registry[entity_id].as_shown.keys(alias.kind)
         if is_known or (alias.kind == "name" and self.registry.shown_of_name(alias.key)):
             return
         self.registry.add_alias(entity_id, alias)
+        if alias.kind == "name" and finding.step == "model" and finding.compared:
+            return
         self.added.append(EntityAlias(entity_id=entity_id, alias=alias, finding=finding))
 
     def _owner_of(self, name: SpokenName) -> UUID | None:
@@ -276,6 +294,10 @@ class TurnEntities:
         speaker = () if context.speaker is None or context.other_speaker else (context.speaker,)
         names = (name for name in (*speaker, *context.user_names) if context.user_names)
         return list(dict.fromkeys(names))[:MAX_USER_NAMES]
+
+
+def _words(fact: ExtractedFact) -> _FactWords:
+    return _FactWords(fact.text, fact.excerpt, fact.subject)
 
 
 def _once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:

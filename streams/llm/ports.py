@@ -16,6 +16,7 @@ from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, SharedCall, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
+from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName, DoubtfulNames
 
 Purpose = Literal["extract", "resolve", "summarise", "rerank", "variants"]
 OnFailure = Callable[[str], None]
@@ -89,7 +90,9 @@ class NumberedConflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedConflicts:
-    """What a resolution prompt is about: all conflicts of one turn. A known fact has one number throughout.
+    """What a resolution prompt is about: all conflicts of one turn, and the names of it that are in doubt.
+
+    A known fact has one number throughout.
 
     `same_turn_ids` are the ids of candidates that are facts of this very turn, said before the fact they stand beside.
     `user_names` are the names of the user: `compare_subjects` takes them. `said_at` is when the turn was said; all
@@ -100,6 +103,12 @@ class NumberedConflicts:
     said_at: datetime
     same_turn_ids: frozenset[UUID] = frozenset()
     user_names: tuple[str, ...] = ()
+    names: DoubtfulNames | None = None
+
+    @property
+    def doubtful_names(self) -> tuple[DoubtfulName, ...]:
+        """The names in doubt, in the order of their numbers."""
+        return self.names.names if self.names else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

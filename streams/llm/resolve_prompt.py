@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Final
@@ -93,7 +93,9 @@ def _parse_time(value: object, info: ValidationInfo) -> object:
     return moment.replace(tzinfo=zone) if _DATE.fullmatch(value) else moment
 
 
-class _Decision(ReplyModel):
+class ReplyDecision(ReplyModel):
+    """A decision as a reply has it, not checked against what was asked."""
+
     new: int
     reason: FilledLine
     action: Verdict
@@ -104,12 +106,12 @@ class _Decision(ReplyModel):
 
 
 class _Decisions(ReplyModel):
-    decisions: tuple[_Decision, ...]
+    decisions: tuple[ReplyDecision, ...]
 
 
 class _TurnDecisions(ReplyModel):
     turn: int
-    decisions: tuple[_Decision, ...]
+    decisions: tuple[ReplyDecision, ...]
 
 
 class _Turns(ReplyModel):
@@ -168,33 +170,38 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple
     no soft complaints.
     """
     reply = read_reply(_Decisions, text, subject.said_at.tzinfo)
-    if not isinstance(reply, _Decisions):
-        return ParsedReply(complaints=reply)
-    if faults := first_complaints(_faults(reply, subject)):
+    return ParsedReply(complaints=reply) if isinstance(reply, tuple) else parse_decisions(reply.decisions, subject)
+
+
+def parse_decisions(
+    decisions: Sequence[ReplyDecision], subject: NumberedConflicts
+) -> ParsedReply[tuple[ParsedDecision, ...]]:
+    """The decisions of a reply, as `parse_resolution`."""
+    if faults := first_complaints(_faults(decisions, subject)):
         return ParsedReply(complaints=faults)
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
-    decisions = sorted(reply.decisions, key=lambda decision: decision.new)
+    ordered = sorted(decisions, key=lambda decision: decision.new)
     names = subject.user_names
-    return ParsedReply(value=tuple(_parsed_decision(one, _claim(one, conflicts[one.new]), names) for one in decisions))
+    return ParsedReply(value=tuple(_parsed_decision(one, _claim(one, conflicts[one.new]), names) for one in ordered))
 
 
-def _claim(decision: _Decision, conflict: NumberedConflict) -> DecisionClaim:
+def _claim(decision: ReplyDecision, conflict: NumberedConflict) -> DecisionClaim:
     targets = tuple((label, known) for label, known in conflict.candidates if label in decision.known)
     return DecisionClaim(conflict, decision.action, targets, (decision.text or "").strip(), decision.ended_at)
 
 
-def _faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
-    yield from _coverage_faults(reply, subject)
+def _faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> Iterator[str]:
+    yield from _coverage_faults(decisions, subject)
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
-    for decision in reply.decisions:
+    for decision in decisions:
         if conflict := conflicts.get(decision.new):
             yield from _target_faults(decision, conflict)
             yield from claim_faults(_claim(decision, conflict), subject)
-    yield from _shared_target_faults(reply, subject)
+    yield from _shared_target_faults(decisions, subject)
 
 
-def _coverage_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
-    decided = Counter(decision.new for decision in reply.decisions)
+def _coverage_faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> Iterator[str]:
+    decided = Counter(decision.new for decision in decisions)
     asked = {conflict.number for conflict in subject.conflicts}
     for new in sorted(asked | set(decided)):
         if new not in asked:
@@ -203,7 +210,7 @@ def _coverage_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[
             yield f"N{new} has {decided[new]} decisions: give exactly one"
 
 
-def _target_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[str]:
+def _target_faults(decision: ReplyDecision, conflict: NumberedConflict) -> Iterator[str]:
     allowed = [label for label, _ in conflict.candidates]
     if foreign := [label for label in decision.known if label not in allowed]:
         yield f"N{decision.new}: {label_list(foreign)} is not among its known facts ({label_list(allowed)})"
@@ -213,14 +220,14 @@ def _target_faults(decision: _Decision, conflict: NumberedConflict) -> Iterator[
         yield f"N{decision.new}: {decision.action} needs the known facts that it concerns"
 
 
-def _shared_target_faults(reply: _Decisions, subject: NumberedConflicts) -> Iterator[str]:
+def _shared_target_faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> Iterator[str]:
     """What one statement has ended serves no later one of the turn, but to say again that it is over.
 
     A statement older than the known fact ends nothing; retried conflicts are decided after all others.
     """
     conflicts = {conflict.number: conflict for conflict in subject.conflicts if not conflict.reconsidered_fact_id}
-    ends: dict[int, list[_Decision]] = {}
-    for decision in sorted(reply.decisions, key=lambda decision: decision.new):
+    ends: dict[int, list[ReplyDecision]] = {}
+    for decision in sorted(decisions, key=lambda decision: decision.new):
         if not (conflict := conflicts.get(decision.new)):
             continue
         for label, known in conflict.candidates:
@@ -233,19 +240,19 @@ def _shared_target_faults(reply: _Decisions, subject: NumberedConflicts) -> Iter
                 ends.setdefault(label, []).append(decision)
 
 
-def _says_again(earlier: _Decision, later: _Decision) -> bool:
+def _says_again(earlier: ReplyDecision, later: ReplyDecision) -> bool:
     """Whether both say that a fact was so and is over, at the same time, and one of them nothing else."""
     actions = {earlier.action, later.action}
     return "RETRACT" in actions and actions <= {"REPLACE", "RETRACT"} and earlier.ended_at == later.ended_at
 
 
-def _is_history(decision: _Decision, conflict: NumberedConflict, known: Candidate, said_at: datetime) -> bool:
+def _is_history(decision: ReplyDecision, conflict: NumberedConflict, known: Candidate, said_at: datetime) -> bool:
     """Whether a statement is older than the known fact: it ends nothing, but two facts of any age can be merged."""
     last_said = known.said_at or known.true_from
     return decision.action != "MERGE" and max(said_at, conflict.valid_from) < last_said
 
 
-def _parsed_decision(decision: _Decision, claim: DecisionClaim, names: tuple[str, ...]) -> ParsedDecision:
+def _parsed_decision(decision: ReplyDecision, claim: DecisionClaim, names: tuple[str, ...]) -> ParsedDecision:
     merged = claim.merged if decision.action == "MERGE" else None
     is_keep_of_several = decision.action == "KEEP" and len(claim.targets) > 1
     named = repeated(claim, names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))

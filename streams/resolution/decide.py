@@ -101,6 +101,8 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
     reply, targets = llm_decision.reply, builder.state.open_facts(llm_decision.targets)
     if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
         targets = tuple(known for known in targets if known.status == "active")
+    if reply.verdict == "KEEP":  # what is said of somebody else repeats nothing
+        targets = tuple(known for known in targets if not known.is_of_other_entity)
     newer = [known for known in targets if _is_newer_pending(builder, reply.verdict, known)]
     targets = tuple(known for known in targets if known not in newer)
     outdated = next((known for known in targets if is_outdated(builder, known)), None)

@@ -1,26 +1,25 @@
-"""Asks the model once about all conflicts of a turn, and maps its reply to decisions on known facts."""
+"""Asks the model once about all conflicts and doubtful names of a turn, and maps its reply to decisions and answers."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from time import perf_counter
 from typing import Any
 
+from mnemolog.schemas.entities.model import AnsweredName
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
-from mnemolog.schemas.facts import ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Step
+from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
 from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
+from mnemolog.streams.llm.names.name_list import within_budget
+from mnemolog.streams.llm.names.names_prompt import no_answers, parse_answers, question_prompt
 from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder, SourceQuestion
-from mnemolog.streams.llm.resolve_prompt import (
-    PROMPT_VERSION,
-    SHARED_PROMPT_VERSION,
-    parse_resolution,
-    resolution_prompt,
-)
+from mnemolog.streams.llm.resolve_prompt import SHARED_PROMPT_VERSION
 from mnemolog.streams.resolution.classify import Classification, Conflict
 from mnemolog.streams.resolution.event_builder import NOT_ASKED, LlmDecision, NoDecision
 from mnemolog.streams.resolution.later_ends import LaterEnd, LaterEndOutcome
@@ -31,12 +30,13 @@ from mnemolog.streams.resolution.retry_conflicts import RetryConflict, RetryOutc
 class LlmDecisions:
     """The decisions on conflicts by their place in the turn, on unresolved facts and on later ends; and what they cost.
 
-    Conflicts that did not fit into the prompt are missing.
+    Conflicts that did not fit into the prompt are missing. `answers` say whom names mean.
     """
 
     decisions: Mapping[int, LlmDecision | NoDecision]
     retry_outcomes: tuple[RetryOutcome, ...]
     later_ends: tuple[LaterEndOutcome, ...] = ()
+    answers: tuple[AnsweredName, ...] = ()
     step: Step
 
 
@@ -53,15 +53,20 @@ def conflicts_of(
     classifications: Sequence[Classification],
     retries: Sequence[RetryConflict],
     later_ends: Sequence[LaterEnd] = (),
+    names: DoubtfulNames | None = None,
 ) -> NumberedConflicts | None:
-    """The conflicts among the classifications, the retries and the later ends, numbered; None without any."""
+    """The conflicts among the classifications, the retries and the later ends, numbered, and the names; None without.
+
+    Names for which the prompt has no room are left out.
+    """
     conflicts = [found for found in classifications if isinstance(found, Conflict)]
-    if not conflicts and not retries and not later_ends:
+    names = within_budget(names) if names else None
+    if not (conflicts or retries or later_ends or (names and names.names)):
         return None
     places = range(len(envelope.facts))
     just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places}
-    return number_conflicts(
-        [(_with_its_time(conflict.matched), conflict.candidates) for conflict in conflicts],
+    numbered = number_conflicts(
+        [(_with_its_time(conflict.matched), _with_doubts(conflict.candidates, names)) for conflict in conflicts],
         said_at=max(
             (matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at
         ),
@@ -70,12 +75,24 @@ def conflicts_of(
         just_said=frozenset(just_said | {end.statement.fact_id for end in later_ends}),
         user_names=envelope.user_names,
     )
+    return replace(numbered, names=names)
+
+
+def _with_doubts(known: Sequence[Candidate], names: DoubtfulNames | None) -> tuple[Candidate, ...]:
+    """The known facts: those about somebody who is asked about may well be about whom the new fact is."""
+    asked = {fact_id for name in names.names for twin in name.twins for fact_id in twin.subject_of} if names else set()
+    return tuple(
+        one.model_copy(update={"subject_relation": None})
+        if one.subject_relation == "twin" and one.fact_id in asked
+        else one
+        for one in known
+    )
 
 
 def conflict_question(envelope: MatchedFacts, conflicts: NumberedConflicts) -> SourceQuestion:
-    """What a turn asks alone about its conflicts."""
+    """What a turn asks alone about its conflicts and names."""
     overrides = envelope.overrides
-    prompt = resolution_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
+    prompt = question_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
     source = RequestSource.of(envelope, "resolve")
     return SourceQuestion(source=source, prompt=prompt)
 
@@ -93,15 +110,20 @@ class LlmDecider:
         classifications: Sequence[Classification],
         retries: Sequence[RetryConflict],
         later_ends: Sequence[LaterEnd] = (),
+        *,
         before_call: BeforeCall = ask_alone,
+        names: DoubtfulNames | None = None,
     ) -> LlmDecisions:
-        """Decide the conflicts among the classifications, the retries and the later ends; no call without any."""
+        """Decide the conflicts among the classifications, the retries and the later ends, and whom `names` mean.
+
+        Without any of these there is no call.
+        """
         started = perf_counter()
-        numbered = conflicts_of(envelope, classifications, retries, later_ends)
+        numbered = conflicts_of(envelope, classifications, retries, later_ends, names)
         if numbered is None:
             return LlmDecisions(decisions={}, retry_outcomes=(), step=Step(stage="resolve", milliseconds=0))
         places = [place for place, found in enumerate(classifications) if isinstance(found, Conflict)]
-        decisions, step = await self._ask(envelope, numbered, before_call)
+        decisions, answers, step = await self._ask(envelope, numbered, before_call)
         on_known = decisions[len(places) :]
         on_retries = zip(retries, on_known, strict=False)
         on_ends = zip(later_ends, chain(on_known[len(retries) :], repeat(NOT_ASKED)), strict=False)
@@ -109,34 +131,41 @@ class LlmDecider:
             decisions=dict(zip(places, decisions, strict=False)),
             retry_outcomes=tuple(RetryOutcome(conflict=retry, llm_decision=decision) for retry, decision in on_retries),
             later_ends=tuple(LaterEndOutcome(end=end, llm_decision=decision) for end, decision in on_ends),
-            step=step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)}),
+            answers=answers,
+            step=step.model_copy(
+                update={
+                    "milliseconds": round((perf_counter() - started) * 1000, 3),
+                    "answered_names": answers,
+                }
+            ),
         )
 
     async def _ask(
         self, envelope: MatchedFacts, conflicts: NumberedConflicts, before_call: BeforeCall
-    ) -> tuple[Sequence[LlmDecision | NoDecision], Step]:
-        """A decision for each of the numbered conflicts, and what it cost, whatever came of it."""
+    ) -> tuple[Sequence[LlmDecision | NoDecision], tuple[AnsweredName, ...], Step]:
+        """A decision for each of the numbered conflicts, an answer for each name, and the cost, whatever came of it."""
         question = conflict_question(envelope, conflicts)
         prompt, source = question.prompt, question.source
         await before_call(question)
-        model, parse = self._model.for_source(source, prompt), partial(parse_resolution, subject=conflicts)
-        author = {"model": prompt.model or self._model.model, "prompt_version": PROMPT_VERSION}
+        model, parse = self._model.for_source(source, prompt), partial(parse_answers, subject=conflicts)
+        author = {"model": prompt.model or self._model.model, "prompt_version": prompt.version}
         step = Step(stage="resolve", milliseconds=0)
         try:
             answer = await ask(model, prompt, parse, reprompts=envelope.overrides.reprompts)
-            author["prompt_version"] = SHARED_PROMPT_VERSION if _is_shared(answer) else PROMPT_VERSION
+            author["prompt_version"] = SHARED_PROMPT_VERSION if _is_shared(answer) else prompt.version
             step = step_of("resolve", author["prompt_version"], answer)
-            merges = [reply for reply in answer.value if reply.verdict == "MERGE"]
+            merges = [reply for reply in answer.value.decisions if reply.verdict == "MERGE"]
             texts = tuple(merge.search_text or merge.text or "" for merge in merges)
             embedded = await self._embedder.embed(source, texts)
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
-                step = step_of("resolve", PROMPT_VERSION, error)
+                step = step_of("resolve", prompt.version, error)
             else:
                 step = with_unused(step, error.replies)
             complaint = str(error)[:MAX_DETAIL]
             shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
-            return [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown], step
+            none = [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown]
+            return none, no_answers(conflicts), step
         vectors = dict(zip((merge.number for merge in merges), embedded.vectors, strict=True))
         decisions = [
             LlmDecision(
@@ -146,14 +175,14 @@ class LlmDecider:
                 merged_vector=vectors.get(reply.number),
                 **author,
             )
-            for reply, conflict in zip(answer.value, conflicts.conflicts, strict=True)
+            for reply, conflict in zip(answer.value.decisions, conflicts.conflicts, strict=True)
         ]
         took = {
             "embedding_calls": embedded.calls,
             "input_tokens": step.input_tokens + embedded.tokens,
             "stored_replies": step.stored_replies + embedded.is_paid,
         }
-        return decisions, step.model_copy(update=took)
+        return decisions, answer.value.names, step.model_copy(update=took)
 
 
 def _is_shared(answer: Answer[Any]) -> bool:

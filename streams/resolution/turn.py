@@ -1,22 +1,27 @@
 """Decides one turn: looks up what its facts need, classifies them, asks the LLM about conflicts, makes the events."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
 from uuid import UUID
 
+from mnemolog.schemas.entities.model import AnsweredName
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.streams.ends.end_rules import EndRules
 from mnemolog.streams.ends.moved_ends import move_ends
+from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
+from mnemolog.streams.entities.subject_relations import with_subject_relations
+from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.llm.ports import SourceQuestion
 from mnemolog.streams.resolution.classify import Classification, Duplicate, candidate_query, classify, classify_late
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.event_builder import DecisionContext, statement_context
+from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision, NoDecision, statement_context
 from mnemolog.streams.resolution.guards import may_end
 from mnemolog.streams.resolution.later_ends import LaterEnd, is_before, split_later_ends
 from mnemolog.streams.resolution.llm_decisions import LlmDecider, ask_alone, conflict_question, conflicts_of
@@ -28,10 +33,11 @@ from mnemolog.streams.text.subjects import USER_WORDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnDecision:
-    """What a turn means for the known facts, and what it took to decide that."""
+    """What a turn means for the known facts, and what it took to decide that; `answers` say whom its names mean."""
 
     events: tuple[MemoryEvent, ...]
     step: Step
+    answers: tuple[AnsweredName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +53,14 @@ class PreparedTurn:
 
     @property
     def question(self) -> SourceQuestion | None:
-        """What the turn asks alone."""
+        """What the turn asks alone about its conflicts."""
         conflicts = conflicts_of(self.turn, self.classifications, self.retries, self.ends)
         return conflict_question(self.turn, conflicts) if conflicts else None
+
+    def with_subjects(self, found: TurnEntities) -> "PreparedTurn":
+        """The turn, now that it is known whom its names mean; nothing more is asked about it."""
+        turn = with_subject_relations(self.turn, found)
+        return replace(self, turn=turn, classifications=_classified(turn, self.context))
 
 
 class TurnDecider:
@@ -68,20 +79,34 @@ class TurnDecider:
         is_late: bool,
         now: datetime,
         before_call: Callable[[PreparedTurn, SourceQuestion], Awaitable[None]] | None = None,
+        names: DoubtfulNames | None = None,
     ) -> TurnDecision:
         """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said.
 
-        `before_call` is awaited before a model is asked about it.
+        `before_call` is awaited before a model is asked about it. `names` are asked about in the same call.
         """
         prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now)
-        turn, context = prepared.turn, prepared.context
+        names = names and names.named_in(_told_facts(prepared.classifications))
         ask_ahead = partial(before_call, prepared) if before_call else ask_alone
-        llm = await self._llm_decider(turn, prepared.classifications, prepared.retries, prepared.ends, ask_ahead)
-        made = decide(prepared.classifications, llm.decisions, context, llm.retry_outcomes, llm.later_ends)
+        llm = await self._llm_decider(
+            prepared.turn,
+            prepared.classifications,
+            prepared.retries,
+            prepared.ends,
+            before_call=ask_ahead,
+            names=names,
+        )
+        decisions = llm.decisions
+        if names is not None:
+            found = names.found.answered(llm.answers)
+            prepared = prepared if found is names.found else prepared.with_subjects(found)
+            decisions = _with_subjects(decisions, prepared.classifications)
+        made = decide(prepared.classifications, decisions, prepared.context, llm.retry_outcomes, llm.later_ends)
         may_move = partial(may_end, rules=rules)
-        end_rules = EndRules(at=now, policy=rules, user_names=turn.user_names, may_end=may_move)
+        end_rules = EndRules(at=now, policy=rules, user_names=prepared.turn.user_names, may_end=may_move)
         events = await move_ends(made, self._lookups, end_rules)
-        return TurnDecision(events=events, step=llm.step.model_copy(update={"dropped": prepared.dropped}))
+        step = llm.step.model_copy(update={"dropped": prepared.dropped})
+        return TurnDecision(events=events, step=step, answers=llm.answers)
 
     async def prepare(
         self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool, now: datetime
@@ -103,18 +128,14 @@ class TurnDecider:
             turn, ends = split_later_ends(turn, rules, thresholds)
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
         turn = _without_lapsed(turn, context)
-        classifications = [
-            classify_late(matched, statement_context(matched, context), thresholds, rules, turn.user_names)
-            or classify(matched, thresholds, rules, infer=envelope.infer, user_names=turn.user_names)
-            for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
-        ]
+        classifications = _classified(turn, context)
         ends = tuple(end for end in ends if _may_end(end, classifications[end.place]))
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         if retries:
             retries, context = await self._with_statements(retries, context, at=now)
         return PreparedTurn(
             turn=turn,
-            classifications=tuple(classifications),
+            classifications=classifications,
             retries=tuple(retries),
             ends=ends,
             context=context,
@@ -188,6 +209,36 @@ class TurnDecider:
             for matched, ended in zip(turn.facts, found, strict=True)
         )
         return turn.model_copy(update={"facts": tuple(facts)})
+
+
+def _classified(turn: MatchedFacts, context: DecisionContext) -> tuple[Classification, ...]:
+    """What can be told of each fact of a turn without a model."""
+    rules, thresholds, names = context.rules, context.thresholds, turn.user_names
+    uses_llm = context.infer and not rules.add_only
+    return tuple(
+        classify_late(matched, statement_context(matched, context), thresholds, rules, names)
+        or classify(matched, thresholds, rules, infer=context.infer, user_names=names)
+        for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
+    )
+
+
+def _told_facts(classifications: Sequence[Classification]) -> list[ExtractedFact]:
+    """The facts that are not merely said again: nothing new is linked to what those name."""
+    return [one.matched.fact for one in classifications if not isinstance(one, Duplicate)]
+
+
+def _with_subjects(
+    decisions: Mapping[int, LlmDecision | NoDecision], classifications: Sequence[Classification]
+) -> dict[int, LlmDecision | NoDecision]:
+    """The decisions, with whom the known facts are about that they concern."""
+    return {place: _with_subject(one, classifications[place].matched) for place, one in decisions.items()}
+
+
+def _with_subject(decision: LlmDecision | NoDecision, matched: MatchedFact) -> LlmDecision | NoDecision:
+    if isinstance(decision, NoDecision):
+        return decision
+    known = {one.fact_id: one for one in matched.candidates}
+    return replace(decision, targets=tuple(known.get(target.fact_id, target) for target in decision.targets))
 
 
 def _may_end(end: LaterEnd, classification: Classification) -> bool:

@@ -36,7 +36,7 @@ from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
-from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.settings import StreamsSettings, asks_about_names
 from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, StageInput, ended_envelope
@@ -151,6 +151,7 @@ class DecisionStages:
             ),
             close_lapsed=LapseWriter(facts),
             linker=EntityLinker(EntityStore(self._pool), self._name_twin),
+            asks_about_names=asks_about_names(self._settings),
             limits=self._limits,
             settings=self._effective,
             embedding_model=self._models.embedder.model,

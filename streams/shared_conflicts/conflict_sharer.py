@@ -61,7 +61,10 @@ class ConflictSharer:
         behind: TurnsBehind,
         read: ReadTurn,
     ) -> None:
-        """Have a question asked together with those of the turns behind it, where it has no reply and they may."""
+        """Have a question asked together with those of the turns behind it, where it has no reply and they may.
+
+        One about names is asked alone.
+        """
         own = _id(prepared.turn)
         asked = self._asked.get(own)
         if asked is not None and asked.prompt.messages == question.prompt.messages:
@@ -69,7 +72,7 @@ class ConflictSharer:
             metrics.CONFLICTS_AHEAD.labels(result="used").inc()
             return
         most = most_turns(rules)
-        if most == 1 or own in self._refused or await self._model.has_reply(question):
+        if most == 1 or _task(question).doubtful_names or own in self._refused or await self._model.has_reply(question):
             return
         others = await self._others(
             prepared, rules, most, partial(self._waiting, behind, read, self._wait(prepared.turn))

@@ -19,13 +19,17 @@ _NO_OVERRIDES = Overrides()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingTurn:
-    """A turn with its candidates as they are now, and what it is decided by; `named` are its entities."""
+    """A turn with its candidates as they are now, and what it is decided by.
+
+    `named` are its entities; where it asks whom names mean it asks alone.
+    """
 
     turn: MatchedFacts
     rules: EffectivePolicy
     thresholds: Thresholds
     is_late: bool
     named: TurnEntities | None
+    asks_about_names: bool
 
 
 async def questions_ahead(
@@ -33,8 +37,8 @@ async def questions_ahead(
 ) -> list[tuple[MatchedFacts, SourceQuestion]]:
     """What each of `waiting`, in their order, will ask once those before it are decided; `leader` is before all.
 
-    Those whose question depends on what the model says of an earlier one are left out, and so are turns with settings
-    of their own.
+    Those whose question depends on what the model says of an earlier one are left out, and so are turns that ask about
+    names, or have settings of their own.
     """
     predicted, found = PredictedFacts(), []
     predicted.add(leader)
@@ -42,7 +46,7 @@ async def questions_ahead(
         turn = predicted.with_candidates(one.turn, one.thresholds, one.rules)
         turn = with_subject_relations(turn, one.named) if one.named else turn
         prepared = await decider.prepare(turn, one.rules, one.thresholds, is_late=one.is_late, now=clock())
-        question = prepared.question
+        question = None if one.asks_about_names else prepared.question
         if question is not None and turn.overrides == _NO_OVERRIDES and not predicted.is_open(prepared):
             found.append((turn, question))
         predicted.add(prepared)

@@ -24,9 +24,11 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.entities.subject_relations import with_subject_relations
+from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.entities.unlinked_names import unlinked_names
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
@@ -90,6 +92,7 @@ class ResolveStage:
         due_summaries: DueSummaries,
         close_lapsed: LapseWriter,
         linker: EntityLinker,
+        asks_about_names: bool,
         limits: LimitEnforcer,
         settings: TurnSettings,
         embedding_model: str,
@@ -108,6 +111,7 @@ class ResolveStage:
         self._due_summaries = due_summaries
         self._close_lapsed = close_lapsed
         self._linker = linker
+        self._asks_about_names = asks_about_names
         self._limits = limits
         self._settings = settings
         self._embedding_model = embedding_model
@@ -155,12 +159,14 @@ class ResolveStage:
             return None
         rules = self._settings.rules_from(status.policies, envelope.overrides)
         turn = await self._with_candidates(envelope, rules, status)
+        named = await self._linker.find(turn, [matched.fact for matched in turn.facts])
         return WaitingTurn(
             turn=turn,
             rules=rules,
             thresholds=self._settings.thresholds_for(self._embedding_model, envelope.overrides),
             is_late=status.latest_end is not None and envelope.occurred_at < status.latest_end,
-            named=await self._linker.find(turn, [matched.fact for matched in turn.facts]),
+            named=named,
+            asks_about_names=await self._names_to_ask(turn, named, rules) is not None,
         )
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
@@ -194,11 +200,13 @@ class ResolveStage:
         named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
         if named is not None:
             envelope = with_subject_relations(envelope, named)
+        names = await self._names_to_ask(envelope, named, rules)
         is_late = latest_end is not None and envelope.occurred_at < latest_end
         share = partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting)
         decision = await self._turn_decider.decide(
-            envelope, rules, thresholds, is_late=is_late, now=now, before_call=share
+            envelope, rules, thresholds, is_late=is_late, now=now, before_call=share, names=names
         )
+        named = named and named.answered(decision.answers)
         events = await self._close_lapsed(envelope, decision.events, now)
         step = await self._conflict_sharer.with_unused(envelope, decision.step)
         step = step.model_copy(update={"unlinked": unlinked_names(named, events)})
@@ -217,6 +225,14 @@ class ResolveStage:
             events=events,
             entity_events=entity_events(named, events) if named else (),
         )
+
+    async def _names_to_ask(
+        self, envelope: MatchedFacts, named: TurnEntities | None, rules: EffectivePolicy
+    ) -> DoubtfulNames | None:
+        """The names of a turn of which a model is asked whom they mean; of a raw turn none."""
+        if named is None or not self._asks_about_names or not envelope.infer or rules.add_only:
+            return None
+        return await self._linker.names_to_ask(named)
 
     async def _end_within_limits(self, envelope: MatchedFacts, end: End, rules: EffectivePolicy) -> End:
         """The end that was found before; a turn without facts still counts toward turns_per_minute."""

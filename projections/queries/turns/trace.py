@@ -72,6 +72,16 @@ class OmittedStatement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TracedAnswer:
+    """A name of which a model was asked which of `twins` it means, and its answer; None where nobody can tell."""
+
+    name: str
+    twins: tuple[UUID, ...]
+    entity_id: UUID | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundFact:
     """A known fact that an extraction was shown; `text` is None where it is gone."""
 
@@ -111,7 +121,8 @@ class Trace:
 
     `thresholds` are the similarities that applied; None where the turn ended before they mattered. `mood` is the
     emotion of the turn, with its intensity and energy; None where an extraction is not asked for it. `names` are those
-    that were read, with the entity that each means, or why it was left out.
+    that were read, with the entity that each means, or why it was left out; `answers` those of which a model was asked
+    whom they mean.
     """
 
     decisions: tuple[TracedDecision, ...]
@@ -122,6 +133,7 @@ class Trace:
     shared_calls: tuple[TracedCall, ...] = ()
     mood: dict[str, Any] | None = None
     names: tuple[TracedName, ...] = ()
+    answers: tuple[TracedAnswer, ...] = ()
 
 
 def build_trace(commit: Commit, texts: FactTexts, names: EntityNames = NO_NAMES) -> Trace:
@@ -140,6 +152,7 @@ def build_trace(commit: Commit, texts: FactTexts, names: EntityNames = NO_NAMES)
         shared_calls=shared_calls(commit),
         mood=next((step.mood.model_dump() for step in steps if step.mood), None),
         names=traced_names(commit, names),
+        answers=tuple(TracedAnswer(**dict(asked)) for step in steps for asked in step.answered_names),
     )
 
 

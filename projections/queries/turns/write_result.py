@@ -17,6 +17,7 @@ from mnemolog.projections.sql import queries
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable, usages_of
+from mnemolog.schemas.entities.model import AnsweredName
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
@@ -224,9 +225,18 @@ def _count(fact_ids: Iterable[tuple[UUID, ...]]) -> int:
 
 
 def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
-    """What a command that was carried out says of itself, and what was changed in a turn before it was read."""
+    """What a command that was carried out says of itself; what was changed in a turn, and whom its names mean."""
     said = (commit.detail,) if success and commit.detail else ()
-    return (*said, *(note for step in commit.provenance.steps for note in step.notes))
+    steps = commit.provenance.steps
+    notes = (note for step in steps for note in step.notes)
+    return (*said, *notes, *(_name_note(asked) for step in steps for asked in step.answered_names))
+
+
+def _name_note(asked: AnsweredName) -> str:
+    """Whom the model took a name for."""
+    known = "a known entity" if len(asked.twins) == 1 else f"one of {len(asked.twins)} known entities"
+    answer = "is another one, or nobody can tell" if asked.entity_id is None else f"is {asked.entity_id}"
+    return f'"{asked.name}" may mean {known}; the model was asked, and it {answer}: {asked.reason}'
 
 
 def end_detail(commit: Commit) -> str:

@@ -38,8 +38,16 @@ def decision_json(new: int, action: str, *known: int, **fields: Any) -> dict[str
     return {"new": new, "action": action, "known": known} | defaults | fields
 
 
-def decisions_reply(*decisions: Mapping[str, Any]) -> str:
-    return _json({"decisions": decisions})
+def name_json(name: int, entity: int, reason: str = "as the test says") -> dict[str, Any]:
+    """The answer whom a doubtful name means, by the numbers of the prompt."""
+    return {"name": name, "reason": reason, "entity": entity}
+
+
+def decisions_reply(*decisions: Mapping[str, Any], names: Sequence[Mapping[str, Any]] | None = None) -> str:
+    """The decisions on conflicts, with answers about `names` where these are asked about; alone without a conflict."""
+    if names is None:
+        return _json({"decisions": decisions})
+    return _json({"names": names, **({"decisions": decisions} if decisions else {})})
 
 
 def summary_reply(*sentences: tuple[str, Sequence[int]]) -> str:

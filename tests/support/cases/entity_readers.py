@@ -24,6 +24,7 @@ CHECKED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "explain": ("entities.names", "explain.entity_changes"),
     "known facts": (),
+    "names in doubt": ("entities.shown_of_entities",),
     "commands": ("entity_changes.entities_by_id", "entity_changes.proposals"),
     "summaries": ("summaries.summaries_of_facts",),
     "memory.entities": ("memory_entities.entity_rows",),

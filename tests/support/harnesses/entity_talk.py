@@ -1,27 +1,42 @@
 """Turns of one scope, whose entities are found as the resolver finds them, and known to the next turn."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
-from mnemolog.schemas.entities.model import EntityLink, EntityType, KnownEntity, NamedEntity, NameQuery, name_ends
+from mnemolog.schemas.entities.model import (
+    AnsweredName,
+    EntityLink,
+    EntityType,
+    KnownEntity,
+    NamedEntity,
+    NameQuery,
+    name_ends,
+)
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName, doubtful_names, without_decided
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext, lookup_keys, named_entities
 from mnemolog.streams.entities.similar.name_vectors import NO_VECTORS, NameVectors
 from mnemolog.streams.entities.turn_entities import TurnEntities
 from tests.support.builders.commits import added, commit
+from tests.support.builders.name_choices import Choose, choose_nobody
 
 
 @dataclass
 class EntityTalk:
     """What is known so far. `say` tells of one fact, in a turn of its own; links are kept by the text of their fact.
 
-    Names have these `vectors`.
+    Names have these `vectors`. `choose` answers whom doubtful names mean, as a model would; `asked` are those of the
+    last turn. A person has `told_apart` the entities of these pairs.
     """
 
     user_names: tuple[str, ...] = ()
     vectors: NameVectors = NO_VECTORS
+    choose: Choose = choose_nobody
+    told_apart: Collection[tuple[UUID, UUID]] = ()
+    asked: tuple[DoubtfulName, ...] = ()
     known: dict[UUID, KnownEntity] = field(default_factory=dict)
     turns: int = 0
 
@@ -45,11 +60,20 @@ class EntityTalk:
         source_id = f"t{self.turns}"
         context = NameContext(owner="default/alice", source_id=source_id, speaker=speaker, user_names=self.user_names)
         found = TurnEntities.of_facts(facts, self.looked_up(facts, context), context, self.vectors)
+        self.asked = without_decided(doubtful_names(found), self.told_apart)
+        found = found.answered([self.answer(name) for name in self.asked])
         committed = commit(source_id, *(added(fact.text, excerpt=fact.excerpt, subject=fact.subject) for fact in facts))
         events = entity_events(found, committed.events)
         self._apply(events)
         links = {event.fact_id: event.links for event in events if isinstance(event, FactLinked)}
         return [links.get(event.new_fact.fact_id, ()) for event in committed.events if event.new_fact]
+
+    def answer(self, name: DoubtfulName) -> AnsweredName:
+        chosen = self.choose(name)
+        twins = tuple(twin.entity_id for twin in name.twins)
+        return AnsweredName(
+            name=name.name, twins=twins, entity_id=chosen.entity_id if chosen else None, reason="as the test says"
+        )
 
     def looked_up(self, facts: tuple[ExtractedFact, ...], context: NameContext) -> list[KnownEntity]:
         """As the tables find them: by the heads and the ends of their names, and by their vectors."""

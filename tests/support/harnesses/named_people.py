@@ -1,10 +1,11 @@
 """A conversation through the real stages and tables, with a model that names whom a test says."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from psycopg.rows import TupleRow
 
@@ -12,6 +13,8 @@ from mnemolog.schemas.command import Command, CommandPayload, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName
+from mnemolog.streams.llm.names.name_list import entity_labels
 from mnemolog.streams.llm.ports import (
     Embedder,
     ExtractionTask,
@@ -21,13 +24,26 @@ from mnemolog.streams.llm.ports import (
     Reply,
     SummaryTask,
     TaskPrompt,
+    Usage,
 )
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.commits import ALICE
-from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply, summary_reply
+from tests.support.builders.model_replies import (
+    decision_json,
+    decisions_reply,
+    fact_json,
+    facts_reply,
+    name_json,
+    summary_reply,
+)
+from tests.support.builders.name_choices import Choose, choose_nobody
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
 from tests.support.servers.unlike_embedder import UnlikeEmbedder
 
+USAGE: Final = Usage(input_tokens=10, output_tokens=5)
+"""Of each question about conflicts and names."""
+UNKNOWN: Final = 99
+"""The number of an entity that no prompt shows."""
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 Judge = Callable[[NumberedConflict], Mapping[str, Any]]
 
@@ -38,25 +54,43 @@ def always_add(conflict: NumberedConflict) -> Mapping[str, Any]:
 
 @dataclass
 class NamingModel:
-    """Extracts the facts that it was given for a turn, decides conflicts as `judge` does, and sums up word by word."""
+    """Extracts the facts that it was given for a turn, decides conflicts as `judge` does, and sums up word by word.
+
+    Doubtful names mean whom `choose` says.
+    """
 
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     judge: Judge = always_add
     asked: list[NumberedConflict] = field(default_factory=list)
+    choose: Choose = choose_nobody
+    asked_names: list[DoubtfulName] = field(default_factory=list)
+    calls: Counter[str] = field(default_factory=Counter)
     model: str = "reader-1"
 
     async def complete(self, prompt: Prompt) -> Reply:
         assert isinstance(prompt, TaskPrompt)
+        self.calls[prompt.purpose] += 1
         match prompt.task:
             case ExtractionTask(turn=turn):
                 return Reply(text=facts_reply(*self.facts[turn.turn_id]), model=self.model)
-            case NumberedConflicts(conflicts=conflicts):
+            case NumberedConflicts(conflicts=conflicts, doubtful_names=names):
                 self.asked += conflicts
-                return Reply(text=decisions_reply(*map(self.judge, conflicts)), model=self.model)
+                self.asked_names += names
+                decisions = [self.judge(conflict) for conflict in conflicts]
+                answers = self._answers(names) if names else None
+                return Reply(text=decisions_reply(*decisions, names=answers), model=self.model, usage=USAGE)
             case SummaryTask(facts=facts):
                 sentences = ((fact.text, [number]) for number, fact in enumerate(facts, 1))
                 return Reply(text=summary_reply(*sentences), model=self.model)
         raise AssertionError(prompt.purpose)
+
+    def _answers(self, names: Sequence[DoubtfulName]) -> list[dict[str, Any]]:
+        labels = entity_labels(names)
+        chosen = [self.choose(name) for name in names]
+        return [
+            name_json(number, labels.get(one.entity_id, UNKNOWN) if one else 0, reason="she plays chess")
+            for number, one in enumerate(chosen, 1)
+        ]
 
     async def close(self) -> None:
         return None

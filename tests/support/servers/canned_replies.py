@@ -13,13 +13,14 @@ from typing import Any
 
 import orjson
 
-from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply, name_json
 from tests.support.servers.additive_replies import additions, asks_for_additions
 
 _TURN_ID = re.compile(r"^turn_id: (.+)$", re.MULTILINE)
 _TURN = re.compile(r"^turn \d+\n", re.MULTILINE)
 _MESSAGE = re.compile(r"^(system|user|assistant|tool)(?: \((.*?)\))?: (.+)$", re.MULTILINE)
 _NEW = re.compile(r"^N(\d+)(?: \(.*?\))?: (.+)\n(?:  said: .*\n)?  may concern: (.*)$", re.MULTILINE)
+_NAME = re.compile(r'^M(\d+) "', re.MULTILINE)
 _KNOWN = re.compile(r"^K(\d+)(?: \(.*?\))?: (.+)$", re.MULTILINE)
 _SAME = 0.8  # share of common words from which two facts say the same
 _SAME_START = 3  # words; facts that begin alike and end otherwise are of one slot
@@ -61,11 +62,23 @@ Replies = Callable[[ChatRequest], str]
 
 
 def reply_to(request: ChatRequest, replies: Replies) -> str:
-    """The reply to a question; to one about several turns what would be said about each of them."""
+    """The reply to a question; to one about several turns what would be said about each of them.
+
+    Of names in doubt nobody can tell whom they mean, unless `replies` say so.
+    """
     if not request.turns:
-        return replies(request)
+        return with_name_answers(request.question, replies(request))
     parts = [orjson.loads(replies(turn)) for turn in request.turns]
     return orjson.dumps({"turns": [{"turn": number, **part} for number, part in enumerate(parts, 1)]}).decode()
+
+
+def with_name_answers(question: str, reply: str) -> str:
+    """A reply to a question that has names in doubt, with 0 for each of them where it says nothing of names."""
+    numbers = [int(number) for number in _NAME.findall(question)]
+    if not numbers or '"names"' in reply or not reply.startswith('{"decisions"'):
+        return reply
+    decisions = orjson.loads(reply)["decisions"] if _NEW.search(question) else []
+    return decisions_reply(*decisions, names=[name_json(number, 0) for number in numbers])
 
 
 class EchoReplies:

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from mnemolog.schemas.provenance import Verdict
-from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, name_json
 from tests.support.servers.canned_replies import ChatRequest
 
 _KNOWN = re.compile(r"^K(\d+) \((.*?)\): (.+)$", re.MULTILINE)
+_NAME = re.compile(r'^M(\d+) "(.+)" \(', re.MULTILINE)
+_ENTITY = re.compile(r'^E(\d+) "(.+?)" \(', re.MULTILINE)
 _NEW = re.compile(r"^N(\d+) \(.*?\): (.+)\n  said: .*\n  may concern: (.*)$", re.MULTILINE)
 
 
@@ -65,11 +67,15 @@ ScriptedAnswer = str | Callable[[ResolutionPrompt], str]
 
 @dataclass(slots=True)
 class ScriptedModel:
-    """Replies for the test server. A fact without a scripted decision is added, and listed in `unexpected_facts`."""
+    """Replies for the test server. A fact without a scripted decision is added, and listed in `unexpected_facts`.
+
+    `names` are those of entities that doubtful names mean; of others nobody can tell.
+    """
 
     extractions: dict[str, str] = field(default_factory=dict)
     decisions: dict[str, ScriptedDecision] = field(default_factory=dict)
     answers: dict[str, deque[ScriptedAnswer]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     unexpected_facts: list[str] = field(default_factory=list)
     requests: list[ChatRequest] = field(default_factory=list)
 
@@ -80,7 +86,8 @@ class ScriptedModel:
         question = ResolutionPrompt.of(request)
         waiting = next((self.answers[text] for text in question.new.values() if self.answers.get(text)), None)
         if waiting is None:
-            return decisions_reply(*(self._decide(question, number, text) for number, text in question.new.items()))
+            decisions = [self._decide(question, number, text) for number, text in question.new.items()]
+            return decisions_reply(*decisions, names=self._name_answers(request.question))
         # The last answer is repeated for every further question.
         answer = waiting.popleft() if len(waiting) > 1 else waiting[0]
         return answer if isinstance(answer, str) else answer(question)
@@ -93,6 +100,13 @@ class ScriptedModel:
         """The complaints that the model got about its invalid replies about `text`."""
         asked = [request.body["messages"] for request in self.requests_about(text)]
         return [messages[-1]["content"] for messages in asked if messages[-2]["role"] == "assistant"]
+
+    def _name_answers(self, question: str) -> list[dict[str, Any]] | None:
+        """Whom the names in doubt mean; None where there are none."""
+        entities = {name: int(number) for number, name in _ENTITY.findall(question)}
+        names = _NAME.findall(question)
+        answers = [name_json(int(number), entities.get(self.names.get(name, ""), 0)) for number, name in names]
+        return answers or None
 
     def _decide(self, question: ResolutionPrompt, number: int, text: str) -> dict[str, Any]:
         if text not in self.decisions:

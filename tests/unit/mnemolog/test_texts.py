@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, get_args
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.queries.explain import FactExtraction
+from mnemolog.projections.queries.explain import FactExtraction, LinkedEntity
 from mnemolog.projections.queries.turns.trace import TracedCall, TracedDecision
 from mnemolog.projections.queries.turns.why_not import MissingStatement
 from mnemolog.projections.search.scope_counts import ScopeCount
@@ -16,6 +16,7 @@ from mnemolog.texts import (
     _MISSING_SENTENCES,
     _STEP_PHRASES,
     _decision_sentence,
+    _entity_sentence,
     _extraction_sentences,
     _source_sentence,
     missing_sentence,
@@ -151,3 +152,18 @@ def test_every_step_that_finds_an_entity_has_words() -> None:
 )
 def test_a_shared_call_is_told_for_what_it_was_shared(call: TracedCall, sentence: str) -> None:
     assert shared_call_sentence(call) == sentence
+
+
+def test_what_a_model_said_of_a_name_is_told_with_its_reason() -> None:
+    tom = LinkedEntity(
+        entity_id=UUID(int=1),
+        name="Tom Hill",
+        role="subject",
+        said="Tom",
+        step="model",
+        compared=["Tom Stone"],
+        reason="he plays chess",
+    )
+    assert _entity_sentence(tom) == (
+        'its subject is Tom Hill: "Tom" was taken for its name by the model, and not Tom Stone: he plays chess'
+    )

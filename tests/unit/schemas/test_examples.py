@@ -37,7 +37,10 @@ SINCE_2 = {"command"} | {
     *("fact_extended", "facts_related", "fact_expired", "fact_retracted", "fact_pending", "pending_confirmed"),
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
-CHANGED_IN_7 = {"commit", "embedded_facts", "matched_facts", "entity_registered", "entity_alias_added", "fact_linked"}
+CHANGED_IN_7 = {
+    *("commit", "extracted_facts", "embedded_facts", "matched_facts"),
+    *("entity_registered", "entity_alias_added", "fact_linked"),
+}
 CHANGED_IN_6 = {
     "command",
     "policy_set",
@@ -47,7 +50,6 @@ CHANGED_IN_6 = {
     "matched_facts",
     *ENTITY_EVENT_CLASSES,
 }
-CHANGED_IN_7 = {"extracted_facts", "embedded_facts", "matched_facts", "commit"}
 CHANGED_IN_5 = {"turn", "command", "extracted_facts", "commit", "policy_set", "fact_replaced", "fact_skipped"}
 CHANGED_IN_4 = {"command", "turn"}
 CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"} | {

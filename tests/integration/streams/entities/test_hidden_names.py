@@ -16,6 +16,7 @@ from mnemolog.projections.context.summaries import summaries_of_facts
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.entity_changes import EntityChangeStore
 from mnemolog.projections.stores.shown_facts import ShownFactsRequest, ShownFactStore
 from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll
@@ -115,6 +116,7 @@ class Readers:
             "search": self._meant,
             "explain": self._explained,
             "known facts": self._known_facts,
+            "names in doubt": self._doubtful,
             "commands": self._stored,
             "summaries": self._summaries,
         }.get(name, lambda: self._view(name))
@@ -144,6 +146,10 @@ class Readers:
         at = datetime(2026, 12, 1, tzinfo=UTC)
         asked = ShownFactsRequest(scope=ALICE, speaker="Alice", said=QUESTION, at=at, facts=10)
         return await store.shown_facts([asked])
+
+    async def _doubtful(self) -> object:
+        found = await EntityStore(self.people.pipeline.pool).shown(list(self.ids.values()), most=10)
+        return sorted(map(repr, found.values()))
 
     async def _summaries(self) -> object:
         facts = await self.memory.facts(user_id="alice")

@@ -11,6 +11,7 @@ from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.stores.candidates import CandidateLists, CandidateRequest
 from mnemolog.schemas.command import Command, Delete
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.model import NamedEntity
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.scope import Scope
@@ -305,6 +306,35 @@ async def test_a_turn_that_cannot_be_read_ahead_does_not_fail_the_one_before_it(
     commit = await resolver.resolve(said(0, NEW_DOG), [said(1, NEW_JOB)])
     assert commit is not None
     assert (commit.outcome, call_turns(resolver)) == ("facts", [1])
+
+
+def about_tom(number: int, text: str, name: str) -> MatchedFacts:
+    """A turn whose fact names somebody."""
+    turn = said(number, text)
+    (matched,) = turn.facts
+    named = (NamedEntity(name=name, type="person", role="object"),)
+    fact = matched.fact.model_copy(update={"entities": named})
+    return turn.model_copy(update={"facts": (matched.model_copy(update={"fact": fact}),)})
+
+
+@pytest.mark.parametrize("place", [0, 1])
+async def test_a_turn_that_asks_whom_a_name_means_shares_no_call(resolver: ResolverHarness, place: int) -> None:
+    await known(resolver, DOG, JOB)
+    for number, name in enumerate(("Tom Hill", "Tom Stone")):
+        await resolver.resolve(about_tom(50 + number, f"The {('cat', 'car')[number]} is with {name}.", name))
+    resolver.chat_model.prompts.clear()
+    turns = [about_tom(0, NEW_DOG, "Tom"), said(1, NEW_JOB)]
+    if place:
+        turns = [said(0, NEW_JOB), about_tom(1, NEW_DOG, "Tom")]
+    commits = await decide_all(resolver, turns)
+    assert call_turns(resolver) == [1, 1]
+    assert [len(step.answered_names) for step in steps(commits)] == [1 - place, place]
+    assert await resolver.active_texts() == [
+        "Mira's dog is Bella.",
+        "Mira's job is teaching.",
+        "The car is with Tom Stone.",
+        "The cat is with Tom Hill.",
+    ]
 
 
 def with_vector(turn: MatchedFacts, given: Vector) -> MatchedFacts:

@@ -121,6 +121,14 @@ def test_what_is_known_is_confirmed_or_skipped() -> None:
     assert skipped.target == old.fact_id
 
 
+@pytest.mark.parametrize("verdict", ["KEEP", *OVERWRITE_OF_VERDICT])
+def test_what_is_said_of_one_neither_repeats_nor_ends_a_fact_about_another(verdict: Verdict) -> None:
+    of_another = known_fact(0.7, subject_relation="other")
+    event = decide_one(matched_fact(of_another), llm_decision(verdict, of_another))
+    assert isinstance(event, FactAdded)
+    assert event.affected_ids == ()
+
+
 def test_of_several_known_facts_the_one_of_its_value_is_confirmed() -> None:
     berlin, munich = known_fact(0.9, value="Berlin"), known_fact(0.7, value="Munich")
     kept = decide_one(matched_fact(berlin, munich, value="Munich"), llm_decision("KEEP", berlin, munich))
