@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
+from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.spoken_names import read_name, ties_in
@@ -16,7 +17,7 @@ _ROLES: tuple[Role, ...] = ("subject", "object", "mention")
 
 
 class EntityReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
-    name: Line
+    name: Text
     type: Line
     role: Annotated[Line, Field(json_schema_extra={"enum": list(_ROLES)})]
 
@@ -31,6 +32,13 @@ def said_entities(replies: Iterable[EntityReply], said: Sequence[str], turn: Tur
     found = (_entity(reply) for reply in replies if _is_said(reply.name, said) or reply.name in speakers)
     kept = {entity.name: entity for entity in found if entity is not None}
     return tuple(kept.values())[:MAX_ENTITIES]
+
+
+def long_name_notes(replies: Iterable[EntityReply]) -> Iterator[str]:
+    """What is said of names that are left out because they are too long to be one; not the names themselves."""
+    for reply in replies:
+        if len(reply.name) > MAX_NAME:
+            yield f"a name of {len(reply.name)} characters was left out: the limit is {MAX_NAME}"
 
 
 def _entity(reply: EntityReply) -> NamedEntity | None:
