@@ -24,7 +24,6 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
-from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.entities.subject_relations import with_subject_relations
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -212,7 +211,7 @@ class ResolveStage:
             outcome="facts" if events else "no_facts",
             reason=None if events else "nothing_kept",
             events=events,
-            entity_events=entity_events(named, events) if named else (),
+            entity_events=await self._linker.events_of_turn(envelope, named, events),
         )
 
     async def _end_within_limits(self, envelope: MatchedFacts, end: End, rules: EffectivePolicy) -> End:
@@ -232,6 +231,7 @@ class ResolveStage:
             known = PromotionRules(policy=rules, thresholds=thresholds, latest_end=latest_end, now=self._clock())
             promoted = await self._promote(envelope, known)
             result, step, follow_up = promoted.result, promoted.step, promoted.follow_up
+            envelope = envelope.model_copy(update={"user_names": promoted.user_names})
         elif isinstance(envelope.order, SummariseEntity):
             summarised = await self._summarise(envelope, envelope.order, rules, self._clock())
             result, step = summarised.result, summarised.step
