@@ -156,7 +156,9 @@ class Promoter:
             )
         )
         matched = zip(statements, (fact for one in found for fact in one.facts), strict=True)
-        names = dict.fromkeys(name for one in found for name in one.user_names)
+        others = zip(groups[1:], found[1:], strict=True)  # the first speaker is the user where none is known yet
+        later = (name for ((_, speaker), _), one in others for name in one.user_names if name != speaker)
+        names = dict.fromkeys((*found[0].user_names, *later))
         facts = tuple(fact.model_copy(update={"original": statement.original}) for statement, fact in matched)
         return envelope.model_copy(update={"facts": facts, "user_names": tuple(names)})
 

@@ -162,14 +162,6 @@ async def test_a_merged_fact_names_whom_its_parts_named(
     assert await is_rebuilt_equal(people, database)
 
 
-async def test_a_merged_text_that_says_no_name_is_about_all_that_its_parts_named(people: NamedPeople) -> None:
-    first = await people.say("Alice met Cleo", ("Cleo", "person"), subject="Alice", search_text="meeting")
-    await people.say("Alice met Dora", ("Dora", "person"), subject="Alice", search_text="meeting")
-    (merged,) = await people.rows("SELECT fact_id FROM facts WHERE status = 'active'")
-    assert await named(people, merged[0]) == {"Alice": "subject", "Cleo": "object", "Dora": "object"}
-    assert new_fact(first) != merged[0]
-
-
 async def test_what_a_person_merges_names_all(people: NamedPeople) -> None:
     await people.say("Alice met Ana", ("Ana", "person"), subject="Alice", search_text="meeting")
     left_open = await people.say("Alice met Zoe", ("Zoe", "person"), subject="Alice", search_text="meeting")
