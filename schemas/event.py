@@ -56,6 +56,13 @@ class Event(Record):
         return statement or self.new_fact
 
     @property
+    def told_id(self) -> UUID | None:
+        """The fact that has what the event's words tell of entities: the new one, else the one that they repeat."""
+        if (fact := self.new_fact) is not None:
+            return fact.fact_id
+        return None if self.words is None else self.repeated_id or self.confirmed_id
+
+    @property
     def subject_id(self) -> UUID | None:
         """The fact that the event is about: the new one, else the first that it names."""
         fact = self.new_fact

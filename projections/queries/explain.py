@@ -1,5 +1,6 @@
 """Explains a fact: its turn, what was extracted from it, the candidates, the decision, and what followed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -154,20 +155,24 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
         thresholds=thresholds.model_dump() if thresholds else None,
         later=later,
         relations=relations,
-        entities=await _linked_entities(conn, commit, fact_id),
+        entities=await _linked_entities(conn, [commit, *await _repetitions(conn, fact_id)], fact_id),
         shared_calls=shared_calls(commit),
     )
     return explanation, texts
 
 
-async def _linked_entities(conn: AsyncConnection[TupleRow], commit: Commit, fact_id: UUID) -> list[LinkedEntity]:
-    """What the fact names, and how it was found, as the commit has it that brought the fact; shown entities alone."""
-    links = [
-        link
-        for event in commit.entity_events
-        if isinstance(event, FactLinked) and event.fact_id == fact_id
-        for link in event.links
-    ]
+async def _repetitions(conn: AsyncConnection[TupleRow], fact_id: UUID) -> list[Commit]:
+    rows = await conn.execute(queries("explain")["repetitions"], {"fact_id": fact_id})
+    return [Commit.from_bytes(record) for (record,) in await rows.fetchall()]
+
+
+async def _linked_entities(
+    conn: AsyncConnection[TupleRow], commits: Sequence[Commit], fact_id: UUID
+) -> list[LinkedEntity]:
+    """What the fact names, each shown entity once, and how it was found, as the commits have it that told of it."""
+    told = [event for commit in commits for event in commit.entity_events if isinstance(event, FactLinked)]
+    said = [link for event in told if event.fact_id == fact_id for link in event.links]
+    links = [link for place, link in enumerate(said) if link.entity_id not in {one.entity_id for one in said[:place]}]
     named = [entity_id for link in links for entity_id in (link.entity_id, *link.compared)]
     rows = await conn.execute(queries("entities")["names"], {"entity_ids": named}) if named else None
     names: dict[UUID, str] = dict(await rows.fetchall()) if rows else {}

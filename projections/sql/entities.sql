@@ -41,13 +41,14 @@ FROM unnest(
 );
 
 -- name: add_aliases
--- Add names of entities, in their order: one that an event gives twice stays as it gave it first.
+-- Add names of entities, in their order: one that an event gives twice stays as it gave it first. What a repetition told
+-- has the source of the fact that it repeated.
 INSERT INTO entity_aliases (
     entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
-    source_id, log_offset, is_own
+    source_id, log_offset, is_own, told_by
 )
 SELECT entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
-    source_id, log_offset, is_own
+    coalesce((SELECT facts.source_id FROM facts WHERE facts.fact_id = fresh.told_of), source_id), log_offset, is_own, told_by
 FROM unnest(
     %(entity_id)s::uuid [],
     %(kind)s::text [],
@@ -65,10 +66,12 @@ FROM unnest(
     %(owner)s::text [],
     %(source_id)s::text [],
     %(log_offset)s::bigint [],
-    %(is_own)s::boolean []
+    %(is_own)s::boolean [],
+    %(told_by)s::uuid [],
+    %(told_of)s::uuid []
 ) WITH ORDINALITY AS fresh (
     entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
-    source_id, log_offset, is_own, number
+    source_id, log_offset, is_own, told_by, told_of, number
 )
 ORDER BY number
 ON CONFLICT (entity_id, kind, key, event_id) DO NOTHING;
@@ -95,14 +98,14 @@ ORDER BY number
 ON CONFLICT (entity_id, key, event_id) DO NOTHING;
 
 -- name: add_links
--- Add the entities that facts name: one that a fact has in a role already stays.
-INSERT INTO fact_entities (fact_id, entity_id, role, event_id)
-SELECT fact_id, entity_id, role, event_id
+-- Add the entities that facts name, as each event tells them.
+INSERT INTO fact_entities (fact_id, entity_id, role, event_id, told_by)
+SELECT fact_id, entity_id, role, event_id, told_by
 FROM unnest(
-    %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(role)s::text [], %(event_id)s::uuid []
-) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, number)
+    %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(role)s::text [], %(event_id)s::uuid [], %(told_by)s::uuid []
+) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, told_by, number)
 ORDER BY number
-ON CONFLICT (fact_id, entity_id, role) DO NOTHING;
+ON CONFLICT (fact_id, entity_id, role, event_id) DO NOTHING;
 
 -- name: add_relationships
 -- Add relations between entities: the first that says of one stays its source.
@@ -137,19 +140,20 @@ ORDER BY number
 ON CONFLICT (relation_id) DO NOTHING;
 
 -- name: add_evidence
--- Add what facts say of relations: what a fact said of one first stays.
-INSERT INTO relationship_evidence (relation_id, fact_id, strength, ended_at, event_id, recorded_at)
-SELECT relation_id, fact_id, strength, ended_at, event_id, recorded_at
+-- Add what facts say of relations, as each event tells it.
+INSERT INTO relationship_evidence (relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by)
+SELECT relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by
 FROM unnest(
     %(relation_id)s::uuid [],
     %(fact_id)s::uuid [],
     %(strength)s::text [],
     %(ended_at)s::timestamptz [],
     %(event_id)s::uuid [],
-    %(recorded_at)s::timestamptz []
-) WITH ORDINALITY AS fresh (relation_id, fact_id, strength, ended_at, event_id, recorded_at, number)
+    %(recorded_at)s::timestamptz [],
+    %(told_by)s::uuid []
+) WITH ORDINALITY AS fresh (relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by, number)
 ORDER BY number
-ON CONFLICT (relation_id, fact_id) DO NOTHING;
+ON CONFLICT (relation_id, fact_id, event_id) DO NOTHING;
 
 -- name: entities_of_heads
 -- The entities of exactly this scope that names with these heads or ends may mean, with all their names: the user first,

@@ -58,6 +58,14 @@ FROM facts
 INNER JOIN entity_aliases AS alias ON facts.owner = alias.owner AND facts.source_id = alias.source_id
 WHERE facts.fact_id = ANY(%(fact_ids)s::uuid []);
 
+-- name: told_by_events
+-- The entities that these repetitions told of.
+SELECT entity_id FROM fact_entities WHERE told_by = ANY(%(event_ids)s::uuid [])
+UNION
+SELECT moved_to FROM fact_entities WHERE told_by = ANY(%(event_ids)s::uuid []) AND moved_to IS NOT NULL
+UNION
+SELECT entity_id FROM entity_aliases WHERE told_by = ANY(%(event_ids)s::uuid []);
+
 -- name: derived_entities
 -- The entities whose state is not, or may not be, what a new one has.
 SELECT unnest(entity_ids) AS entity_id FROM entity_changes
@@ -73,6 +81,14 @@ SELECT alias.entity_id
 FROM facts
 INNER JOIN entity_aliases AS alias ON facts.owner = alias.owner AND facts.source_id = alias.source_id
 WHERE facts.status = 'undone'
+UNION
+SELECT link.entity_id
+FROM undone
+INNER JOIN fact_entities AS link ON undone.event_id = link.told_by
+UNION
+SELECT alias.entity_id
+FROM undone
+INNER JOIN entity_aliases AS alias ON undone.event_id = alias.told_by
 ORDER BY entity_id;
 
 -- name: connected
@@ -110,6 +126,7 @@ SELECT
                 FROM fact_entities AS link
                 INNER JOIN facts ON link.fact_id = facts.fact_id
                 WHERE link.entity_id = e.entity_id AND facts.status <> 'undone'
+                    AND (link.told_by IS NULL OR NOT EXISTS (SELECT FROM undone WHERE undone.event_id = link.told_by))
             )
         ELSE EXISTS (
             SELECT
@@ -122,7 +139,7 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: told_aliases
 -- All names of these entities, and whether what told of them was not undone: a fact of their source that names the
--- entity, or, where none of it does, any fact of it.
+-- entity, or, where none of it does, any fact of it; and of what a repetition told, the repetition.
 SELECT
     a.entity_id,
     a.kind,
@@ -131,6 +148,7 @@ SELECT
     a.log_offset,
     a.is_own,
     CASE
+        WHEN EXISTS (SELECT FROM undone WHERE undone.event_id = a.told_by) THEN false
         WHEN said.linked THEN said.told_of_it
         ELSE said.told IS NOT false
     END AS is_told

@@ -19,6 +19,20 @@ WHERE e.tenant = %(tenant)s
     AND e.fact_id = %(fact_id)s
     AND e.payload -> 'fact' ->> 'fact_id' = %(fact_id)s::uuid::text;
 
+-- name: repetitions
+-- The commits whose repetitions told, besides, what a fact names, in the order of the log; without those that were undone.
+SELECT commits.record
+FROM commits
+WHERE (commits.partition, commits.log_offset) IN (
+    SELECT
+        e.partition,
+        e.log_offset
+    FROM fact_entities AS link
+    INNER JOIN memory_events AS e ON link.told_by = e.event_id
+    WHERE link.fact_id = %(fact_id)s AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = link.told_by)
+)
+ORDER BY commits.partition, commits.log_offset;
+
 -- name: entity_changes
 -- What persons decided about these entities, of each in the order of the log; undos are told by what they undid.
 SELECT

@@ -123,7 +123,7 @@ SELECT
     subject.name || ' ' || r.predicate || ' ' || object.name,
     said.fact_id
 FROM relationships AS r
-INNER JOIN relationship_evidence AS said ON r.relation_id = said.relation_id
+INNER JOIN current_evidence AS said ON r.relation_id = said.relation_id
 LEFT JOIN fact_entities AS s ON said.fact_id = s.fact_id AND r.subject_id = s.entity_id AND s.moved_to IS NOT NULL
 LEFT JOIN fact_entities AS o ON said.fact_id = o.fact_id AND r.object_id = o.entity_id AND o.moved_to IS NOT NULL
 INNER JOIN entities AS was ON coalesce(s.moved_to, r.subject_id) = was.entity_id

@@ -1,12 +1,13 @@
 """Values that commands about entities read from tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from mnemolog.schemas.entities.model import Alias, EntityType
+from mnemolog.schemas.entities.model import Alias, EntityType, KnownEntity, Role
+from mnemolog.schemas.entities.relations import PredicateName, Strength
 from mnemolog.schemas.scope import Scope
 
 
@@ -87,3 +88,31 @@ class SummarySource:
     total: int
     versions: int
     changed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRelation:
+    """What a fact says of a relation: that it is so, with a strength, or with `ended_at` that it is over since then."""
+
+    subject_id: UUID
+    predicate: PredicateName
+    object_id: UUID
+    inverse: PredicateName | None
+    strength: Strength | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedFact:
+    """Whom a known fact names, as they are now, and what it says that they are to each other.
+
+    `links` are entities with their roles, the subject first. `entities` are all that links and relations name, the
+    owners of their ties among them.
+    """
+
+    fact_id: UUID
+    subject: str | None
+    true_from: datetime
+    links: Sequence[tuple[UUID, Role]]
+    relations: Sequence[StoredRelation]
+    entities: Mapping[UUID, KnownEntity]

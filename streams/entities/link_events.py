@@ -1,6 +1,6 @@
 """Makes the events that link the new facts of a source to what they name, and that register it where it is new."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,20 +16,25 @@ from mnemolog.schemas.entities.events import (
 )
 from mnemolog.schemas.entities.model import Alias
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.facts import NewFact
 from mnemolog.schemas.provenance import Decision
+from mnemolog.streams.entities.carried.name_carrier import FactNames, NameCarrier
 from mnemolog.streams.entities.found_entities import ProposedMerge
 from mnemolog.streams.entities.name_context import NameContext
 from mnemolog.streams.entities.stated_relations import StatedRelation
 from mnemolog.streams.entities.turn_entities import TurnEntities
 
 
-def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:
-    """The events about what the new facts of `events` name; what only other statements name stays unknown."""
-    linked = {event.new_fact.fact_id: found.links_of(event) for event in events if event.new_fact is not None}
-    related = list(_new_relations(found, events))
-    named = {entity_id for *_, one in related for entity_id in (one.subject_id, one.object_id)}
-    needed = _with_owners(found, named | {link.entity_id for links in linked.values() for link in links})
+def entity_events(
+    found: TurnEntities, events: Sequence[MemoryEvent], names: FactNames | None = None
+) -> tuple[AnyEntityEvent, ...]:
+    """The events about what the facts of `events` name; what only other statements name stays unknown.
+
+    Without `names` they name what was said.
+    """
+    names = names or NameCarrier(found, {}, reads_texts=False).names_of(events)
+    related = [(fact_id, relation) for fact_id, stated in names.relations.items() for relation in stated]
+    named = {entity_id for _, one in related for entity_id in (one.subject_id, one.object_id)}
+    needed = _with_owners(found, named | {link.entity_id for links in names.links.values() for link in links})
     made: list[AnyEntityEvent] = []
 
     def place(later: int = 0) -> dict[str, Any]:
@@ -47,11 +52,11 @@ def entity_events(found: TurnEntities, events: Sequence[MemoryEvent]) -> tuple[A
             made.append(
                 EntityAliasAdded(**place(), entity_id=one.entity_id, alias=one.alias, step=step, compared=compared)
             )
-    for fact_id, links in linked.items():
+    for fact_id, links in names.links.items():
         if links:
             made.append(FactLinked(**place(), fact_id=fact_id, links=links))
-    for event, fact, relation in related:
-        made.append(_relation_event(place(), event, fact, relation))
+    for fact_id, relation in related:
+        made.append(_relation_event(place(), fact_id, relation))
     proposed = (merge for merge in found.proposed.values() if merge.into.entity_id in needed)
     return *made, *(_proposal_event(place(later), merge) for later, merge in enumerate(proposed))
 
@@ -62,28 +67,19 @@ def _proposal_event(place: Mapping[str, Any], merge: ProposedMerge) -> MergeProp
     return MergeProposed(**place, decision=decision, merged=merge.merged.entity_id, into=merge.into.entity_id)
 
 
-def _new_relations(
-    found: TurnEntities, events: Sequence[MemoryEvent]
-) -> Iterator[tuple[MemoryEvent, NewFact, StatedRelation]]:
-    """What the new facts of the events say that entities are to each other."""
-    for event in events:
-        if (fact := event.new_fact) is not None:
-            yield from ((event, fact, relation) for relation in found.relations_of(event))
-
-
 def _relation_event(
-    place: Mapping[str, Any], event: MemoryEvent, fact: NewFact, relation: StatedRelation
+    place: Mapping[str, Any], fact_id: UUID, relation: StatedRelation
 ) -> RelationStated | RelationEnded:
     fields = {
         **place,
-        "fact_id": fact.fact_id,
+        "fact_id": fact_id,
         "subject_id": relation.subject_id,
         "predicate": relation.predicate.name,
         "object_id": relation.object_id,
         "inverse": relation.predicate.inverse,
     }
-    if relation.is_over:
-        return RelationEnded(**fields, ended_at=event.end_time or fact.true_from)
+    if relation.ended_at is not None:
+        return RelationEnded(**fields, ended_at=relation.ended_at)
     return RelationStated(**fields, strength=relation.strength)
 
 

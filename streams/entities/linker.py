@@ -4,13 +4,23 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
+from mnemolog.schemas.command import Update
 from mnemolog.schemas.entities.events import AnyEntityEvent
 from mnemolog.schemas.entities.model import KnownEntity, NameQuery
-from mnemolog.schemas.entities.stored import ShownEntity
+from mnemolog.schemas.entities.stored import LinkedFact, ShownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.scope import Scope
+from mnemolog.streams.entities.carried.known_names import text_keys
+from mnemolog.streams.entities.carried.name_carrier import (
+    NameCarrier,
+    promoted_names,
+    repeated_ids,
+    source_ids,
+    sources_of,
+    subject_link,
+)
 from mnemolog.streams.entities.doubtful.doubtful_names import (
     SHOWN_FACTS,
     DoubtfulNames,
@@ -19,7 +29,14 @@ from mnemolog.streams.entities.doubtful.doubtful_names import (
     without_decided,
 )
 from mnemolog.streams.entities.link_events import entity_events
-from mnemolog.streams.entities.name_context import NameContext, lookup_keys, named_entities
+from mnemolog.streams.entities.name_context import (
+    NO_KEYS,
+    LookupKeys,
+    NameContext,
+    keys_of_names,
+    lookup_keys,
+    named_entities,
+)
 from mnemolog.streams.entities.similar.name_vectors import NameVectors
 from mnemolog.streams.entities.subject_relations import candidate_ids
 from mnemolog.streams.entities.turn_entities import TurnEntities
@@ -52,27 +69,34 @@ class EntityReader(Protocol):
         """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""
 
 
+class LinkedFactReader(Protocol):
+    """Reads whom known facts name. Each call is a round trip or two, and waits while Postgres is unavailable."""
+
+    async def linked_facts(self, fact_ids: Collection[UUID]) -> Mapping[UUID, LinkedFact]:
+        """These facts, as far as they are known, by their ids."""
+
+
 class EntityLinker:
     """Finds the entities of a source, with what is known when it is decided.
 
     From the similarity `name_twin` on names may mean the same; with 0 none do.
     """
 
-    def __init__(self, reader: EntityReader, name_twin: float) -> None:
+    def __init__(self, reader: EntityReader, linked: LinkedFactReader, name_twin: float) -> None:
         self._reader = reader
+        self._linked = linked
         self._name_twin = name_twin
 
-    async def find(self, envelope: MatchedFacts, facts: Sequence[ExtractedFact]) -> TurnEntities | None:
-        """The entities that `facts` of this source name; None where it has none."""
-        if not facts or envelope.scope is None:
+    async def find(
+        self, envelope: MatchedFacts, facts: Sequence[ExtractedFact], besides: LookupKeys = NO_KEYS
+    ) -> TurnEntities | None:
+        """The entities that `facts` of this source name, with what else `besides` finds; None where it has none."""
+        if envelope.scope is None or not (facts or besides.heads):
             return None
-        context = NameContext(
-            owner=envelope.owner,
-            source_id=envelope.source_id,
-            speaker=envelope.speaker,
-            user_names=envelope.user_names,
-        )
-        asked = lookup_keys(facts, context)
+        context = _context(envelope)
+        asked = lookup_keys(facts, context) | besides
+        if not envelope.infer:
+            asked |= text_keys(fact.text for fact in facts)
         vectors = NameVectors.of(envelope.name_vectors, self._name_twin)
         known = await self._reader.known_entities(
             envelope.scope,
@@ -84,9 +108,7 @@ class EntityLinker:
             near_from=self._name_twin,
         )
         found = TurnEntities.of_facts(facts, known, context, vectors)
-        if found.proposed:
-            for pair in await self._reader.decided_pairs(found.proposed):
-                del found.proposed[pair]
+        await self._leave_out_decided(found)
         return found
 
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
@@ -101,9 +123,51 @@ class EntityLinker:
         known_facts = {entity_id: one.facts for entity_id, one in shown.items()}
         return DoubtfulNames(found=found, names=as_shown(names, shown), known_facts=known_facts)
 
+    async def events_of_turn(
+        self, envelope: MatchedFacts, found: TurnEntities | None, events: Sequence[MemoryEvent]
+    ) -> tuple[AnyEntityEvent, ...]:
+        """The events about what the facts of a turn name, whose statements name what was `found`."""
+        if found is None:
+            return ()
+        sources = await self._sources(events, is_edit=False, repeated=repeated_ids(found, events))
+        names = NameCarrier(found, sources, reads_texts=not envelope.infer).names_of(events)
+        return entity_events(found, events, names)
+
     async def events_of_command(
         self, envelope: MatchedFacts, events: Sequence[MemoryEvent]
     ) -> tuple[AnyEntityEvent, ...]:
-        """The events about what the new facts of a command name: whom they are about."""
-        found = await self.find(envelope, [event.new_fact for event in events if event.new_fact is not None])
-        return entity_events(found, events) if found else ()
+        """The events about what the new facts of a command name."""
+        new = [(event, event.new_fact) for event in events if event.new_fact is not None]
+        if not new:
+            return ()
+        is_edit = isinstance(envelope.order, Update)
+        sources = await self._sources(events, is_edit=is_edit)
+        unread = [fact for event, fact in new if not subject_link(fact, sources_of(event, sources, is_edit=is_edit))]
+        promoted = keys_of_names(promoted_names(events, sources), _context(envelope))
+        besides = text_keys(fact.text for _, fact in new) | promoted
+        found = await self.find(envelope, unread, besides)
+        if found is None:
+            return ()
+        names = NameCarrier(found, sources, is_edit=is_edit, reads_texts=True).names_of(events)
+        await self._leave_out_decided(found)
+        return entity_events(found, events, names)
+
+    async def _sources(
+        self, events: Sequence[MemoryEvent], *, is_edit: bool, repeated: Collection[UUID] = ()
+    ) -> Mapping[UUID, LinkedFact]:
+        fact_ids = {fact_id for event in events for fact_id in source_ids(event, is_edit=is_edit)}.union(repeated)
+        return await self._linked.linked_facts(fact_ids) if fact_ids else {}
+
+    async def _leave_out_decided(self, found: TurnEntities) -> None:
+        if found.proposed:
+            for pair in await self._reader.decided_pairs(found.proposed):
+                del found.proposed[pair]
+
+
+def _context(envelope: MatchedFacts) -> NameContext:
+    return NameContext(
+        owner=envelope.owner,
+        source_id=envelope.source_id,
+        speaker=envelope.speaker,
+        user_names=envelope.user_names,
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME, USER_HEAD, NamedEntity, name_ends, name_head, tie_head
 from mnemolog.schemas.facts import ExtractedFact
@@ -54,6 +55,12 @@ class LookupKeys:
     heads: frozenset[str]
     keys: frozenset[str]
     ends: frozenset[str]
+
+    def __or__(self, other: "LookupKeys") -> "LookupKeys":
+        return LookupKeys(heads=self.heads | other.heads, keys=self.keys | other.keys, ends=self.ends | other.ends)
+
+
+NO_KEYS: Final = LookupKeys(heads=frozenset(), keys=frozenset(), ends=frozenset())
 
 
 def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupKeys:

@@ -20,6 +20,19 @@ def name_key(name: str) -> str:
 
     Letters that are not made of one with an accent ("ø", "ł") are taken for those that they look like.
     """
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name))
-    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", plain)).casefold().translate(_LETTERS)
-    return _GAPS.sub(" ", _SILENT.sub("", plain)).strip(_EDGES)[:MAX_NAME].rstrip()
+    return _GAPS.sub(" ", _SILENT.sub("", _plain(name))).strip(_EDGES)[:MAX_NAME].rstrip()
+
+
+def words_key(text: str) -> str:
+    """The form in which names are looked for in texts: as `name_key`, of any length, and "Ana's" is "ana s"."""
+    return _GAPS.sub(" ", _SILENT.sub(" ", _plain(text))).strip(_EDGES)
+
+
+def key_words(text: str) -> list[str]:
+    """The words of a text of any length, each as it would be in the key of a name."""
+    return [word.strip(_EDGES) for word in _GAPS.sub(" ", _SILENT.sub("", _plain(text))).split(" ")]
+
+
+def _plain(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text))
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", plain)).casefold().translate(_LETTERS)

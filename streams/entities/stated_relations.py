@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from mnemolog.schemas.entities.model import EntityLink
@@ -13,13 +14,14 @@ from mnemolog.streams.entities.spoken_names import read_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRelation:
-    """A relation that a fact states, or says to be over."""
+    """A relation that a fact states, or says to be over: since `ended_at`, else since what the fact says."""
 
     subject_id: UUID
     predicate: Predicate
     object_id: UUID
     strength: Strength
     is_over: bool = False
+    ended_at: datetime | None = None
 
     @property
     def key(self) -> tuple[UUID, str, UUID]:

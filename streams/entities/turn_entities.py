@@ -89,7 +89,7 @@ class TurnEntities:
             related = {relation.key: relation for relation in found._relations.get(said, ())}
             related |= {relation.key: relation for relation in found._find_relations(fact, links)}
             found._relations[said] = tuple(related.values())
-            found._links[said] = _once((*found._links.get(said, ()), *links))
+            found._links[said] = links_once((*found._links.get(said, ()), *links))
         return found
 
     def links_of(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
@@ -97,8 +97,8 @@ class TurnEntities:
         words, fact = event.words, event.new_fact
         if fact is None or words is None:
             return ()
-        if same := self._said_in(event):
-            return _once(link for said in same for link in self._links[said])[:MAX_LINKS]
+        if said := self.said_by(event):
+            return said[:MAX_LINKS]
         if self.context.is_user(fact.subject):
             return (self._user_link(),)
         called = self.registry.of_name(name_key(fact.subject or ""))
@@ -123,6 +123,10 @@ class TurnEntities:
         """The entities that a fact of the source names."""
         return {link.entity_id for link in self._links.get(_words(fact), ())}
 
+    def said_by(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
+        """What the statement of an event names."""
+        return links_once(link for said in self.statements_of(event) for link in self._links[said])
+
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
         """The entity that a fact of the source is about."""
         links = self._links.get(_words(fact), ())
@@ -130,10 +134,10 @@ class TurnEntities:
 
     def relations_of(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
         """What the statement of an event says that entities are to each other."""
-        said = (relation for said in self._said_in(event) for relation in self._relations[said])
+        said = (relation for said in self.statements_of(event) for relation in self._relations[said])
         return tuple({relation.key: relation for relation in said}.values())
 
-    def _said_in(self, event: MemoryEvent) -> Sequence[_FactWords]:
+    def statements_of(self, event: MemoryEvent) -> Sequence[_FactWords]:
         """The facts of the source that an event is about: those of its words, of its subject if any is."""
         words, fact = event.words, event.new_fact
         if words is None:
@@ -146,7 +150,7 @@ class TurnEntities:
         named = entities_by_name(links)
 
         def id_of(name: str) -> UUID | None:
-            return self._user().entity_id if self.context.is_user(name) else named.get(name_key(name))
+            return self.user().entity_id if self.context.is_user(name) else named.get(name_key(name))
 
         found: dict[tuple[UUID, str, UUID], StatedRelation] = {}
         for relation in (*stated_relations(fact, id_of), *self._tie_relations(fact, links)):
@@ -199,28 +203,36 @@ class TurnEntities:
             tie_key = f"{name.tie} of {owner_id}" if owner_id else None
         finding = find_entity(name, kind, tie_key, self.registry)
         finding = find_by_answer(name, finding, self.answers, self.registry)
-        aliases = [*_aliases_of(name, tie_key, self.registry.vector_of(name, kind))]
         if finding.entity is not None:
-            entity_id = finding.entity.entity_id
-            self._propose_merge(name, tie_key, finding.entity)
-            for alias in aliases:
-                self._add_alias(entity_id, alias, finding)
-            self._add_other_name(entity_id, name, finding)
-            return entity_id, finding
-        if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
+            self.propose_merge(name, tie_key, finding.entity)
+        aliases = [*_aliases_of(name, tie_key, self.registry.vector_of(name, kind))]
+        entity_id = self.take(finding, name.name or name.text, kind, aliases)
+        if entity_id is None:
             return None
-        entity_id = self._register(name.name or name.text, kind, aliases, finding)
-        if finding.compared and not name.is_another:
+        if finding.entity is None and finding.compared and not name.is_another:
             self.doubtful[entity_id] = name
         self._add_other_name(entity_id, name, finding)
         return entity_id, finding
+
+    def take(self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias]) -> UUID | None:
+        """The entity that was found, called by these aliases from now on; a new one where none was.
+
+        None where the source brings too many.
+        """
+        if finding.entity is not None:
+            for alias in aliases:
+                self._add_alias(finding.entity.entity_id, alias, finding)
+            return finding.entity.entity_id
+        if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
+            return None
+        return self._register(name, kind, aliases, finding)
 
     def _add_other_name(self, entity_id: UUID, name: SpokenName, finding: FoundEntity) -> None:
         """The other name that is given with one: "Josefine, called Fini"."""
         if name.alias is not None and (key := name_key(name.alias)):
             self._add_alias(entity_id, Alias(text=name.alias, key=key), finding)
 
-    def _propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
+    def propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
         """Ana, who was known by her name, is said to be the wife who was known without one: "my wife Ana"."""
         tied = self.registry.of_tie(tie_key) if tie_key and name.key else []
         nameless = [one for one in tied if not names_of(one) and not one.keys("user") and one.entity_id not in self.new]
@@ -258,7 +270,7 @@ class TurnEntities:
         """
         owner = name.owner if name.owner is not None else self.context.other_speaker
         if self.context.is_user(owner):
-            return self._user().entity_id
+            return self.user().entity_id
         if owner is None or len(owner) > MAX_NAME:
             return None
         spoken = read_name(owner)
@@ -268,9 +280,10 @@ class TurnEntities:
         return found[0] if found else None
 
     def _user_link(self) -> EntityLink:
-        return EntityLink(entity_id=self._user().entity_id, role="subject", step="user")
+        return EntityLink(entity_id=self.user().entity_id, role="subject", step="user")
 
-    def _user(self) -> KnownEntity:
+    def user(self) -> KnownEntity:
+        """The user, who is made known where they are new."""
         user = self.registry.user()
         aliases = [Alias(text=name[:MAX_NAME], key=name_key(name)) for name in self._user_names() if name_key(name)]
         if user is None:
@@ -300,7 +313,7 @@ def _words(fact: ExtractedFact) -> _FactWords:
     return _FactWords(fact.text, fact.excerpt, fact.subject)
 
 
-def _once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
+def links_once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
     """Each entity once, in the first of its roles."""
     found: dict[UUID, EntityLink] = {}
     for link in links:

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
+from mnemolog.schemas.entities.events import AnyEntityEvent, FactLinked
 from mnemolog.schemas.entities.model import MAX_UNLINKED, EntityLink, UnlinkedName
-from mnemolog.schemas.events import MemoryEvent
 from mnemolog.streams.entities.turn_entities import TurnEntities
 
 
-def unlinked_names(found: TurnEntities | None, events: Sequence[MemoryEvent]) -> tuple[UnlinkedName, ...]:
-    """The names that were left out, and those that only statements without a new fact have; the first 50 of them."""
+def unlinked_names(found: TurnEntities | None, events: Sequence[AnyEntityEvent]) -> tuple[UnlinkedName, ...]:
+    """The names that were left out, and those that no fact is linked by; the first 50. `events` are about entities."""
     if found is None:
         return ()
-    linked = {link.entity_id for event in events for link in found.links_of(event)}
+    linked = {link.entity_id for event in events if isinstance(event, FactLinked) for link in event.links}
     without_fact = (_without_fact(found, link) for link in found.links if link.entity_id not in linked)
     names = {(one.name, one.reason): one for one in (*found.unlinked, *without_fact) if one is not None}
     return tuple(names.values())[:MAX_UNLINKED]

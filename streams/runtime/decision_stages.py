@@ -13,6 +13,7 @@ from mnemolog.projections.stores.entity_changes import EntityChangeStore
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.limits import LimitReservations
+from mnemolog.projections.stores.linked_facts import LinkedFactStore
 from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.promotions import PromotionStore
 from mnemolog.projections.stores.replies import ReplyStore
@@ -150,7 +151,7 @@ class DecisionStages:
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),
             close_lapsed=LapseWriter(facts),
-            linker=EntityLinker(EntityStore(self._pool), self._name_twin),
+            linker=EntityLinker(EntityStore(self._pool), LinkedFactStore(self._pool), self._name_twin),
             asks_about_names=asks_about_names(self._settings),
             limits=self._limits,
             settings=self._effective,

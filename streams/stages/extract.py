@@ -256,7 +256,8 @@ def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, backgr
     step = step_of("extract", PROMPT_VERSION if is_alone else SHARED_PROMPT_VERSION, outcome)
     own = (fact.fact_id for fact in background.facts) if is_alone else ()
     known = tuple(dict.fromkeys((*(shared.known if shared else ()), *own)))
-    shown = {"conversation": background.turn_ids, "known": known, "notes": background.notes}
+    notes = (*background.notes, *(outcome.notes if isinstance(outcome, Answer) else ()))
+    shown = {"conversation": background.turn_ids, "known": known, "notes": notes}
     return step.model_copy(update=shown)
 
 

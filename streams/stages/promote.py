@@ -53,12 +53,14 @@ class PromotionRules:
 class PromotionResult:
     """The end of a promote command, what its decision cost, and the command for what did not go into its commit.
 
-    That one is published once it is clear that the commit says so, and before it is sent.
+    That one is published once it is clear that the commit says so, and before it is sent. `user_names` are the names of
+    the user that the scope knows, or its first fact tells.
     """
 
     result: CommandResult
     step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
     follow_up: Command | None = None
+    user_names: tuple[str, ...] = ()
 
 
 class Promoter:
@@ -95,31 +97,33 @@ class Promoter:
                 return PromotionResult(
                     result=CommandResult(outcome="done", detail=promotion_detail(context, found, 0, payload))
                 )
-            decision, taken = await self._decide(envelope, statements, rules)
+            decision, turn = await self._decide(envelope, statements, rules)
         except CommandRefusedError as refusal:
             return PromotionResult(
                 result=CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
             )
+        taken = len(turn.facts)
         return PromotionResult(
             result=CommandResult(
                 outcome="done", events=decision.events, detail=promotion_detail(context, found, taken, payload)
             ),
             step=decision.step,
             follow_up=_next_command(envelope, payload, found, taken) if taken < found.free else None,
+            user_names=turn.user_names,
         )
 
     async def _decide(
         self, envelope: MatchedFacts, statements: Sequence[MatchedFact], rules: PromotionRules
-    ) -> tuple[TurnDecision, int]:
-        """The decision on as many of the statements as one commit takes, and on how many.
+    ) -> tuple[TurnDecision, MatchedFacts]:
+        """The decision on as many of the statements as one commit takes, as a turn of these.
 
         Raises `CommandRefusedError` where a single one does not fit.
         """
         while True:
-            decision = await self._decision_on(envelope, statements, rules)
+            decision, turn = await self._decision_on(envelope, statements, rules)
             size = sum(len(event.model_dump_json().encode()) + 1 for event in decision.events)
             if size <= self._max_commit_bytes:
-                return decision, len(statements)
+                return decision, turn
             if len(statements) == 1:
                 detail = f"the events of one fact take {size} bytes, and one commit {self._max_commit_bytes}"
                 raise CommandRefusedError("invalid_command", detail)
@@ -127,11 +131,12 @@ class Promoter:
 
     async def _decision_on(
         self, envelope: MatchedFacts, statements: Sequence[MatchedFact], rules: PromotionRules
-    ) -> TurnDecision:
+    ) -> tuple[TurnDecision, MatchedFacts]:
         turn = await self._with_candidates(envelope, statements, rules.policy)
         first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
         is_late = rules.latest_end is not None and first_said < rules.latest_end
-        return await self._turn_decider.decide(turn, rules.policy, rules.thresholds, is_late=is_late, now=rules.now)
+        decision = await self._turn_decider.decide(turn, rules.policy, rules.thresholds, is_late=is_late, now=rules.now)
+        return decision, turn
 
     async def _with_candidates(
         self, envelope: MatchedFacts, statements: Sequence[MatchedFact], policy: EffectivePolicy
@@ -151,7 +156,9 @@ class Promoter:
             )
         )
         matched = zip(statements, (fact for one in found for fact in one.facts), strict=True)
-        names = dict.fromkeys(name for one in found for name in one.user_names)
+        others = zip(groups[1:], found[1:], strict=True)  # the first speaker is the user where none is known yet
+        later = (name for ((_, speaker), _), one in others for name in one.user_names if name != speaker)
+        names = dict.fromkeys((*found[0].user_names, *later))
         facts = tuple(fact.model_copy(update={"original": statement.original}) for statement, fact in matched)
         return envelope.model_copy(update={"facts": facts, "user_names": tuple(names)})
 

@@ -25,7 +25,6 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
-from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.entities.subject_relations import with_subject_relations
 from mnemolog.streams.entities.turn_entities import TurnEntities
@@ -209,7 +208,8 @@ class ResolveStage:
         named = named and named.answered(decision.answers)
         events = await self._close_lapsed(envelope, decision.events, now)
         step = await self._conflict_sharer.with_unused(envelope, decision.step)
-        step = step.model_copy(update={"unlinked": unlinked_names(named, events)})
+        named_events = await self._linker.events_of_turn(envelope, named, events)
+        step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         _count_decision(decision)
         facts, tokens = added_facts(events, self._clock()), count_tokens((*envelope.steps, step))
         if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):
@@ -223,7 +223,7 @@ class ResolveStage:
             outcome="facts" if events else "no_facts",
             reason=None if events else "nothing_kept",
             events=events,
-            entity_events=entity_events(named, events) if named else (),
+            entity_events=named_events,
         )
 
     async def _names_to_ask(
@@ -251,6 +251,7 @@ class ResolveStage:
             known = PromotionRules(policy=rules, thresholds=thresholds, latest_end=latest_end, now=self._clock())
             promoted = await self._promote(envelope, known)
             result, step, follow_up = promoted.result, promoted.step, promoted.follow_up
+            envelope = envelope.model_copy(update={"user_names": promoted.user_names})
         elif isinstance(envelope.order, SummariseEntity):
             summarised = await self._summarise(envelope, envelope.order, rules, self._clock())
             result, step = summarised.result, summarised.step

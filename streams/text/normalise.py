@@ -25,7 +25,7 @@ def comparable_text(text: str) -> str:
 def has_words(text: str, quotation: str) -> bool:
     """Whether a comparable text has the words of another one: "no" is not in "norway"."""
     words = comparable_text(quotation)
-    return bool(words) and next(_whole_words(words, comparable_text(text)), None) is not None
+    return bool(words) and next(whole_words(words, comparable_text(text)), None) is not None
 
 
 def without_texts(content: str, texts: Iterable[str]) -> str:
@@ -41,13 +41,13 @@ def without_texts(content: str, texts: Iterable[str]) -> str:
 
 
 def _without(words: str, content: str) -> str:
-    starts = list(_whole_words(words, content))
+    starts = list(whole_words(words, content))
     ends = [0, *(start + len(words) for start in starts)]
     return "\n".join(content[end:start] for end, start in zip(ends, [*starts, len(content)], strict=True))
 
 
 # A pattern for each text would be slower: to compile one with these ranges of signs takes milliseconds.
-def _whole_words(words: str, text: str) -> Iterator[int]:
+def whole_words(words: str, text: str) -> Iterator[int]:
     """Where `words` begin in `text` without being a part of longer words; one place does not overlap the next."""
     start = text.find(words)
     while start >= 0:

@@ -57,6 +57,22 @@ class EntityFold:
     rows: list[AnyEntityRow] = field(default_factory=list)
     rejections: list[RejectionRow] = field(default_factory=list)
     _own: dict[UUID, ScopeColumns] = field(default_factory=dict)
+    _repetitions: dict[UUID, UUID] = field(default_factory=dict)
+    """The event of the first repetition of each known fact that the commit repeats."""
+    _repeated: dict[UUID, UUID] = field(default_factory=dict)
+    """The fact of which a repetition told, by the entities that no new fact of the commit names."""
+
+    def __post_init__(self) -> None:
+        new = {fact.fact_id for event in self.commit.events if (fact := event.new_fact) is not None}
+        for event in self.commit.events:
+            if event.told_id is not None and event.told_id not in new:
+                self._repetitions.setdefault(event.told_id, event.event_id)
+        linked = [one for one in self.commit.entity_events if isinstance(one, FactLinked)]
+        told = {link.entity_id for one in linked if one.fact_id in new for link in one.links}
+        for one in linked:
+            if one.fact_id in self._repetitions:
+                others = (link.entity_id for link in one.links if link.entity_id not in told)
+                self._repeated |= dict.fromkeys(others, one.fact_id)
 
     def add_event(self, event: AnyEntityEvent) -> None:
         if faults := list(self._faults(event)):
@@ -73,12 +89,14 @@ class EntityFold:
                 yield self._alias(event, entity_id, 0, alias)
             case FactLinked():
                 yield from self._named_again([link.entity_id for link in event.links])
+                told_by = self._repetitions.get(event.fact_id)
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
-                    yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link)
+                    yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=told_by)
             case RelationStated() | RelationEnded():
                 yield from self._named_again([event.subject_id, event.object_id])
                 relation_id = ids.relation_id(event.subject_id, event.predicate, event.object_id)
-                yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event)
+                told_by = self._repetitions.get(event.fact_id)
+                yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event, told_by=told_by)
             case _:
                 yield from self._changed(event)
 
@@ -103,6 +121,7 @@ class EntityFold:
     def _alias(
         self, event: AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False
     ) -> AliasRow:
+        told_of = self._repeated.get(entity_id)
         return AliasRow(
             commit=self.commit,
             log_offset=self.position.offset,
@@ -111,6 +130,8 @@ class EntityFold:
             place=place,
             alias=alias,
             is_own=is_own,
+            told_by=None if told_of is None else self._repetitions[told_of],
+            told_of=told_of,
         )
 
     def _named_again(self, entity_ids: list[UUID]) -> Iterator[NamedAgainRow]:

@@ -29,6 +29,9 @@ async def refresh_entities(connection: Connection, changes: Changes) -> None:
     affected = set(_changed_entities(changes))
     if facts := _undone_facts(changes):
         affected |= set(await _ids(connection, "named_by_facts", fact_ids=facts))
+    if changes.undone:
+        turned = [row.event_id for row in changes.undone]
+        affected |= set(await _ids(connection, "told_by_events", event_ids=turned))
     if affected:
         await derive_entities(connection, sorted(affected))
 

@@ -20,7 +20,10 @@ class EntityRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliasRow:
-    """A name of an entity; `place` is that among the names that the event gives it, `is_own` the first of its own."""
+    """A name of an entity; `place` is that among the names that the event gives it, `is_own` the first of its own.
+
+    `told_by` is the repetition that told it, `told_of` the fact that was repeated.
+    """
 
     commit: Commit
     log_offset: int
@@ -29,24 +32,28 @@ class AliasRow:
     place: int
     alias: Alias
     is_own: bool = False
+    told_by: UUID | None = None
+    told_of: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRow:
-    """An entity that a fact names."""
+    """An entity that a fact names; `told_by` is the repetition that told it."""
 
     fact_id: UUID
     event_id: UUID
     link: EntityLink
+    told_by: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRow:
-    """What a fact says of a relation, which becomes a row too where it is the first."""
+    """What a fact says of a relation, which becomes a row too where it is the first; `told_by` as in `LinkRow`."""
 
     commit: Commit
     relation_id: UUID
     event: RelationStated | RelationEnded
+    told_by: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,6 +85,7 @@ async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -
             "entity_id": [row.link.entity_id for row in links],
             "role": [row.link.role for row in links],
             "event_id": [row.event_id for row in links],
+            "told_by": [row.told_by for row in links],
         }
         await connection.execute(_SQL["add_links"], columns)
     if evidence := [row for row in rows if isinstance(row, EvidenceRow)]:
@@ -147,6 +148,8 @@ def _alias_columns(rows: Sequence[AliasRow]) -> dict[str, list[Any]]:
         "source_id": [row.commit.source_id for row in rows],
         "log_offset": [row.log_offset for row in rows],
         "is_own": [row.is_own for row in rows],
+        "told_by": [row.told_by for row in rows],
+        "told_of": [row.told_of for row in rows],
     }
 
 
@@ -173,6 +176,7 @@ def _evidence_columns(rows: Sequence[EvidenceRow]) -> dict[str, list[Any]]:
         "fact_id": [row.event.fact_id for row in rows],
         "strength": [row.event.strength if isinstance(row.event, RelationStated) else None for row in rows],
         "ended_at": [row.event.ended_at if isinstance(row.event, RelationEnded) else None for row in rows],
+        "told_by": [row.told_by for row in rows],
         "event_id": [row.event.event_id for row in rows],
         "source_id": [row.commit.source_id for row in rows],
         "recorded_at": [row.commit.decided_at for row in rows],

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
+from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities.model import (
     MAX_ENTITIES,
     MAX_NAME,
@@ -25,7 +26,7 @@ _ROLES: tuple[Role, ...] = ("subject", "object", "mention")
 
 
 class EntityReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
-    name: Line
+    name: Text
     type: Line
     role: Annotated[Line, Field(json_schema_extra={"enum": list(_ROLES)})]
 
@@ -51,6 +52,13 @@ def said_entities(
         else:
             left_out.setdefault(name, UnlinkedName(name=shortened(name, MAX_NAME), reason=reason or "too_many"))
     return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
+
+
+def long_name_notes(replies: Iterable[EntityReply]) -> Iterator[str]:
+    """What is said of names that are left out because they are too long to be one; not the names themselves."""
+    for reply in replies:
+        if len(reply.name) > MAX_NAME:
+            yield f"a name of {len(reply.name)} characters was left out: the limit is {MAX_NAME}"
 
 
 def _fault(name: str, said: Sequence[str], speakers: Collection[str | None]) -> UnlinkedReason | None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities.model import MAX_NAME
 from mnemolog.schemas.entities.relations import MAX_RELATIONS, STRENGTHS, NamedRelation, Strength, read_predicate
 from mnemolog.schemas.turn import Turn
@@ -15,9 +16,9 @@ from mnemolog.streams.text.subjects import is_user_word
 
 
 class RelationReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
-    subject: Line
+    subject: Text
     predicate: Line
-    object: Line
+    object: Text
     strength: Annotated[Line, Field(json_schema_extra={"enum": list(STRENGTHS)})]
 
 

@@ -123,16 +123,24 @@ class NamedPeople:
         turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=speaker)
         return await self.pipeline.process_turn(turn, **place, now=at + timedelta(seconds=3))
 
+    async def say_raw(self, text: str, scope: Scope = ALICE, *, speaker: str = "Alice") -> Commit:
+        """The commit of a turn that is stored as it is."""
+        place, at = self._next_place(scope)
+        messages = (Message(role="user", content=text),)
+        turn_id = f"turn-{place['offset']}"
+        turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=speaker, infer=False)
+        return await self.pipeline.process_turn(turn, **place, now=at + timedelta(seconds=3))
+
     async def order(self, payload: CommandPayload, scope: Scope = ALICE) -> Commit:
         """The commit of a command."""
         place, at = self._next_place(scope)
         command = Command(command_id=f"command-{place['offset']}", scope=scope, issued_at=at, order=payload)
         return await self.pipeline.process_turn(command, **place, now=at + timedelta(seconds=3))
 
-    async def undo(self, commit: Commit) -> Commit:
+    async def undo(self, commit: Commit, *, cascade: bool = False) -> Commit:
         """The commit of an undo of all that a source did."""
         assert commit.scope is not None
-        return await self.order(Undo(source_id=commit.source_id), commit.scope)
+        return await self.order(Undo(source_id=commit.source_id, cascade=cascade), commit.scope)
 
     def _next_place(self, scope: Scope) -> tuple[dict[str, int], datetime]:
         """The next place of an owner, and when what is there is said: a day after what was before it."""

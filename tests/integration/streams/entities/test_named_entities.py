@@ -86,9 +86,9 @@ async def test_scopes_never_mix(people: NamedPeople) -> None:
     assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
 
 
-async def test_what_is_not_kept_names_nobody(people: NamedPeople) -> None:
+async def test_what_is_said_again_is_named_once(people: NamedPeople) -> None:
     await people.say("I met Ana", ("Ana", "person"))
-    again = await people.say("I met Ana", ("Ana", "person"), ("met", "event"))
+    again = await people.say("I met Ana", ("Ana", "person"))
     assert [event.event for event in again.events] == ["fact_skipped"]
     assert again.entity_events == ()
 

@@ -129,12 +129,12 @@ async def test_what_a_retraction_names_in_passing_is_not_over(people: NamedPeopl
     assert await people.rows(ended) == [("employer",)]
 
 
-async def test_what_is_not_stored_states_nothing(people: NamedPeople) -> None:
-    friend = relation("Alice", "friend", "Tom")
+async def test_what_is_said_again_states_what_was_not_stated_before(people: NamedPeople) -> None:
+    friend, cousin = relation("Alice", "friend", "Tom"), relation("Alice", "cousin", "Tom")
     await people.say("I met Tom", ("Tom", "person"), relations=[friend])
-    again = await people.say("I met Tom", ("Tom", "person"), relations=[relation("Alice", "cousin", "Tom")])
-    assert again.entity_events == ()
-    assert await relations(people) == {("Alice", "friend", "Tom"): True}
+    again = await people.say("I met Tom", ("Tom", "person"), relations=[friend, cousin])
+    assert [event.event for event in again.entity_events] == ["fact_linked", "relation_stated"]
+    assert await relations(people) == {("Alice", "friend", "Tom"): True, ("Alice", "cousin", "Tom"): True}
 
 
 async def test_a_relation_with_somebody_who_was_not_named_is_left_out(people: NamedPeople) -> None:

@@ -15,7 +15,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.changes import EntityChange
 from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES, AnyEntityEvent
 from mnemolog.schemas.entities.model import Alias
-from tests.support.builders.commits import ALICE, BOB, added, commit, day, fact_id_at
+from tests.support.builders.commits import ALICE, BOB, added, commit, confirmed, day, fact_id_at
 from tests.support.builders.entity_events import (
     EntityDraft,
     alias_added,
@@ -148,6 +148,24 @@ def test_a_relation_is_one_of_known_entities_and_of_a_fact() -> None:
     assert isinstance(row, EvidenceRow)
     assert (row.relation_id, row.event.fact_id) == (ids.relation_id(ANA, "lives_in", BERN), FACT)
     assert changes.rejections == ()
+
+
+def test_what_a_repetition_tells_names_its_event_and_what_it_repeats() -> None:
+    said = commit("t2", confirmed(FACT), added("Bern rains."))
+    told = with_entities(
+        said,
+        alias_added(ANA, WIFE),
+        alias_added(BERN, name_alias("Berne")),
+        linked(FACT, ANA),
+        linked(fact_id_at(said, 1), BERN),
+        relation_stated(FACT, ANA, "lives_in", BERN),
+    )
+    rows = folded(FIRST, told).entities
+    event_id = said.events[0].event_id
+    aliases = [(row.alias, row.told_by, row.told_of) for row in rows if isinstance(row, AliasRow)]
+    assert aliases == [(WIFE, event_id, FACT), (name_alias("Berne"), None, None)]
+    assert [row.told_by for row in rows if isinstance(row, LinkRow)] == [event_id, None]
+    assert [row.told_by for row in rows if isinstance(row, EvidenceRow)] == [event_id]
 
 
 @pytest.mark.parametrize(

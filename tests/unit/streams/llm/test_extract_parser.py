@@ -208,6 +208,20 @@ def test_a_reply_without_a_valid_fact_has_no_value(text: str) -> None:
     assert parsed.complaints
 
 
+@pytest.mark.parametrize("role", ["entity", "relation"])
+def test_a_name_that_is_too_long_costs_no_fact(role: str) -> None:
+    name = "Ana " * 2500
+    entities = [{"name": name, "type": "person", "role": "mention"}] if role == "entity" else []
+    relations = [{"subject": name, "predicate": "wife", "object": name, "strength": "strong"}]
+    parsed = parse_extraction(facts_reply(extracted_json(entities=entities, relations=relations)), SUBJECT)
+    assert [(fact.text, fact.entities, fact.relations) for fact in parsed.value or ()] == [
+        ("Alice lives in Berlin.", (), ())
+    ]
+    assert parsed.complaints == ()
+    assert [str(len(name)) in note for note in parsed.notes] == [True] * len(entities)
+    assert not any("Ana" in note for note in parsed.notes)
+
+
 def test_a_reply_that_was_cut_off_has_the_facts_before_the_cut() -> None:
     whole = facts_reply(*[extracted_json()] * 3)
     parsed = parse_extraction(whole[: int(len(whole) * 0.8)], SUBJECT)

@@ -1,0 +1,112 @@
+"""What a repetition says of entities besides belongs to the fact that it repeats, and goes with its own undo."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+
+from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.projections.queries.errors import UnknownEntityError
+from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.llm.ports import NumberedConflict
+from tests.support.builders.commits import ALICE
+from tests.support.builders.model_replies import decision_json, fact_json
+from tests.support.harnesses.named_people import NamedPeople, named_people
+
+pytestmark = pytest.mark.postgres
+BEN = Scope(user_id="ben")
+CLUB = {"subject": "Ana", "predicate": "member_of", "object": "Chess Club", "strength": "strong"}
+
+
+def keep(conflict: NumberedConflict) -> Mapping[str, Any]:
+    return decision_json(conflict.number, "KEEP", *(label for label, _ in conflict.candidates))
+
+
+@pytest.fixture
+async def people(database: str) -> AsyncIterator[NamedPeople]:
+    async with named_people(database, keep) as harness:
+        yield harness
+
+
+@pytest.fixture
+async def memory(database: str) -> AsyncIterator[AsyncMemoryClient]:
+    async with AsyncMemoryClient(postgres=database) as client:
+        yield client
+
+
+async def say_chess(
+    people: NamedPeople, who: str, *named: str, text: str | None = None, scope: Scope = ALICE, **fields: Any
+) -> Commit:
+    """Say that somebody plays chess; of the clubs that are `named` the fact's text says nothing."""
+    text = text or f"{who} plays chess"
+    entities = [{"name": who, "type": "person", "role": "subject"}]
+    entities += [{"name": name, "type": "organisation", "role": "mention"} for name in named]
+    fact = fact_json(text, "chess", subject=who, excerpt=text, entities=entities, **fields)
+    return await people.say_facts(" at ".join((text, *named)), [fact], scope=scope)
+
+
+async def is_rebuilt_equal(people: NamedPeople, database: str) -> bool:
+    return (await rebuild(database, TableLogSource(people.pipeline.pool))).equal
+
+
+async def test_a_name_of_a_repetition_is_one_while_that_holds(
+    people: NamedPeople, memory: AsyncMemoryClient, database: str
+) -> None:
+    await say_chess(people, "Alice's wife")
+    again = await say_chess(people, "Alice's wife Ana", text="Ana, Alice's wife, plays chess")
+    assert [event.event for event in again.events] == ["fact_confirmed"]
+    assert [event.event for event in again.entity_events] == ["entity_alias_added", "fact_linked"]
+    (fact,) = (await memory.entity("Ana", user_id="alice")).facts
+    assert fact.fact.text == "Alice's wife plays chess"
+    undone = await people.undo(again)
+    with pytest.raises(UnknownEntityError):
+        await memory.entity("Ana", user_id="alice")
+    assert len((await memory.entity("Alice's wife", user_id="alice")).facts) == 1
+    assert await is_rebuilt_equal(people, database)
+    await people.undo(undone)
+    assert len((await memory.entity("Ana", user_id="alice")).facts) == 1
+    await say_chess(people, "Ana")
+    assert await people.rows("SELECT count(*) FROM facts") == [(1,)]
+    assert await is_rebuilt_equal(people, database)
+
+
+async def test_an_entity_and_a_relation_of_a_repetition_hold_while_that_does(
+    people: NamedPeople, memory: AsyncMemoryClient, database: str
+) -> None:
+    first = await say_chess(people, "Ana")
+    again = await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    assert [event.event for event in again.events] == ["fact_skipped"]
+    assert [event.event for event in again.entity_events] == ["entity_registered", "fact_linked", "relation_stated"]
+    (relation,) = await memory.relations(user_id="alice")
+    assert (relation.subject, relation.object, relation.is_active) == ("Ana", "Chess Club", True)
+    assert len((await memory.entity("Chess Club", user_id="alice")).facts) == 1
+    (new,) = [event.new_fact for event in first.events if event.new_fact]
+    told = await memory.explain(new.fact_id)
+    assert {(one.name, one.role) for one in told.entities} == {("Ana", "subject"), ("Chess Club", "mention")}
+    await people.undo(again)
+    assert await memory.relations(user_id="alice") == []
+    assert {one.name for one in await memory.entities(user_id="alice")} == {"Ana"}
+    assert [one.name for one in (await memory.explain(new.fact_id)).entities] == ["Ana"]
+    assert await is_rebuilt_equal(people, database)
+    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    assert [one.is_active for one in await memory.relations(user_id="alice")] == [True]
+    await people.undo(first, cascade=True)
+    assert await memory.entities(user_id="alice") == []
+    assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
+    assert await is_rebuilt_equal(people, database)
+
+
+async def test_a_repetition_without_news_tells_nothing(people: NamedPeople) -> None:
+    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    again = await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    assert again.entity_events == ()
+
+
+async def test_repetitions_of_one_scope_tell_nothing_of_another(people: NamedPeople) -> None:
+    await say_chess(people, "Ana", scope=BEN)
+    await say_chess(people, "Ana")
+    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    assert await people.rows("SELECT name FROM entities WHERE user_id = 'ben'") == [("Ana",)]
