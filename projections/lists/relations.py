@@ -10,11 +10,32 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.errors import check_zones
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.entities.relations import PREDICATES, Strength, read_predicate
 
-_SINGLE_VALUED: Final = [one.name for one in PREDICATES.values() if one.single_valued]
+SINGLE_VALUED: Final = [one.name for one in PREDICATES.values() if one.single_valued]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """What was known at one time to be true at another; None is now, and `true_at` is `believed_at` unless given."""
+
+    believed_at: datetime | None = None
+    true_at: datetime | None = None
+
+    @property
+    def parameters(self) -> dict[str, datetime | None]:
+        """The times as parameters of a query."""
+        return {"believed_at": self.believed_at, "true_at": self.true_at}
+
+    def had_happened(self, at: datetime) -> bool:
+        """Whether what was decided at a time was known."""
+        return self.believed_at is None or at <= self.believed_at
+
+
+NOW: Final = AsOf()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +80,23 @@ async def relations(
     predicate: str | None = None,
     all_versions: bool = False,
     mirrors: bool = False,
+    as_of: AsOf = NOW,
 ) -> list[EntityRelation]:
     """The relations of a scope that hold, or all, the oldest first; with `mirrors` each in both directions.
 
-    `subject_ids` and `predicate`, a word for one, say which.
+    `subject_ids` and `predicate`, a word for one, say which. Entities are those of now: of what was merged or split since
+    the relations are of what it became, and what was taken back since is left out.
     """
+    check_zones(**as_of.parameters)
     query = read_query("relations", "listed_relations", scope=scope.parameters, row="s")
     asked = {
-        "single_valued": _SINGLE_VALUED,
+        "single_valued": SINGLE_VALUED,
         "all_versions": all_versions,
         "mirrors": mirrors,
         "subject_ids": None if subject_ids is None else list(subject_ids),
         "predicate": None if predicate is None else name_of_predicate(predicate),
     }
-    return await fetch_rows(conn, EntityRelation, query, {**scope.parameters, **asked})
+    return await fetch_rows(conn, EntityRelation, query, {**scope.parameters, **asked, **as_of.parameters})
 
 
 def name_of_predicate(said: str) -> str:
