@@ -18,7 +18,7 @@ from mnemolog.projections.lists.entity_timeline import (
     profile_of_facts,
     timeline_of,
 )
-from mnemolog.projections.lists.relations import NOW, AsOf, EntityRelation, relations
+from mnemolog.projections.lists.relations import NOW, AskedTimes, EntityRelation, relations
 from mnemolog.projections.queries.errors import (
     AmbiguousIdError,
     UnknownEntityError,
@@ -175,7 +175,7 @@ async def details(
     one: Entity,
     *,
     all_versions: bool = False,
-    as_of: AsOf = NOW,
+    as_of: AskedTimes = NOW,
 ) -> EntityDetails:
     """All that is known of an entity of the scope, or was known at one time to be true at another.
 
@@ -200,7 +200,7 @@ async def details(
     return shown if as_of == NOW else await _details_then(conn, shown, as_of)
 
 
-async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, as_of: AsOf) -> EntityDetails:
+async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, as_of: AskedTimes) -> EntityDetails:
     """Of what is known of an entity in all versions what was known at a time."""
     then = {fact.fact_id: fact for fact in await _scope_then(conn, shown.entity, as_of)}
     named = [(one.role, then[one.fact.fact_id]) for one in shown.facts if one.fact.fact_id in then]
@@ -215,7 +215,7 @@ async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, a
     )
 
 
-async def _scope_then(conn: AsyncConnection[TupleRow], one: Entity, as_of: AsOf) -> list[Fact]:
+async def _scope_then(conn: AsyncConnection[TupleRow], one: Entity, as_of: AskedTimes) -> list[Fact]:
     """What was known of the whole scope of an entity."""
     believed_at = as_of.believed_at or datetime.now(UTC)
     scope = ScopeFilter.of_scope(Scope.from_columns(value or "" for value in one.scope_ids))

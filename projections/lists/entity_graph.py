@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.lists.entities import Entity
 from mnemolog.projections.lists.mermaid import mermaid
-from mnemolog.projections.lists.relations import NOW, AsOf, EntityRelation, relations
+from mnemolog.projections.lists.relations import NOW, AskedTimes, EntityRelation, relations
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -69,7 +69,7 @@ class AskedTie:
 
 
 async def graph(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, all_versions: bool = False, as_of: AsOf = NOW
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, all_versions: bool = False, as_of: AskedTimes = NOW
 ) -> EntityGraph:
     """The graph of a scope, with relations that hold or all that were stated."""
     found = await relations(conn, scope, all_versions=all_versions, as_of=as_of)
@@ -86,7 +86,7 @@ async def user_entities(conn: AsyncConnection[TupleRow], scope: ScopeFilter) -> 
 
 
 async def neighbours(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, entity_id: UUID, *, hops: int = 1, as_of: AsOf = NOW
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, entity_id: UUID, *, hops: int = 1, as_of: AskedTimes = NOW
 ) -> list[Neighbour]:
     """The entities within `hops` of one over relations that hold, the nearest first, each once.
 
@@ -124,7 +124,7 @@ async def related(
     owner_ids: Sequence[UUID],
     asked: AskedTie,
     *,
-    as_of: AsOf = NOW,
+    as_of: AskedTimes = NOW,
 ) -> list[Entity]:
     """Who or what holds to be to one of the owners what is asked, those who were named first first.
 
@@ -146,7 +146,7 @@ async def related(
 
 
 async def _given_ties(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie, as_of: AsOf
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie, as_of: AskedTimes
 ) -> set[tuple[UUID, UUID]]:
     """The owners, and to whom persons gave the tie to them that is asked for."""
     if asked.tie is None:

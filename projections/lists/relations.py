@@ -19,7 +19,7 @@ SINGLE_VALUED: Final = [one.name for one in PREDICATES.values() if one.single_va
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsOf:
+class AskedTimes:
     """What was known at one time to be true at another; None is now, and `true_at` is `believed_at` unless given."""
 
     believed_at: datetime | None = None
@@ -35,7 +35,7 @@ class AsOf:
         return self.believed_at is None or at <= self.believed_at
 
 
-NOW: Final = AsOf()
+NOW: Final = AskedTimes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ async def relations(
     predicate: str | None = None,
     all_versions: bool = False,
     mirrors: bool = False,
-    as_of: AsOf = NOW,
+    as_of: AskedTimes = NOW,
 ) -> list[EntityRelation]:
     """The relations of a scope that hold, or all, the oldest first; with `mirrors` each in both directions.
 

@@ -16,7 +16,7 @@ from mnemolog.projections.lists import entities as lists
 from mnemolog.projections.lists import entity_graph, relations
 from mnemolog.projections.lists.entities import Entity, EntityDetails
 from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
-from mnemolog.projections.lists.relations import AsOf, EntityRelation
+from mnemolog.projections.lists.relations import AskedTimes, EntityRelation
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 
@@ -146,10 +146,10 @@ class EntityQueryMixin(EntityLookup):
         as_of = _as_of(believed_at, true_at)
         return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions, as_of=as_of)
 
-    async def _id_of_entity(self, given: str, within: ScopeFilter, as_of: AsOf) -> UUID:
+    async def _id_of_entity(self, given: str, within: ScopeFilter, as_of: AskedTimes) -> UUID:
         return (await self._one_entity(given, within, as_of)).entity_id
 
 
-def _as_of(believed_at: When | None, true_at: When | None) -> AsOf:
+def _as_of(believed_at: When | None, true_at: When | None) -> AskedTimes:
     times = [None if one is None else checked_time(one) for one in (believed_at, true_at)]
-    return AsOf(believed_at=times[0], true_at=times[1])
+    return AskedTimes(believed_at=times[0], true_at=times[1])

@@ -5,7 +5,7 @@ from mnemolog.client.inputs.asked_names import AskedName, read_question
 from mnemolog.projections.lists import entities as lists
 from mnemolog.projections.lists import entity_graph
 from mnemolog.projections.lists.entities import Entity, of_one_name
-from mnemolog.projections.lists.relations import NOW, AsOf
+from mnemolog.projections.lists.relations import NOW, AskedTimes
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.streams.entities.name_keys import name_key
 
@@ -13,14 +13,14 @@ from mnemolog.streams.entities.name_keys import name_key
 class EntityLookup(ClientBase):
     """Finds entities within a scope, which may be a wide one: then each scope has its own "my wife"."""
 
-    async def _one_entity(self, given: str, within: ScopeFilter, as_of: AsOf = NOW) -> Entity:
+    async def _one_entity(self, given: str, within: ScopeFilter, as_of: AskedTimes = NOW) -> Entity:
         """The entity that is meant. Raises `UnknownEntityError`, and `AmbiguousIdError` where several are."""
         called = await self._called(given, within)
         asked = read_question(given)
         tied = [] if asked is None or asked.tie is None else await self._meant(asked, within, as_of)
         return of_one_name(given, _of_each_scope(tied, called))
 
-    async def _meant(self, asked: AskedName, within: ScopeFilter, as_of: AsOf = NOW) -> list[Entity]:
+    async def _meant(self, asked: AskedName, within: ScopeFilter, as_of: AskedTimes = NOW) -> list[Entity]:
         """Those who have a name, or who are now what is asked for to those who are meant by the owner."""
         if asked.tie is None:
             return await self._called(asked.name, within)

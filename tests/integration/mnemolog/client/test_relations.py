@@ -252,9 +252,10 @@ async def rows(database: str, query: LiteralString) -> list[Any]:
 async def test_sql_users_read_relations_at_both_times(client: AsyncMemoryClient, database: str) -> None:
     query: LiteralString = "SELECT subject, predicate, object FROM memory.relations_at({}user_id => 'alice')"
     assert await rows(database, query.format("") + " WHERE NOT is_mirror") == STATED
-    for times in ("'2026-03-05 18:00+00', ", "true_at => '2026-03-05 18:00+00', "):
-        at = {"believed_at" if times.startswith("'") else "true_at": BEFORE_GLOBEX}
-        known = await client.relations("Alice", user_id="alice", **at)
+    believed = await client.relations("Alice", user_id="alice", believed_at=BEFORE_GLOBEX)
+    held = await client.relations("Alice", user_id="alice", true_at=BEFORE_GLOBEX)
+    at: LiteralString = "'2026-03-05 18:00+00', "
+    for times, known in ((at, believed), (f"true_at => {at}", held)):
         assert await rows(database, query.format(times) + " WHERE subject = 'Alice'") == triples(known)
 
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mnemolog.projections.lists.relations import AsOf, relations
+from mnemolog.projections.lists.relations import AskedTimes, relations
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.relations import Strength
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     added,
@@ -58,7 +59,7 @@ class Told:
     number: int
     who: str
     begins: int
-    strength: str | None = None
+    strength: Strength | None = None
     over: int | None = None
     is_dated: bool = False
     ends: int | None = None
@@ -97,7 +98,9 @@ class History:
                 open_ = [one for one in open_ if one.fact == one.number]
             target = open_[choice % len(open_)] if open_ else None
             is_new = target is None or kind.startswith(("state", "mention", "over"))
-            done = self._tell(kind, who, time, number, world) if is_new else self._end(kind, target, time, number, world)
+            done = (
+                self._tell(kind, who, time, number, world) if is_new else self._end(kind, target, time, number, world)
+            )
             self.commits.append(done)
             self.worlds.append(world)
 
@@ -107,18 +110,16 @@ class History:
 
     def _tell(self, kind: str, who: str, time: int, number: int, world: World) -> Commit:
         today = FIRST_DAY + number
-        is_dated, strength = kind.endswith("then"), "medium" if kind.startswith("mention") else "strong"
+        is_dated = kind.endswith("then")
+        strength: Strength = "medium" if kind.startswith("mention") else "strong"
         begins = time if is_dated else today
-        fields = {"event_time": day(begins)} if is_dated else {}
-        draft = added(f"Fact {number}.", true_from=day(begins), **fields)
+        draft = added(f"Fact {number}.", true_from=day(begins), event_time=day(begins) if is_dated else None)
         if kind == "over":
             world[number] = Told(number, who, begins, over=time, fact=number)
             said: EntityDraft = relation_ended(0, self._alice, "friend", self._ids[who], at=day(time))
         else:
             world[number] = Told(number, who, begins, strength, is_dated=is_dated, fact=number)
-            said = relation_stated(
-                0, self._alice, "friend", self._ids[who], strength="medium" if strength == "medium" else "strong"
-            )
+            said = relation_stated(0, self._alice, "friend", self._ids[who], strength=strength)
         return with_entities(commit(f"t{number}", draft, scope=self.scope, at=day(today)), said)
 
     def _end(self, kind: str, target: Told | None, time: int, number: int, world: World) -> Commit:
@@ -184,7 +185,7 @@ async def check(stored: ProjectedDatabase, history: History) -> None:
     numbers = {fact_id_at(one): number for number, one in enumerate(history.commits)}
     for number, world in enumerate(history.worlds):
         for at in _days(world):
-            as_of = AsOf(believed_at=day(FIRST_DAY + number) + timedelta(hours=1), true_at=day(at))
+            as_of = AskedTimes(believed_at=day(FIRST_DAY + number) + timedelta(hours=1), true_at=day(at))
             found = await relations(stored.conn, scope, as_of=as_of)
             shown = {one.object: {numbers[fact] for fact in one.evidence} for one in found}
             assert shown == history.holding(world, at), (number, at)

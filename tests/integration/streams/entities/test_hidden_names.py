@@ -24,7 +24,7 @@ from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import ALICE
 from tests.support.cases.entity_readers import CHECKED
 from tests.support.databases import fresh_database
-from tests.support.harnesses.named_people import NamedPeople, named_people
+from tests.support.harnesses.named_people import START, NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres
 FRIEND: Final = {"subject": "Diana", "predicate": "friend", "object": "Ana Goldmann", "strength": "strong"}
@@ -65,7 +65,7 @@ class Readers:
     memory: AsyncMemoryClient
     facts: dict[str, UUID] = field(default_factory=dict)
     ids: dict[str, UUID] = field(default_factory=dict)
-    told_at: datetime = datetime.min.replace(tzinfo=UTC)
+    told_at: datetime = START
 
     async def fill(self) -> None:
         await self._say("My wife paints", ("my wife", "person"))
@@ -130,7 +130,7 @@ class Readers:
         return now, await self.memory.relations(user_id="alice", believed_at=self.told_at)
 
     async def _called(self, call: str) -> object:
-        return await self.people.rows(f"SELECT * FROM memory.{call}")
+        return await self.people.rows(f"SELECT * FROM memory.{call}")  # noqa: S608 - no foreign text
 
     async def _graph(self) -> object:
         graph = await self.memory.graph(user_id="alice", all_versions=True)
