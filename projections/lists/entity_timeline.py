@@ -56,10 +56,12 @@ def profile_of_facts(facts: Iterable[tuple[Role, Fact]]) -> EntityProfile:
             roles[role].append(fact)
     about = {fact.fact_id for fact in roles["subject"]}
     roles["object"] = [fact for fact in roles["object"] if fact.fact_id not in about]
-    ranked = [
-        (role, fact) for role, its in roles.items() for fact in sorted(its[::-1], key=lambda one: -one.importance)
-    ]
+    ranked = [(role, fact) for role, its in roles.items() for fact in sorted(its, key=_weight, reverse=True)]
     return _profile([(role, fact.key, fact.value, fact.text) for role, fact in ranked[:_MAX_TEXTS]])
+
+
+def _weight(fact: Fact) -> tuple[float, datetime]:
+    return fact.importance, fact.recorded_at
 
 
 def _profile(rows: Iterable[TupleRow]) -> EntityProfile:

@@ -13,9 +13,7 @@ from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import check_zones
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.entities.relations import PREDICATES, Strength, read_predicate
-
-SINGLE_VALUED: Final = [one.name for one in PREDICATES.values() if one.single_valued]
+from mnemolog.schemas.entities.relations import ONE_AT_A_TIME, Strength, name_of_predicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,27 +82,16 @@ async def relations(
 ) -> list[EntityRelation]:
     """The relations of a scope that hold, or all, the oldest first; with `mirrors` each in both directions.
 
-    `subject_ids` and `predicate`, a word for one, say which. Entities are those of now: of what was merged or split since
-    the relations are of what it became, and what was taken back since is left out.
+    `subject_ids` and `predicate`, a word for one, say which. Entities are those of now, after all merges and splits;
+    what was taken back since is left out. Raises `QueryError` for a time without a zone.
     """
     check_zones(**as_of.parameters)
     query = read_query("relations", "listed_relations", scope=scope.parameters, row="s")
     asked = {
-        "single_valued": SINGLE_VALUED,
+        "single_valued": list(ONE_AT_A_TIME),
         "all_versions": all_versions,
         "mirrors": mirrors,
         "subject_ids": None if subject_ids is None else list(subject_ids),
         "predicate": None if predicate is None else name_of_predicate(predicate),
     }
     return await fetch_rows(conn, EntityRelation, query, {**scope.parameters, **asked, **as_of.parameters})
-
-
-def name_of_predicate(said: str) -> str:
-    """The predicate that a word means, read from its subject: that of "wife" is "spouse", of "employee" itself.
-
-    A word that is none gives itself: no relation has it.
-    """
-    read = read_predicate(said)
-    if read is None:
-        return said
-    return read.predicate.inverse or said if read.is_reversed else read.predicate.name

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from psycopg.sql import SQL, Composable, Identifier
 
-from mnemolog.projections.lists.relations import SINGLE_VALUED
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.entities.relations import ONE_AT_A_TIME
 
 SCOPE_IDS: Final = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 NOW: Final = SQL("now()")
@@ -131,7 +131,7 @@ _UNFILTERED: Final = {
 }
 
 _RELATION_PARAMETERS: Final = {
-    "single_valued": "ARRAY[{}]".format(", ".join(f"'{one}'" for one in SINGLE_VALUED)),
+    "single_valued": "ARRAY[{}]".format(", ".join(f"'{one}'" for one in ONE_AT_A_TIME)),
     "all_versions": "false",
     "mirrors": "true",
     "subject_ids": "NULL",

@@ -8,10 +8,9 @@ from typing import Final
 
 from psycopg.sql import SQL, Composable, Literal
 
-from mnemolog.projections.lists.relations import name_of_predicate
 from mnemolog.projections.memory.client_queries import CLIENT_QUERIES, fact_columns, scope_condition
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.entities.relations import WORDS
+from mnemolog.schemas.entities.relations import WORDS, name_of_predicate
 
 MEMORY_SCHEMA: Final = "memory"
 _VIEWS_AND_HELPERS: Final = (

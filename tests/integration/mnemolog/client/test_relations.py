@@ -274,7 +274,7 @@ async def test_sql_users_read_relations_at_both_times(client: AsyncMemoryClient,
     ],
 )
 async def test_sql_users_ask_who_somebody_is(database: str, asked: LiteralString, names: list[str]) -> None:
-    found = await rows(database, f"SELECT name FROM memory.who({asked}, user_id => 'alice')")
+    found = await rows(database, f"SELECT name FROM memory.who({asked}, user_id => 'alice')")  # noqa: S608 - no foreign text
     assert [name for (name,) in found] == names
 
 

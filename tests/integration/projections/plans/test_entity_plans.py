@@ -151,7 +151,7 @@ async def test_functions_for_sql_users_read_no_rows_of_other_owners(
     read = "SELECT relname, seq_tup_read, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = ANY(%s)"
     async with connection.transaction(force_rollback=True):
         await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-        await connection.execute(f"SELECT * FROM memory.{call}".encode())
+        await connection.execute(f"SELECT * FROM memory.{call}".encode())  # noqa: S608 - no foreign text
         rows = await (await connection.execute(read, [[*TABLES, "former_states"]])).fetchall()
     assert {name: scanned for name, scanned, _ in rows if scanned} == {}
     assert 0 < max(fetched or 0 for _, _, fetched in rows) <= 20 * SMALL_FACTS
