@@ -1,14 +1,19 @@
 """Commands that show whom and what facts name, and change what they are called."""
 
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from mnemolog.cli import results
-from mnemolog.cli.options import Change, CliCommand, Query, change_command, id_option, query_command
+from mnemolog.cli.options import Change, CliCommand, Query, change_command, id_option, query_command, time_option
 
 _NAMED: Final = 'one of its names, what it is ("my wife"), or the first characters of its id'
+BelievedAt = Annotated[datetime | None, time_option("what was known at this time", "--believed")]
+TrueAt = Annotated[
+    datetime | None, time_option("what was true at this time; the same as --believed unless given", "--true")
+]
 Named = Annotated[str, typer.Argument(metavar="ENTITY", help=_NAMED)]
 
 
@@ -45,9 +50,11 @@ def show_entity(
     *,
     name: Annotated[str, typer.Argument(help=_NAMED)],
     all_versions: Annotated[bool, typer.Option("--all", help="include all versions of facts")] = False,
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
 ) -> Query:
     """Show the names of one of them, the facts that name it, who may be the same, and what persons decided about it."""
-    return lambda client: client.entity(name, all_versions=all_versions)
+    return lambda client: client.entity(name, all_versions=all_versions, believed_at=believed_at, true_at=true_at)
 
 
 @entity.command("rename", cls=CliCommand, epilog='Example: mnemolog entity rename Anna "Ana Keller" --user alice')
@@ -124,9 +131,13 @@ def relations(
         str | None, typer.Option("--predicate", help="only this one, such as wife or employer")
     ] = None,
     all_versions: Annotated[bool, typer.Option("--all", help="include those that hold no longer")] = False,
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
 ) -> Query:
     """List what they are to each other."""
-    return lambda client: client.relations(name, predicate=predicate, all_versions=all_versions)
+    return lambda client: client.relations(
+        name, predicate=predicate, all_versions=all_versions, believed_at=believed_at, true_at=true_at
+    )
 
 
 @query_command(results.show_neighbours)
@@ -134,24 +145,30 @@ def neighbours(
     *,
     name: Annotated[str, typer.Argument(help=_NAMED)],
     hops: Annotated[int, typer.Option("--hops", min=1, max=2, help="how many relations away")] = 1,
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
 ) -> Query:
     """List who and what is related to one of them."""
-    return lambda client: client.neighbours(name, hops=hops)
+    return lambda client: client.neighbours(name, hops=hops, believed_at=believed_at, true_at=true_at)
 
 
 @query_command(results.show_entities)
 def who(
     *,
     name: Annotated[str, typer.Argument(help='what somebody is: "my wife", "my dog", "Ana\'s boss"')],
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
 ) -> Query:
     """Show who somebody's wife, boss or dog is."""
-    return lambda client: client.who(name)
+    return lambda client: client.who(name, believed_at=believed_at, true_at=true_at)
 
 
 @query_command(results.show_graph)
 def graph(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include relations that hold no longer")] = False,
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
 ) -> Query:
     """Print the graph of relations as a Mermaid diagram, or with --json as data."""
-    return lambda client: client.graph(all_versions=all_versions)
+    return lambda client: client.graph(all_versions=all_versions, believed_at=believed_at, true_at=true_at)

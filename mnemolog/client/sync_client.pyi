@@ -326,7 +326,15 @@ class MemoryClient:
         follows the entity `after`, a whole id.
         """
 
-    def entity(self, name: str, *, all_versions: bool = ..., **scope: Unpack[ScopeArgs]) -> EntityDetails:
+    def entity(
+        self,
+        name: str,
+        *,
+        all_versions: bool = ...,
+        believed_at: When | None = ...,
+        true_at: When | None = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> EntityDetails:
         """One entity: its names, the current facts that name it with its role in each, and its possible twins.
 
         With its relations, its profile (what holds of it now) and its timeline.
@@ -334,6 +342,9 @@ class MemoryClient:
         `name` is one of its names, as it was said ("Ana"), the beginning of its id, or what it is to somebody, as `who`
         takes it ("my wife"): who is that now, else who was called so. Raises `UnknownEntityError`, and
         `AmbiguousIdError` where several are meant.
+
+        With `believed_at` and `true_at` as `relations` takes them, what was known then: the facts of `facts_as_of` that
+        name it, its relations and profile of then, what happened to it up to then; and no summary.
         """
 
     def relations(
@@ -342,29 +353,54 @@ class MemoryClient:
         *,
         predicate: str | None = ...,
         all_versions: bool = ...,
+        believed_at: When | None = ...,
+        true_at: When | None = ...,
         **scope: Unpack[ScopeArgs],
     ) -> list[EntityRelation]:
         """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
 
         With `entity`, a name or id as `entity` takes it, all relations read from that one, also those that were stated
         of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `entity` does.
+
+        `believed_at` asks for what was known then, `true_at` for what held then: now, and the same as `believed_at`,
+        unless given. Entities are those of now, after all merges and splits; what was taken back since is left out.
         """
 
-    def neighbours(self, entity: str, *, hops: int = ..., **scope: Unpack[ScopeArgs]) -> list[Neighbour]:
+    def neighbours(
+        self,
+        entity: str,
+        *,
+        hops: int = ...,
+        believed_at: When | None = ...,
+        true_at: When | None = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Neighbour]:
         """The entities that hold to be related to one, or at 2 `hops` also to those, each once with the path to it.
 
-        Raises as `entity` does, and `QueryError` for other hops.
+        The times are those of `relations`. Raises as `entity` does, and `QueryError` for other hops.
         """
 
-    def who(self, name: str, **scope: Unpack[ScopeArgs]) -> list[Entity]:
+    def who(
+        self, name: str, *, believed_at: When | None = ..., true_at: When | None = ..., **scope: Unpack[ScopeArgs]
+    ) -> list[Entity]:
         """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
 
-        "My" is the user's. What somebody is to another one follows from relations that hold now; an empty list where
-        nobody is that.
+        "My" is the user's. What somebody is to another one follows from relations that hold now, or at the times that
+        `relations` takes; an empty list where nobody is that.
         """
 
-    def graph(self, *, all_versions: bool = ..., **scope: Unpack[ScopeArgs]) -> EntityGraph:
-        """The related entities of a scope with their relations; its `mermaid` is a diagram."""
+    def graph(
+        self,
+        *,
+        all_versions: bool = ...,
+        believed_at: When | None = ...,
+        true_at: When | None = ...,
+        **scope: Unpack[ScopeArgs],
+    ) -> EntityGraph:
+        """The related entities of a scope with their relations, at the times that `relations` takes.
+
+        Its `mermaid` is a diagram.
+        """
 
     @overload
     def update(

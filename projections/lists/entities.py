@@ -1,8 +1,8 @@
 """Whom and what facts name: lists of entities, and all that is known of one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
@@ -11,8 +11,14 @@ from psycopg.rows import TupleRow, dict_row
 
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.lists.entity_summary import EntitySummary, summary_of
-from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile, profile_of, timeline_of
-from mnemolog.projections.lists.relations import EntityRelation, relations
+from mnemolog.projections.lists.entity_timeline import (
+    EntityMoment,
+    EntityProfile,
+    profile_of,
+    profile_of_facts,
+    timeline_of,
+)
+from mnemolog.projections.lists.relations import NOW, AskedTimes, EntityRelation, relations
 from mnemolog.projections.queries.errors import (
     AmbiguousIdError,
     UnknownEntityError,
@@ -21,6 +27,7 @@ from mnemolog.projections.queries.errors import (
     scope_in_words,
 )
 from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.facts import facts_as_of
 from mnemolog.projections.queries.results import Fact, brief_repr, counted
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.shown_reasons import shown_reason
@@ -163,24 +170,56 @@ def _candidates(found: Sequence[Entity]) -> list[tuple[str, str]]:
 
 
 async def details(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, one: Entity, *, all_versions: bool = False
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    one: Entity,
+    *,
+    all_versions: bool = False,
+    as_of: AskedTimes = NOW,
 ) -> EntityDetails:
-    """All that is known of an entity of the scope."""
-    its = [one.entity_id]
-    named = {"entity_id": one.entity_id}
+    """All that is known of an entity of the scope, or was known at one time to be true at another.
+
+    Then the facts are those that `facts_as_of` has, names, timeline and history end at `believed_at`, and there is no
+    summary.
+    """
     similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=_COLUMNS)
-    twins = {**scope.parameters, **named, "twins": one.possible_twins}
-    return EntityDetails(
+    twins = {**scope.parameters, "entity_id": one.entity_id, "twins": one.possible_twins}
+    shown = EntityDetails(
         entity=one,
-        names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], named),
-        facts=await _facts_of(conn, one.entity_id, all_versions=all_versions),
+        names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], {"entity_id": one.entity_id}),
+        facts=await _facts_of(conn, one.entity_id, all_versions=all_versions or as_of != NOW),
         twins=await fetch_rows(conn, Entity, similar, twins),
-        relations=await relations(conn, scope, subject_ids=its, all_versions=all_versions, mirrors=True),
+        relations=await relations(
+            conn, scope, subject_ids=[one.entity_id], all_versions=all_versions, mirrors=True, as_of=as_of
+        ),
         profile=await profile_of(conn, one.entity_id),
         timeline=await timeline_of(conn, one.entity_id),
         history=await _history_of(conn, one.entity_id),
         summary=await summary_of(conn, one.entity_id),
     )
+    return shown if as_of == NOW else await _details_then(conn, shown, as_of)
+
+
+async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, as_of: AskedTimes) -> EntityDetails:
+    """Of what is known of an entity in all versions what was known at a time."""
+    then = {fact.fact_id: fact for fact in await _scope_then(conn, shown.entity, as_of)}
+    named = [(one.role, then[one.fact.fact_id]) for one in shown.facts if one.fact.fact_id in then]
+    return replace(
+        shown,
+        names=[one for one in shown.names if as_of.had_happened(one.recorded_at)],
+        facts=[EntityFact(role=role, fact=fact) for role, fact in named],
+        profile=profile_of_facts(named),
+        timeline=[one for one in shown.timeline if as_of.had_happened(one.at)],
+        history=[one for one in shown.history if as_of.had_happened(one.decided_at)],
+        summary=None,
+    )
+
+
+async def _scope_then(conn: AsyncConnection[TupleRow], one: Entity, as_of: AskedTimes) -> list[Fact]:
+    """What was known of the whole scope of an entity."""
+    believed_at = as_of.believed_at or datetime.now(UTC)
+    scope = ScopeFilter.of_scope(Scope.from_columns(value or "" for value in one.scope_ids))
+    return await facts_as_of(conn, scope, believed_at=believed_at, true_at=as_of.true_at or believed_at)
 
 
 async def _history_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> list[EntityHistoryEntry]:

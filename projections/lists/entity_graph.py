@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.lists.entities import Entity
 from mnemolog.projections.lists.mermaid import mermaid
-from mnemolog.projections.lists.relations import EntityRelation, relations
+from mnemolog.projections.lists.relations import NOW, AskedTimes, EntityRelation, relations
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -68,9 +68,11 @@ class AskedTie:
     name_key: str = ""
 
 
-async def graph(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, all_versions: bool = False) -> EntityGraph:
+async def graph(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, all_versions: bool = False, as_of: AskedTimes = NOW
+) -> EntityGraph:
     """The graph of a scope, with relations that hold or all that were stated."""
-    found = await relations(conn, scope, all_versions=all_versions)
+    found = await relations(conn, scope, all_versions=all_versions, as_of=as_of)
     ids = [entity_id for one in found for entity_id in (one.subject_id, one.object_id)]
     return EntityGraph(entities=await _entities(conn, scope, ids, with_user=True), relations=found)
 
@@ -84,7 +86,7 @@ async def user_entities(conn: AsyncConnection[TupleRow], scope: ScopeFilter) -> 
 
 
 async def neighbours(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, entity_id: UUID, *, hops: int = 1
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, entity_id: UUID, *, hops: int = 1, as_of: AskedTimes = NOW
 ) -> list[Neighbour]:
     """The entities within `hops` of one over relations that hold, the nearest first, each once.
 
@@ -92,7 +94,7 @@ async def neighbours(
     """
     if not 1 <= hops <= MAX_HOPS:
         raise QueryError(f"hops is {hops}: give 1 or {MAX_HOPS}")
-    known = await relations(conn, scope, mirrors=True)
+    known = await relations(conn, scope, mirrors=True, as_of=as_of)
     paths: dict[UUID, list[EntityRelation]] = {entity_id: []}
     for _ in range(hops):
         paths |= _one_hop_further(paths, known)
@@ -117,15 +119,21 @@ def _one_hop_further(
 
 
 async def related(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    owner_ids: Sequence[UUID],
+    asked: AskedTie,
+    *,
+    as_of: AskedTimes = NOW,
 ) -> list[Entity]:
     """Who or what holds to be to one of the owners what is asked, those who were named first first.
 
     A person who gave somebody this tie has said so, too. Of several with one predicate (a dog and a cat are both owned)
     those are meant who are called so, if any are, else those who are called nothing else of that kind.
     """
-    found = await relations(conn, scope, subject_ids=owner_ids, predicate=asked.predicate, mirrors=True)
-    pairs = {(one.subject_id, one.object_id) for one in found} | await _given_ties(conn, scope, owner_ids, asked)
+    found = await relations(conn, scope, subject_ids=owner_ids, predicate=asked.predicate, mirrors=True, as_of=as_of)
+    pairs = {(one.subject_id, one.object_id) for one in found}
+    pairs |= await _given_ties(conn, scope, owner_ids, asked, as_of)
     entities = await _entities(conn, scope, [entity_id for _, entity_id in pairs])
     keys = await _keys_of(conn, entities)
     if asked.name_key:
@@ -138,14 +146,14 @@ async def related(
 
 
 async def _given_ties(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie, as_of: AskedTimes
 ) -> set[tuple[UUID, UUID]]:
     """The owners, and to whom persons gave the tie to them that is asked for."""
     if asked.tie is None:
         return set()
     keys = {f"{asked.tie} of {owner_id}": owner_id for owner_id in owner_ids}
     query = read_query("relations", "given_ties", scope=scope.parameters, row="alias")
-    given = {**scope.parameters, "head": tie_head(asked.tie), "keys": list(keys)}
+    given = {**scope.parameters, "head": tie_head(asked.tie), "keys": list(keys), "believed_at": as_of.believed_at}
     rows = await (await conn.execute(query, given)).fetchall()
     return {(keys[key], entity_id) for entity_id, key in rows}
 

@@ -1,15 +1,20 @@
 """What holds of one entity, and what happened to it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.entities.model import Role
+
+_MAX_TEXTS: Final = 50
 
 MomentKind = Literal["named", "learned", "ended", "withdrawn", "related", "relation_ended"]
 """A new name; a fact that names it was learned, ended, or is no longer believed; a relation was stated, or ended."""
@@ -17,7 +22,7 @@ MomentKind = Literal["named", "learned", "ended", "withdrawn", "related", "relat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityProfile:
-    """What holds now of an entity, made of its current facts alone.
+    """What holds of an entity, now or at the times that were asked for, made of the facts that hold alone.
 
     `values` are the newest values of keys of facts that are about it; `texts` are those facts and the facts that say
     something of it, what matters most first, at most 50.
@@ -40,6 +45,27 @@ class EntityMoment:
 async def profile_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> EntityProfile:
     """The profile of an entity."""
     rows = await (await conn.execute(queries("relations")["profile_of_entity"], {"entity_id": entity_id})).fetchall()
+    return _profile(rows)
+
+
+def profile_of_facts(facts: Iterable[tuple[Role, Fact]]) -> EntityProfile:
+    """The profile that facts make, each with the role of the entity in it."""
+    roles: dict[Role, list[Fact]] = {"subject": [], "object": []}
+    for role, fact in facts:
+        if role in roles:
+            roles[role].append(fact)
+    about = {fact.fact_id for fact in roles["subject"]}
+    roles["object"] = [fact for fact in roles["object"] if fact.fact_id not in about]
+    ranked = [(role, fact) for role, its in roles.items() for fact in sorted(its, key=_weight, reverse=True)]
+    return _profile([(role, fact.key, fact.value, fact.text) for role, fact in ranked[:_MAX_TEXTS]])
+
+
+def _weight(fact: Fact) -> tuple[float, datetime]:
+    return fact.importance, fact.recorded_at
+
+
+def _profile(rows: Iterable[TupleRow]) -> EntityProfile:
+    rows = list(rows)
     values: dict[str, str] = {}
     for role, key, value, _ in rows:
         if role == "subject" and key is not None and value is not None:

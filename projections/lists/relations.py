@@ -10,11 +10,30 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
+from mnemolog.projections.queries.errors import check_zones
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.entities.relations import PREDICATES, Strength, read_predicate
+from mnemolog.schemas.entities.relations import ONE_AT_A_TIME, Strength, name_of_predicate
 
-_SINGLE_VALUED: Final = [one.name for one in PREDICATES.values() if one.single_valued]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedTimes:
+    """What was known at one time to be true at another; None is now, and `true_at` is `believed_at` unless given."""
+
+    believed_at: datetime | None = None
+    true_at: datetime | None = None
+
+    @property
+    def parameters(self) -> dict[str, datetime | None]:
+        """The times as parameters of a query."""
+        return {"believed_at": self.believed_at, "true_at": self.true_at}
+
+    def had_happened(self, at: datetime) -> bool:
+        """Whether what was decided at a time was known."""
+        return self.believed_at is None or at <= self.believed_at
+
+
+NOW: Final = AskedTimes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,28 +78,20 @@ async def relations(
     predicate: str | None = None,
     all_versions: bool = False,
     mirrors: bool = False,
+    as_of: AskedTimes = NOW,
 ) -> list[EntityRelation]:
     """The relations of a scope that hold, or all, the oldest first; with `mirrors` each in both directions.
 
-    `subject_ids` and `predicate`, a word for one, say which.
+    `subject_ids` and `predicate`, a word for one, say which. Entities are those of now, after all merges and splits;
+    what was taken back since is left out. Raises `QueryError` for a time without a zone.
     """
+    check_zones(**as_of.parameters)
     query = read_query("relations", "listed_relations", scope=scope.parameters, row="s")
     asked = {
-        "single_valued": _SINGLE_VALUED,
+        "single_valued": list(ONE_AT_A_TIME),
         "all_versions": all_versions,
         "mirrors": mirrors,
         "subject_ids": None if subject_ids is None else list(subject_ids),
         "predicate": None if predicate is None else name_of_predicate(predicate),
     }
-    return await fetch_rows(conn, EntityRelation, query, {**scope.parameters, **asked})
-
-
-def name_of_predicate(said: str) -> str:
-    """The predicate that a word means, read from its subject: that of "wife" is "spouse", of "employee" itself.
-
-    A word that is none gives itself: no relation has it.
-    """
-    read = read_predicate(said)
-    if read is None:
-        return said
-    return read.predicate.inverse or said if read.is_reversed else read.predicate.name
+    return await fetch_rows(conn, EntityRelation, query, {**scope.parameters, **asked, **as_of.parameters})

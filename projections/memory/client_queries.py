@@ -9,6 +9,7 @@ from typing import Any, Final
 from psycopg.sql import SQL, Composable, Identifier
 
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.entities.relations import ONE_AT_A_TIME
 
 SCOPE_IDS: Final = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 NOW: Final = SQL("now()")
@@ -129,6 +130,19 @@ _UNFILTERED: Final = {
     "meant": "nobody_meant",
 }
 
+_RELATION_PARAMETERS: Final = {
+    "single_valued": "ARRAY[{}]".format(", ".join(f"'{one}'" for one in ONE_AT_A_TIME)),
+    "all_versions": "false",
+    "mirrors": "true",
+    "subject_ids": "NULL",
+    "predicate": "NULL",
+}
+_ENTITY_PARAMETERS: Final = {
+    "name": "entity.called",
+    "key": "lower(entity.called)",
+    "prefix": "CASE WHEN entity.called ~ '^[0-9a-f-]{4,36}$' THEN entity.called || '%' ELSE '' END",
+}
+
 CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyType(
     {
         "facts_as_of": {
@@ -144,6 +158,18 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
         "explain": {
             "query": ClientQuery(
                 file="history", name="events", parameters={name: f"asked.{name}" for name in (*SCOPE_IDS, "fact_ids")}
+            )
+        },
+        "relations_at": {
+            "query": ClientQuery(file="relations", name="listed_relations", row="s", parameters=_RELATION_PARAMETERS)
+        },
+        "entity": {
+            "query": ClientQuery(
+                file="entities",
+                name="entities_called",
+                row="e",
+                parts={"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"},
+                parameters=_ENTITY_PARAMETERS,
             )
         },
         "search": {

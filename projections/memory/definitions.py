@@ -1,14 +1,16 @@
 """The statements that make the schema `memory`: the client's own queries as functions, and views over the tables."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from psycopg.sql import SQL, Composable
+from psycopg.sql import SQL, Composable, Literal
 
 from mnemolog.projections.memory.client_queries import CLIENT_QUERIES, fact_columns, scope_condition
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.entities.relations import WORDS, name_of_predicate
 
 MEMORY_SCHEMA: Final = "memory"
 _VIEWS_AND_HELPERS: Final = (
@@ -29,7 +31,15 @@ _VIEWS_AND_HELPERS: Final = (
 )
 _SHARED_TEXTS: Final = ("fact_types", "scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})
-_FILES: Final = ("memory", "memory_views", "memory_entities", "memory_columns", "memory_functions", "memory_search")
+_FILES: Final = (
+    "memory",
+    "memory_views",
+    "memory_entities",
+    "memory_relations",
+    "memory_columns",
+    "memory_functions",
+    "memory_search",
+)
 _SQL: Final = {name: text for file in _FILES for name, text in queries(file).items()}
 
 
@@ -42,7 +52,16 @@ def statements() -> list[SQL]:
         )
         for name, found in CLIENT_QUERIES.items()
     ]
-    return [*helpers, *functions, _SQL["column_comments"]]
+    read_relations = [
+        _composed("neighbours"),
+        _composed("who", {"scope": scope_condition("who"), "predicates": _predicates()}),
+    ]
+    return [*helpers, *functions, *read_relations, _SQL["column_comments"]]
+
+
+def _predicates() -> Composable:
+    """What each known word for a predicate means, as JSON."""
+    return SQL("{}::jsonb").format(Literal(json.dumps({word: name_of_predicate(word) for word in WORDS})))
 
 
 def digest() -> str:

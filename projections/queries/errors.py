@@ -121,10 +121,10 @@ def check_unicode(text: str) -> None:
         ) from error
 
 
-def check_zones(**times: datetime) -> None:
+def check_zones(**times: datetime | None) -> None:
     """Raise `QueryError` for a time without a zone: it would be another instant on another machine."""
     for name, time in times.items():
-        if time.tzinfo is None:
+        if time is not None and time.tzinfo is None:
             raise QueryError(f"{name} needs a zone, for example 2026-01-31T00:00:00+00:00")
 
 

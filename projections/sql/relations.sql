@@ -1,6 +1,6 @@
 -- name: listed_relations
 -- The relations of a scope, the oldest first: those that hold or all, as they were stated or also read from their objects,
--- all or those of a subject or a predicate. Where a predicate has one object at a time and several hold, they are contested.
+-- all or those of a subject or a predicate, as was known at a time to be at another, NULL for now. Where a predicate has one object at a time and several hold, they are contested.
 WITH found AS (
     SELECT
         s.tenant,
@@ -12,7 +12,9 @@ WITH found AS (
         r.is_active AND r.predicate = ANY(%(single_valued)s::text [])
         AND count(*) FILTER (WHERE r.is_active) OVER (PARTITION BY r.subject_id, r.predicate) > 1 AS is_contested
     FROM scopes AS s
-    CROSS JOIN LATERAL shown_relations_of_scope(s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id) AS r
+    CROSS JOIN LATERAL shown_relations_of_scope(
+        s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id, %(believed_at)s::timestamptz, %(true_at)s::timestamptz
+    ) AS r
     WHERE {scope}
 )
 SELECT
@@ -52,7 +54,7 @@ FROM shown_entity_names AS alias
 WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: given_ties
--- To whom of a scope persons have given ties with these keys, each of which says to whom: "wife of <id>".
+-- To whom of a scope persons had given ties with these keys at a time, NULL for now, each of which says to whom: "wife of <id>".
 SELECT DISTINCT
     alias.entity_id,
     alias.current_key
@@ -61,6 +63,7 @@ WHERE {scope}
     AND alias.head = %(head)s
     AND alias.kind = 'tie'
     AND alias.current_key = ANY(%(keys)s::text [])
+    AND alias.recorded_at <= coalesce(%(believed_at)s::timestamptz, 'infinity')
     AND EXISTS (SELECT FROM entity_changes AS given WHERE given.event_id = alias.event_id);
 
 -- name: profile_of_entity

@@ -77,6 +77,8 @@ WORDS: Final[Mapping[str, ReadPredicate]] = dict(_registry())
 """What each known word for a predicate or its inverse means."""
 PREDICATES: Final[Mapping[str, Predicate]] = {word.predicate.name: word.predicate for word in WORDS.values()}
 """The registered predicates; a relation that is stated by the inverse of one is kept by the predicate itself."""
+ONE_AT_A_TIME: Final = tuple(one.name for one in PREDICATES.values() if one.single_valued)
+"""Predicates of which a subject has one object at a time."""
 
 
 def read_predicate(said: str) -> ReadPredicate | None:
@@ -95,6 +97,17 @@ def read_predicate(said: str) -> ReadPredicate | None:
     if not word or not word[0].isalpha() or len(word) > MAX_PREDICATE:
         return None
     return ReadPredicate(word=word, predicate=Predicate(name=word))
+
+
+def name_of_predicate(said: str) -> str:
+    """The predicate that a word means, read from its subject: that of "wife" is "spouse", of "employee" itself.
+
+    A word that is none gives itself: no relation has it.
+    """
+    read = read_predicate(said)
+    if read is None:
+        return said
+    return read.predicate.inverse or said if read.is_reversed else read.predicate.name
 
 
 def _forms(word: str) -> Iterator[str]:

@@ -6,7 +6,6 @@ from typing import Final
 
 from mnemolog.client.inputs.asked_names import AskedName, read_question
 from mnemolog.projections.lists.entity_graph import AskedTie
-from mnemolog.projections.lists.relations import name_of_predicate
 from mnemolog.projections.search.asked_entities import (
     MAX_HEADS,
     MAX_PHRASES,
@@ -19,6 +18,7 @@ from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import storable_question
 from mnemolog.schemas.entities.model import HEAD_LETTERS, name_head
 from mnemolog.schemas.entities.relations import WORDS as PREDICATES
+from mnemolog.schemas.entities.relations import name_of_predicate
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.spoken_names import NAME, TIE, WORDS
 from mnemolog.streams.text.word_lists import SMALL_WORDS

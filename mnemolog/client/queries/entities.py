@@ -6,15 +6,17 @@ from uuid import UUID
 from mnemolog.client.base import checked
 from mnemolog.client.inputs.arguments import ScopeArgs
 from mnemolog.client.inputs.asked_names import read_question
+from mnemolog.client.inputs.checks import When
 from mnemolog.client.inputs.fact_ids import whole_id
 from mnemolog.client.inputs.scopes import scope_filter
 from mnemolog.client.metrics import measured
+from mnemolog.client.queries.arguments import checked_time
 from mnemolog.client.queries.entity_lookup import EntityLookup
 from mnemolog.projections.lists import entities as lists
 from mnemolog.projections.lists import entity_graph, relations
 from mnemolog.projections.lists.entities import Entity, EntityDetails
 from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
-from mnemolog.projections.lists.relations import EntityRelation
+from mnemolog.projections.lists.relations import AskedTimes, EntityRelation
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 
@@ -42,7 +44,15 @@ class EntityQueryMixin(EntityLookup):
             raise QueryError(f"after {after!r:.80} is a part of an id: give the whole `entity_id` of the last one")
         return await self._query(lists.entities, scope_filter(scope), kind=type, limit=limit, after=following)
 
-    async def entity(self, name: str, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> EntityDetails:
+    async def entity(
+        self,
+        name: str,
+        *,
+        all_versions: bool = False,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> EntityDetails:
         """One entity: its names, the current facts that name it with its role in each, and its possible twins.
 
         With its relations, its profile (what holds of it now) and its timeline.
@@ -50,10 +60,13 @@ class EntityQueryMixin(EntityLookup):
         `name` is one of its names, as it was said ("Ana"), the beginning of its id, or what it is to somebody, as `who`
         takes it ("my wife"): who is that now, else who was called so. Raises `UnknownEntityError`, and
         `AmbiguousIdError` where several are meant.
+
+        With `believed_at` and `true_at` as `relations` takes them, what was known then: the facts of `facts_as_of` that
+        name it, its relations and profile of then, what happened to it up to then; and no summary.
         """
-        within = scope_filter(scope)
-        one = await self._one_entity(str(name), within)
-        return await self._query(lists.details, within, one, all_versions=all_versions)
+        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        one = await self._one_entity(str(name), within, as_of)
+        return await self._query(lists.details, within, one, all_versions=all_versions, as_of=as_of)
 
     async def relations(
         self,
@@ -61,15 +74,20 @@ class EntityQueryMixin(EntityLookup):
         *,
         predicate: str | None = None,
         all_versions: bool = False,
+        believed_at: When | None = None,
+        true_at: When | None = None,
         **scope: Unpack[ScopeArgs],
     ) -> list[EntityRelation]:
         """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
 
         With `entity`, a name or id as `entity` takes it, all relations read from that one, also those that were stated
         of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `entity` does.
+
+        `believed_at` asks for what was known then, `true_at` for what held then: now, and the same as `believed_at`,
+        unless given. Entities are those of now, after all merges and splits; what was taken back since is left out.
         """
-        within = scope_filter(scope)
-        ids = None if entity is None else [await self._id_of_entity(entity, within)]
+        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        ids = None if entity is None else [await self._id_of_entity(entity, within, as_of)]
         return await self._query(
             relations.relations,
             within,
@@ -77,29 +95,61 @@ class EntityQueryMixin(EntityLookup):
             predicate=predicate,
             all_versions=all_versions,
             mirrors=entity is not None,
+            as_of=as_of,
         )
 
-    async def neighbours(self, entity: str, *, hops: int = 1, **scope: Unpack[ScopeArgs]) -> list[Neighbour]:
+    async def neighbours(
+        self,
+        entity: str,
+        *,
+        hops: int = 1,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Neighbour]:
         """The entities that hold to be related to one, or at 2 `hops` also to those, each once with the path to it.
 
-        Raises as `entity` does, and `QueryError` for other hops.
+        The times are those of `relations`. Raises as `entity` does, and `QueryError` for other hops.
         """
-        within = scope_filter(scope)
-        entity_id = await self._id_of_entity(entity, within)
-        return await self._query(entity_graph.neighbours, within, entity_id, hops=hops)
+        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        entity_id = await self._id_of_entity(entity, within, as_of)
+        return await self._query(entity_graph.neighbours, within, entity_id, hops=hops, as_of=as_of)
 
-    async def who(self, name: str, **scope: Unpack[ScopeArgs]) -> list[Entity]:
+    async def who(
+        self,
+        name: str,
+        *,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Entity]:
         """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
 
-        "My" is the user's. What somebody is to another one follows from relations that hold now; an empty list where
-        nobody is that.
+        "My" is the user's. What somebody is to another one follows from relations that hold now, or at the times that
+        `relations` takes; an empty list where nobody is that.
         """
-        asked = read_question(str(name))
-        return [] if asked is None else await self._meant(asked, scope_filter(scope))
+        asked, as_of = read_question(str(name)), _as_of(believed_at, true_at)
+        return [] if asked is None else await self._meant(asked, scope_filter(scope), as_of)
 
-    async def graph(self, *, all_versions: bool = False, **scope: Unpack[ScopeArgs]) -> EntityGraph:
-        """The related entities of a scope with their relations; its `mermaid` is a diagram."""
-        return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions)
+    async def graph(
+        self,
+        *,
+        all_versions: bool = False,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> EntityGraph:
+        """The related entities of a scope with their relations, at the times that `relations` takes.
 
-    async def _id_of_entity(self, given: str, within: ScopeFilter) -> UUID:
-        return (await self._one_entity(given, within)).entity_id
+        Its `mermaid` is a diagram.
+        """
+        as_of = _as_of(believed_at, true_at)
+        return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions, as_of=as_of)
+
+    async def _id_of_entity(self, given: str, within: ScopeFilter, as_of: AskedTimes) -> UUID:
+        return (await self._one_entity(given, within, as_of)).entity_id
+
+
+def _as_of(believed_at: When | None, true_at: When | None) -> AskedTimes:
+    times = [None if one is None else checked_time(one) for one in (believed_at, true_at)]
+    return AskedTimes(believed_at=times[0], true_at=times[1])

@@ -14,6 +14,7 @@ import pytest
 
 from mnemolog.embedded.errors import JarsUnavailableError
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
+from mnemolog.schemas.entities.model import Alias
 from tests.support.builders.commits import added, commit, day, fact_id_at, pending, replaced
 from tests.support.builders.entity_events import entity_id_at, linked, registered, relation_stated, with_entities
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -71,13 +72,26 @@ async def fill(db: ProjectedDatabase) -> None:
         "t1",
         added("Lives in Vienna.", key="home_city", value="Vienna", category="identity"),
         added("Is allergic to nuts.", category="health"),
-        added("Ana is a nurse."),
+        added("Alice's wife Ana is a nurse."),
         at=day(1),
     )
-    alice, nuts, ana = (entity_id_at(known, place) for place in range(3))
-    people = (registered("Alice"), registered("nuts", place=1, kind="other"), registered("Ana", place=2))
+    alice, nuts, ana, eva, acme = (entity_id_at(known, place) for place in range(5))
+    user = Alias(text="Alice", kind="user", key="user")
+    named = (
+        registered("Alice", user),
+        registered("nuts", place=1, kind="other"),
+        registered("Ana", place=2),
+        registered("Eva", place=3),
+        registered("Acme", place=4, kind="organisation"),
+    )
+    stated = (
+        relation_stated(1, alice, "allergic_to", nuts),
+        relation_stated(2, alice, "spouse", ana),
+        relation_stated(2, ana, "manager", eva),
+        relation_stated(2, alice, "employer", acme),
+    )
     await db.apply(
-        with_entities(known, *people, linked(2, ana), relation_stated(1, alice, "allergic_to", nuts)),
+        with_entities(known, *named, linked(2, alice, ana), *stated),
         commit("t2", replaced("Lives in Munich.", fact_id_at(known), key="home_city", value="Munich"), at=day(2)),
         commit("t3", pending("Is not allergic to nuts.", fact_id_at(known, 1), needs_human=True), at=day(3)),
     )

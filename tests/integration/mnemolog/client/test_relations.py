@@ -1,7 +1,7 @@
 """Relations as the client shows them: lists, neighbours, who somebody is, and the graph."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -201,6 +201,94 @@ async def test_a_hostile_name_is_a_label(database: str) -> None:
     assert len(graph.mermaid.splitlines()) == 1 + 2 + 1
     assert "<" not in graph.mermaid
     assert graph.mermaid.count('"') == 2 * (2 + 1)
+
+
+BEFORE_GLOBEX = "2026-03-05T18:00:00+00:00"
+"""After Acme was told, on the fourth day, and before Globex was."""
+
+
+async def test_relations_are_those_that_were_known_then_to_hold_then(client: AsyncMemoryClient) -> None:
+    then = await client.relations(user_id="alice", believed_at=BEFORE_GLOBEX)
+    assert triples(then) == [*STATED[:3], ("Alice", "employer", "Acme")]
+    known_now = await client.relations("Alice", predicate="employer", user_id="alice", true_at=BEFORE_GLOBEX)
+    assert triples(known_now) == [("Alice", "employer", "Acme")]
+    later = await client.relations(
+        "Alice", predicate="employer", user_id="alice", believed_at=BEFORE_GLOBEX, true_at="2026-12-01"
+    )
+    assert [(one.object, one.until) for one in later] == [("Acme", None)]
+    assert triples(await client.relations(user_id="alice", believed_at="2026-03-01")) == []
+
+
+async def test_neighbours_the_graph_and_who_take_both_times(client: AsyncMemoryClient) -> None:
+    near = await client.neighbours("Alice", hops=2, user_id="alice", believed_at=BEFORE_GLOBEX)
+    assert [one.entity.name for one in near] == ["Ana", "Rex", "Tom", "Acme"]
+    graph = await client.graph(user_id="alice", true_at=BEFORE_GLOBEX)
+    assert [one.name for one in graph.entities] == ["Alice", "Ana", "Rex", "Tom", "Acme"]
+    for times in ({"believed_at": BEFORE_GLOBEX}, {"true_at": BEFORE_GLOBEX}):
+        assert [one.name for one in await client.who("my employer", user_id="alice", **times)] == ["Acme"]
+    assert [one.name for one in await client.who("my wife's boss", user_id="alice", believed_at=BEFORE_GLOBEX)] == []
+    with pytest.raises(QueryError, match="true_at has no zone"):
+        await client.graph(user_id="alice", true_at="2026-03-05T18:00:00")
+
+
+async def test_an_entity_is_shown_as_it_was_known(client: AsyncMemoryClient) -> None:
+    then = await client.entity("my employer", user_id="alice", believed_at=BEFORE_GLOBEX)
+    assert (then.entity.name, [one.fact.text for one in then.facts]) == ("Acme", ["I work at Acme"])
+    assert triples(then.relations) == [("Acme", "employee", "Alice")]
+    assert [one.change for one in then.timeline] == ["learned", "named", "related"]
+    alice = await client.entity("Alice", user_id="alice", believed_at=BEFORE_GLOBEX)
+    assert (alice.profile.values, alice.summary) == ({"employer": "Acme"}, None)
+    assert "I work at Globex" not in alice.profile.texts
+    globex = await client.entity("Globex", user_id="alice", believed_at=BEFORE_GLOBEX)
+    assert (globex.names, globex.facts, globex.relations, globex.timeline) == ([], [], [], [])
+
+
+async def rows(database: str, query: LiteralString) -> list[Any]:
+    async with await psycopg.AsyncConnection.connect(database) as connection:
+        return await (await connection.execute(query)).fetchall()
+
+
+@pytest.mark.usefixtures("client")
+async def test_sql_users_read_relations_at_both_times(client: AsyncMemoryClient, database: str) -> None:
+    query: LiteralString = "SELECT subject, predicate, object FROM memory.relations_at({}user_id => 'alice')"
+    assert await rows(database, query.format("") + " WHERE NOT is_mirror") == STATED
+    believed = await client.relations("Alice", user_id="alice", believed_at=BEFORE_GLOBEX)
+    held = await client.relations("Alice", user_id="alice", true_at=BEFORE_GLOBEX)
+    at: LiteralString = "'2026-03-05 18:00+00', "
+    for times, known in ((at, believed), (f"true_at => {at}", held)):
+        assert await rows(database, query.format(times) + " WHERE subject = 'Alice'") == triples(known)
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("'my wife'", ["Ana"]),
+        ("'husband'", []),
+        ("'dog'", ["Rex"]),
+        ("'works at'", ["Globex"]),
+        ("'employer', true_at => '2026-03-05 18:00+00'", ["Acme"]),
+        ("'employer', believed_at => '2026-03-05 18:00+00'", ["Acme"]),
+        ("'boss', whose => (SELECT entity_id FROM memory.who('wife', user_id => 'alice'))", ["Eva"]),
+        ("'nothing of the kind'", []),
+    ],
+)
+async def test_sql_users_ask_who_somebody_is(database: str, asked: LiteralString, names: list[str]) -> None:
+    found = await rows(database, f"SELECT name FROM memory.who({asked}, user_id => 'alice')")  # noqa: S608 - no foreign text
+    assert [name for (name,) in found] == names
+
+
+async def test_sql_users_find_entities_and_neighbours(client: AsyncMemoryClient, database: str) -> None:
+    (ana,) = await rows(database, "SELECT entity_id, name, facts FROM memory.entity('ana', user_id => 'alice')")
+    assert ana[1:] == ("Ana", (await client.entity("Ana", user_id="alice")).entity.facts)
+    near: LiteralString = """SELECT near.entity_id, near.distance, near.predicates
+        FROM memory.entity('Alice', user_id => 'alice') AS one, memory.neighbours(one.entity_id{}) AS near"""
+    for given, hops in (("", 1), (", hops => 2", 2)):
+        shown = await client.neighbours("Alice", hops=hops, user_id="alice")
+        wanted = [(one.entity.entity_id, one.hops, [step.predicate for step in one.path]) for one in shown]
+        assert await rows(database, near.format(given)) == wanted
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="hops is 3"):
+        await rows(database, near.format(", hops => 3"))
 
 
 async def test_sql_users_see_the_same(client: AsyncMemoryClient, database: str) -> None:

@@ -19,7 +19,7 @@ from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import near_columns
 from mnemolog.schemas.entities.model import NameQuery
 from mnemolog.schemas.vector import Vector
-from tests.integration.projections.plans.test_query_plans import PARAMETERS, SMALL_RUN
+from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS, SMALL_RUN
 from tests.support.databases import fresh_database
 from tests.support.filled_entities import fill_entities, name_of_entity
 from tests.support.filled_scopes import MODEL, fill_scopes
@@ -90,7 +90,7 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
     ties = {"head": "@wife", "keys": [f"wife of {ids[0]}", *called["keys"]]}
     meant = NameQuery(key="nowhere", type="person", vector=Vector.from_values(MODEL, [1.0, 0.0, 1.0]))
     near = {**near_columns([meant]), "near_from": 0.9}
-    related: dict[str, Any] = {"single_valued": [], "subject_ids": None, "predicate": None}
+    related: dict[str, Any] = {"single_valued": [], "subject_ids": None, "predicate": None, "true_at": None}
     search = {"indexed": None, "text": QUESTION, "states": None, "at": datetime(2026, 11, 1, tzinfo=UTC)}
     weighed = {"entities_weight": 0.1, "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]), "believed_at": None}
     return {
@@ -122,6 +122,39 @@ async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[Tupl
     read = {table: rows_read(plan, table) for table in TABLES}
     assert all(rows <= 20 * SMALL_FACTS for rows in read.values()), read
     assert sum(read.values()) > 0 or name == "history_of_entity"
+
+
+@pytest.mark.parametrize("times", [{"believed_at": AT}, {"true_at": AT}, {"believed_at": AT, "true_at": AT}])
+@pytest.mark.parametrize("name", ["relations", "given_ties"])
+async def test_no_rows_of_other_owners_are_read_for_other_times(
+    connection: AsyncConnection[TupleRow], name: str, times: dict[str, Any]
+) -> None:
+    statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
+    plan = await plan_of(connection, statement, await parameters(connection) | times)
+    read = {table: rows_read(plan, table) for table in (*TABLES, "former_states")}
+    assert all(rows <= 20 * SMALL_FACTS for rows in read.values()), read
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "relations_at(user_id => 'user7')",
+        "relations_at('2026-06-01', user_id => 'user7')",
+        "neighbours((SELECT entity_id FROM entities WHERE user_id = 'user7' ORDER BY recorded_at LIMIT 1))",
+        "who('friend', user_id => 'user7')",
+        f"entity('{name_of_entity(3)}', user_id => 'user7')",
+    ],
+)
+async def test_functions_for_sql_users_read_no_rows_of_other_owners(
+    connection: AsyncConnection[TupleRow], call: str
+) -> None:
+    read = "SELECT relname, seq_tup_read, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = ANY(%s)"
+    async with connection.transaction(force_rollback=True):
+        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        await connection.execute(f"SELECT * FROM memory.{call}".encode())  # noqa: S608 - no foreign text
+        rows = await (await connection.execute(read, [[*TABLES, "former_states"]])).fetchall()
+    assert {name: scanned for name, scanned, _ in rows if scanned} == {}
+    assert 0 < max(fetched or 0 for _, _, fetched in rows) <= 20 * SMALL_FACTS
 
 
 async def test_a_search_brings_what_it_names(connection: AsyncConnection[TupleRow]) -> None:

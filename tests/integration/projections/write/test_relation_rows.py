@@ -1,5 +1,6 @@
 """Relations in real tables: which hold follows from the facts that are their evidence, in both directions."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -55,12 +56,17 @@ def known(*drafts: Any) -> Commit:
     return with_entities(FIRST, *PEOPLE, *(drafts or (SPOUSE,)))
 
 
-async def relations(db: ProjectedDatabase, columns: str = "is_active", scope: Scope = ALICE) -> dict[Any, Any]:
+Times = tuple[datetime | None, datetime | None]
+
+
+async def relations(
+    db: ProjectedDatabase, columns: str = "is_active", scope: Scope = ALICE, times: Times = (None, None)
+) -> dict[Any, Any]:
     """By subject, predicate and object, as names."""
-    query = """SELECT s.name, predicate, o.name, {} FROM relations_of_scope('default', %s, '', '', '') AS r
+    query = """SELECT s.name, predicate, o.name, {} FROM relations_of_scope('default', %s, '', '', '', %s, %s) AS r
         JOIN entities s ON s.entity_id = r.subject_id JOIN entities o ON o.entity_id = r.object_id"""
     async with db.pool.connection() as connection:
-        rows = await (await connection.execute(query.format(columns).encode(), (scope.user_id,))).fetchall()
+        rows = await (await connection.execute(query.format(columns).encode(), (scope.user_id, *times))).fetchall()
     return {row[:3]: row[3] if len(row) == LATER - 1 else row[3:] for row in rows}
 
 
@@ -199,3 +205,59 @@ async def test_scopes_never_mix(db: ProjectedDatabase) -> None:
     assert set(await relations(db, scope=BOB)) == {("Bob", "spouse", "Ana"), ("Ana", "spouse", "Bob")}
     assert set(await relations(db)) == BOTH
     assert await db.rows("SELECT source_id, reason FROM rejections") == [("b1", "foreign_target")]
+
+
+EARLY_END = commit("t2", added("Alice and Ana divorced on the first.", true_from=day(-2)), at=day(3))
+"""Told after the relation was, and dated before."""
+
+
+async def test_an_end_that_was_said_later_ends_what_has_no_time_of_its_own(db: ProjectedDatabase) -> None:
+    over = with_entities(EARLY_END, relation_ended(0, ALICE_ID, "spouse", ANA, at=day(-2)))
+    await db.apply(known(relation_stated(1, ALICE_ID, "spouse", ANA, strength="medium")), over)
+    assert await relations(db, "is_active, since, until") == dict.fromkeys(BOTH, (False, day(0), day(0)))
+    again = commit("t3", added("Alice's wife is Ana."), at=day(4))
+    await db.apply(with_entities(again, relation_stated(0, ALICE_ID, "spouse", ANA)))
+    assert await relations(db, "is_active, evidence") == dict.fromkeys(BOTH, (True, [fact_id_at(again)]))
+
+
+async def test_an_end_before_a_time_that_was_said_is_that_of_an_earlier_one(db: ProjectedDatabase) -> None:
+    dated = commit("t1", added("Alice married Ana.", event_time=day(1), true_from=day(1)))
+    spouse = relation_stated(0, ALICE_ID, "spouse", ANA)
+    over = with_entities(EARLY_END, relation_ended(0, ALICE_ID, "spouse", ANA, at=day(-2)))
+    await db.apply(with_entities(dated, *PEOPLE, spouse), over)
+    assert await relations(db) == dict.fromkeys(BOTH, True)
+
+
+HOURS_LATER = 0.5
+"""Of a day: when what was said at its beginning has been decided."""
+
+
+@pytest.mark.parametrize(
+    ("believed", "true", "holds"),
+    [(0, 0, True), (2, 2, True), (3, 3, False), (3, 2, True), (2, 9, True), (4, 9, False), (5, 5, True), (5, 4, False)],
+)
+async def test_a_relation_is_read_as_it_was_known_then_to_be_then(
+    db: ProjectedDatabase, believed: int, true: int, holds: bool
+) -> None:
+    again = commit("t3", added("Alice married Ana again.", true_from=day(LATER)), at=day(LATER))
+    await db.apply(
+        known(),
+        commit("t2", retracted(WIFE, ended_at=day(3)), at=day(3)),
+        with_entities(again, relation_stated(0, ALICE_ID, "spouse", ANA)),
+    )
+    times = (day(believed + HOURS_LATER), day(true + HOURS_LATER))
+    assert await relations(db, "is_active", times=times) == dict.fromkeys(BOTH, holds)
+
+
+async def test_no_relation_is_known_before_it_was_told(db: ProjectedDatabase) -> None:
+    await db.apply(known())
+    assert await relations(db, times=(day(-1), day(1))) == {}
+    assert await relations(db, times=(day(1), day(-1))) == dict.fromkeys(BOTH, False)
+
+
+async def test_what_was_merged_later_counted_before(db: ProjectedDatabase) -> None:
+    await db.apply(known(), commit("t2", merged("Alice's wife is Ana, a doctor.", WIFE), at=day(3)))
+    became = fact_id_at(commit("t2", merged("", WIFE)))
+    await db.apply(commit("t3", retracted(became), at=day(4)))
+    for believed, holds in ((1, True), (3.5, True), (4.5, False)):
+        assert await relations(db, times=(day(believed), None)) == dict.fromkeys(BOTH, holds)

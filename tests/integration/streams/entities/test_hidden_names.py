@@ -25,7 +25,7 @@ from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import ALICE
 from tests.support.cases.entity_readers import CHECKED
 from tests.support.databases import fresh_database
-from tests.support.harnesses.named_people import NamedPeople, named_people
+from tests.support.harnesses.named_people import START, NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres
 FRIEND: Final = {"subject": "Diana", "predicate": "friend", "object": "Ana Goldmann", "strength": "strong"}
@@ -66,6 +66,7 @@ class Readers:
     memory: AsyncMemoryClient
     facts: dict[str, UUID] = field(default_factory=dict)
     ids: dict[str, UUID] = field(default_factory=dict)
+    told_at: datetime = START
 
     async def fill(self) -> None:
         await self._say("My wife paints", ("my wife", "person"))
@@ -81,7 +82,9 @@ class Readers:
         await self.people.order(SummariseEntity(entity_id=self.ids["Diana"]))
 
     async def _say(self, text: str, *named: tuple[str, str], **fields: Any) -> None:
-        fact = (await self.people.say(text, *named, **fields)).events[0].new_fact
+        commit = await self.people.say(text, *named, **fields)
+        self.told_at = commit.decided_at
+        fact = commit.events[0].new_fact
         assert fact is not None
         self.facts[text] = fact.fact_id
 
@@ -108,7 +111,7 @@ class Readers:
             "entities": lambda: memory.entities(user_id="alice"),
             "entity": lambda: memory.entity("Diana", user_id="alice"),
             "history": lambda: memory.entity("Robert", user_id="alice"),
-            "relations": lambda: memory.relations(user_id="alice", all_versions=True),
+            "relations": self._relations,
             "neighbours": lambda: memory.neighbours("Diana", user_id="alice"),
             "graph": self._graph,
             "who": lambda: memory.who("my wife", user_id="alice"),
@@ -119,7 +122,17 @@ class Readers:
             "names in doubt": self._doubtful,
             "commands": self._stored,
             "summaries": self._summaries,
+            "memory.neighbours": lambda: self._called(f"neighbours('{self.ids['Diana']}')"),
+            "memory.who": lambda: self._called("who('my wife', user_id => 'alice')"),
         }.get(name, lambda: self._view(name))
+
+    async def _relations(self) -> object:
+        """Those of now, and those that were known before the command."""
+        now = await self.memory.relations(user_id="alice", all_versions=True)
+        return now, await self.memory.relations(user_id="alice", believed_at=self.told_at)
+
+    async def _called(self, call: str) -> object:
+        return await self.people.rows(f"SELECT * FROM memory.{call}")  # noqa: S608 - no foreign text
 
     async def _graph(self) -> object:
         graph = await self.memory.graph(user_id="alice", all_versions=True)
