@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
-from mnemolog.streams.entities.aliases_in_text import aliases_in
+from mnemolog.streams.entities.alias.aliases_in_text import aliases_in
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.named_ties import TITLED, ended_ties_in, introductions_in, members_in, owned_ties_in
 from mnemolog.streams.entities.short_forms import forms_of

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from mnemolog.streams.entities.aliases_in_text import is_another_name
+from mnemolog.streams.entities.alias.aliases_in_text import is_another_name
 from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, REGIONS, SENTENCE_STARTERS, SMALL_WORDS
 

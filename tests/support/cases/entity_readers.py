@@ -50,6 +50,7 @@ EXPLAINED: Final[dict[str, str]] = {
             "entities.add_relationships",
             "entities.add_evidence",
             "entity_changes.known_changes",
+            "entity_changes.told_by_events",
             "entity_changes.add_changes",
             "entity_changes.undo_changes",
             "entity_changes.named_by_facts",
@@ -71,6 +72,7 @@ EXPLAINED: Final[dict[str, str]] = {
             "entity_changes.facts_of_entity",
             "entity_changes.naming_facts",
             "entity_changes.selected_changes",
+            "explain.repetitions",
             "ids.facts_and_merges",
             "ids.events",
             "relations.given_ties",
@@ -85,5 +87,9 @@ EXPLAINED: Final[dict[str, str]] = {
         ("entities.facts_of_entity", "relations.profile_of_entity", "summaries.facts_to_summarise"), _FACTS
     ),
     "entities.entities_of_heads": "an entity is found again by a hidden name, and told apart; nobody is shown it",
+    **dict.fromkeys(
+        ("linked_facts.linked_facts", "linked_facts.entities_with_owners"),
+        "a new text gets only those names over that it has; nobody is shown the others",
+    ),
     "summaries.summary_of_entity": "a summary holds only names that its facts have, and goes with any of them",
 }

@@ -6,7 +6,7 @@ import pytest
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.entities.aliases_in_text import aliases_in
+from mnemolog.streams.entities.alias.aliases_in_text import aliases_in
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities
 from mnemolog.streams.llm.grounding.named_entities import EntityReply, said_entities
 from tests.support.builders.prompts import turn
