@@ -71,7 +71,7 @@ WITH RECURSIVE named AS (
         known.recorded_at,
         known.ordinal
     FROM relationships AS known
-    INNER JOIN relationship_evidence AS said ON known.relation_id = said.relation_id
+    INNER JOIN current_evidence AS said ON known.relation_id = said.relation_id
     CROSS JOIN LATERAL (
         SELECT
             min(now_named.entity_id::text) FILTER (WHERE given.entity_id = known.subject_id)::uuid AS subject_id,
@@ -105,7 +105,7 @@ directed AS (
 
 carried AS (
     SELECT said.relation_id, said.fact_id AS said_by, said.fact_id, said.strength, said.ended_at, told.said_at, told.event_time
-    FROM relationship_evidence AS said
+    FROM current_evidence AS said
     CROSS JOIN LATERAL (
         SELECT facts.said_at, facts.event_time FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0
     ) AS told
