@@ -117,6 +117,8 @@ class BackgroundReader:
         request = ShownFactsRequest(
             scope=turn.scope,
             speaker=turn.speaker,
+            others=tuple(dict.fromkeys(one.name for one in turn.messages if one.role == "user" and one.name)),
+            single_valued=rules.single_valued,
             said="\n".join(said),
             at=turn.occurred_at,
             facts=rules.known_facts,

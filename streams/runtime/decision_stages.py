@@ -97,7 +97,7 @@ class DecisionStages:
         self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
         self._backgrounds = BackgroundReader(
             ConversationStore(pool),
-            ShownFactStore(pool, user_words=USER_WORDS, single_valued=settings.single_valued_keys),
+            ShownFactStore(pool, user_words=USER_WORDS),
             replies or ReplyStore(pool),
             RecentTurns(),
         )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -127,6 +128,32 @@ async def test_facts_with_its_words_and_the_slots_of_the_speaker_are_shown(db: P
     assert [fact.text for fact in shown.facts] == ["Alice likes tea.", "Alice lives in Rome."]
     assert shown.names == ("Alice",)
     assert (shown.facts[1].key, shown.facts[1].value, shown.facts[1].subject) == ("home_city", "Rome", "Alice")
+
+
+async def test_slots_of_policies_of_facts_and_of_all_who_speak_are_shown(db: ProjectedDatabase) -> None:
+    gym: dict[str, Any] = {"key": "gym_day", "value": "Monday"}
+    drafts = [
+        added("Alice trains on Monday.", subject="Alice", **gym),
+        added("Alice parks in the yard.", subject="Alice", key="parking", value="yard", single_valued=True),
+        added("Alice speaks French.", subject="Alice", key="language", value="French"),
+        added("Émile lives in Bern.", subject="Émile", key="home_city", value="Bern"),
+        added("Tom lives in Ulm.", subject="Tom", key="home_city", value="Ulm"),
+    ]
+    await db.apply(
+        commit("t1", *drafts, speaker="Alice"),
+        commit("t2", added("Bob trains on Friday.", subject="Bob", **gym), scope=BOB),
+    )
+    messages = (Message(role="user", content="Hm."), Message(role="user", name="ÉMILE", content="Now it is Rome."))
+    turn = Turn(turn_id="b", scope=ALICE, messages=messages, occurred_at=day(1), speaker="Alice")
+    async with reader(db) as worker:
+        ours = await worker.background_of(turn, place(1), replace(RULES, single_valued=("gym_day",)))
+        other = await worker.background_of(said("c", "Hm.", speaker="Alice"), place(2), RULES)
+    assert {fact.text for fact in ours.facts} == {
+        "Alice trains on Monday.",
+        "Alice parks in the yard.",
+        "Émile lives in Bern.",
+    }
+    assert [fact.text for fact in other.facts] == ["Alice parks in the yard."]
 
 
 class BrokenFacts(ShownFactStore):
