@@ -19,7 +19,9 @@ def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> Match
         subject_id = found.subject_of(matched.fact)
         subject = found.registry[subject_id] if subject_id else None
         candidates = (
-            known.model_copy(update={"subject_relation": _relation(subject, subjects.get(known.fact_id))})
+            known.model_copy(
+                update={"subject_relation": _relation(subject, subjects.get(known.fact_id)) or known.subject_relation}
+            )
             for known in matched.candidates
         )
         facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))

@@ -36,6 +36,7 @@ from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer, TurnsBehind
 from mnemolog.streams.shared_conflicts.waiting_turns import WaitingTurn
+from mnemolog.streams.stages.entity_candidates import EntityCandidates
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
@@ -98,6 +99,7 @@ class ResolveStage:
         clock: Callable[[], datetime],
     ) -> None:
         self._finder = finder
+        self._entity_candidates = EntityCandidates(finder)
         self._match_stage = match_stage
         self._turn_decider = turn_decider
         self._conflict_sharer = conflict_sharer
@@ -155,12 +157,13 @@ class ResolveStage:
             return None
         rules = self._settings.rules_from(status.policies, envelope.overrides)
         turn = await self._with_candidates(envelope, rules, status)
+        named = await self._linker.find(turn, [matched.fact for matched in turn.facts])
         return WaitingTurn(
-            turn=turn,
+            turn=await self._entity_candidates.add(turn, named, rules),
             rules=rules,
             thresholds=self._settings.thresholds_for(self._embedding_model, envelope.overrides),
             is_late=status.latest_end is not None and envelope.occurred_at < status.latest_end,
-            named=await self._linker.find(turn, [matched.fact for matched in turn.facts]),
+            named=named,
         )
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
@@ -193,7 +196,7 @@ class ResolveStage:
         now = self._clock()
         named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
         if named is not None:
-            envelope = with_subject_relations(envelope, named)
+            envelope = with_subject_relations(await self._entity_candidates.add(envelope, named, rules), named)
         is_late = latest_end is not None and envelope.occurred_at < latest_end
         share = partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting)
         decision = await self._turn_decider.decide(
