@@ -260,13 +260,14 @@ class SharedCall(Record):
     """A call that asked about several turns, as it is kept with the part of each of them.
 
     `turns` is their number, `others` are those beside the one of the part, `request` the digest of the prompt, `known`
-    the facts that it showed. The call counts for the turn whose part `is_counted`.
+    the facts that it showed, `entities` those that it named. The call counts for the turn whose part `is_counted`.
     """
 
     turns: Count
     request: Text
     is_counted: bool
     known: tuple[UUID, ...] = ()
+    entities: tuple[UUID, ...] = ()
     others: tuple[Identifier, ...] = ()
 
 
@@ -294,14 +295,29 @@ class ShownFact(Record):
     subject: Text | None = None
 
 
+class ShownEntity(Record):
+    """A known entity as a prompt names it: its other names, and what it is to others ("wife of the user").
+
+    `twins` are those that it may be the same as.
+    """
+
+    entity_id: UUID
+    name: Text
+    type: Text
+    names: tuple[Text, ...] = ()
+    ties: tuple[Text, ...] = ()
+    twins: tuple[UUID, ...] = ()
+
+
 class Background(Record):
     """What an extraction is shown beside its turn: it explains, and is no evidence.
 
-    The messages before the turn, the oldest first; known facts, the best first; the names of the user. `notes` say what
-    could not be read.
+    The messages before the turn, the oldest first; known entities and known facts, the best first; the names of the
+    user. `notes` say what could not be read.
     """
 
     messages: tuple[EarlierMessage, ...] = ()
+    entities: tuple[ShownEntity, ...] = ()
     facts: tuple[ShownFact, ...] = ()
     names: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()

@@ -16,6 +16,7 @@ from mnemolog.projections.stores.limits import LimitReservations
 from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.promotions import PromotionStore
 from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.shown_entities import ShownEntityStore
 from mnemolog.projections.stores.shown_facts import ShownFactStore
 from mnemolog.projections.stores.summaries import SummaryStore
 from mnemolog.schemas.commit import Commit
@@ -48,6 +49,7 @@ from mnemolog.streams.stages.promote import FollowUps, Promoter, PublishCommand,
 from mnemolog.streams.stages.resolve import ResolveStage
 from mnemolog.streams.summaries.due_summaries import DueSummaries
 from mnemolog.streams.summaries.summariser import EntitySummariser
+from mnemolog.streams.entities.said_names import TIE_HEADS
 from mnemolog.streams.text.subjects import USER_WORDS
 
 MAX_COMMIT_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
@@ -98,6 +100,7 @@ class DecisionStages:
         self._backgrounds = BackgroundReader(
             ConversationStore(pool),
             ShownFactStore(pool, user_words=USER_WORDS),
+            ShownEntityStore(pool, ties=TIE_HEADS),
             replies or ReplyStore(pool),
             RecentTurns(),
         )

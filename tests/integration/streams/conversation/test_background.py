@@ -13,12 +13,14 @@ import pytest
 from mnemolog.projections.stores.conversation import ConversationStore
 from mnemolog.projections.stores.journal import Journal, JournalEntry
 from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.shown_entities import ShownEntityStore
 from mnemolog.projections.stores.shown_facts import ShownFacts, ShownFactsRequest, ShownFactStore
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
+from mnemolog.streams.entities.said_names import TIE_HEADS
 from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import ALICE, BOB, added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -46,7 +48,13 @@ async def journal(db: ProjectedDatabase, turn: Turn, offset: int) -> None:
 async def reader(db: ProjectedDatabase, facts: ShownFactStore | None = None) -> AsyncIterator[BackgroundReader]:
     """A worker that has just begun."""
     facts = facts or ShownFactStore(db.pool, user_words=USER_WORDS)
-    made = BackgroundReader(ConversationStore(db.pool), facts, ReplyStore(db.pool), RecentTurns())
+    made = BackgroundReader(
+        ConversationStore(db.pool),
+        facts,
+        ShownEntityStore(db.pool, ties=TIE_HEADS),
+        ReplyStore(db.pool),
+        RecentTurns(),
+    )
     try:
         yield made
     finally:
@@ -105,7 +113,7 @@ async def test_a_deletion_is_heeded_before_it_is_in_the_tables(db: ProjectedData
 async def test_limits_hold(db: ProjectedDatabase) -> None:
     await journal(db, said("a", "One."), 0)
     await db.apply(commit("t1", added("Alice likes tea.")))
-    nothing = EffectivePolicy(conversation_messages=0, known_facts=0)
+    nothing = EffectivePolicy(conversation_messages=0, known_facts=0, known_entities=0)
     async with reader(db) as worker:
         shown = await worker.background_of(said("b", "tea"), place(1), nothing)
     assert shown == Background()
@@ -171,8 +179,8 @@ class BrokenFacts(ShownFactStore):
 @pytest.mark.parametrize(
     ("error", "note"),
     [
-        (None, "extracted without known facts: reading them took more than 0.05 s"),
-        (psycopg.errors.UndefinedTable("facts"), "extracted without known facts: reading them failed"),
+        (None, "extracted without known facts and entities: reading them took more than 0.05 s"),
+        (psycopg.errors.UndefinedTable("facts"), "extracted without known facts and entities: reading them failed"),
     ],
 )
 async def test_without_known_facts_the_extraction_goes_on_and_says_so(
