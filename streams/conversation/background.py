@@ -172,11 +172,11 @@ class BackgroundReader:
             return _NO_ENTITIES
         # What the turn says comes first: there the limits begin.
         before = (message.content for message in reversed(messages))
-        said = "\n".join((*(message.content for message in turn.messages), *before))[:MAX_SAID]
-        names = names_said_in(said)
+        said = "\n".join((*(message.content for message in turn.messages), *before))
+        names = names_said_in(said[:MAX_SAID])
         request = ShownEntitiesRequest(
             scope=turn.scope,
-            said=said,
+            said=names.text,
             heads=names.heads,
             ties=names.ties,
             predicates=names.predicates,

@@ -24,8 +24,12 @@ _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidNames:
-    """By what the entities are looked up that a text may name; `predicates` are those of its ties."""
+    """By what the entities are looked up that a text may name; `predicates` are those of its ties.
 
+    `text` has its words twice: as they are, and as names are compared.
+    """
+
+    text: str
     heads: tuple[str, ...]
     ties: tuple[str, ...]
     predicates: tuple[str, ...]
@@ -33,11 +37,16 @@ class SaidNames:
 
 def names_said_in(text: str) -> SaidNames:
     """What of `text` may name entities."""
-    heads = dict.fromkeys(head for word in _WORD.findall(text) for head in heads_of_word(word))
+    words = _WORD.findall(text)
+    heads = dict.fromkeys(head for word in words for head in heads_of_word(word))
+    compared = " ".join(name_key(part) for word in words for part in _JOINS.split(word))
     ties = tuple(dict.fromkeys(tie for tie, _ in ties_in(text)))
     predicates = dict.fromkeys(filter(None, map(_predicate, ties)))
     return SaidNames(
-        heads=tuple(islice(heads, MAX_HEADS)), ties=tuple(map(tie_head, ties)), predicates=tuple(predicates)
+        text=f"{text}\n{compared}",
+        heads=tuple(islice(heads, MAX_HEADS)),
+        ties=tuple(map(tie_head, ties)),
+        predicates=tuple(predicates),
     )
 
 
