@@ -18,6 +18,8 @@ ReplyKey = tuple[str, str, str, str]
 """Owner, source id, stage and version of the prompt and model."""
 EventPosition = tuple[int, int, int]
 """Partition, offset and ordinal: events of one owner compare by it."""
+MAX_CANDIDATES_OF_KEY: Final = 5
+"""How many facts of an equal key are candidates on top of the nearest ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,16 @@ class CandidateQuery:
     min_similarity: float
     key: str | None = None
     subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityFactsQuery:
+    """A new fact about an entity, whose facts of its `key` are candidates too; those that are `known` are left out."""
+
+    entity_id: UUID
+    key: str
+    vector: Vector
+    known: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

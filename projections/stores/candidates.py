@@ -6,7 +6,6 @@ from datetime import datetime
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any, ClassVar, Final, LiteralString
-from uuid import UUID
 
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
@@ -19,11 +18,7 @@ from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import NO_POLICIES, StoredPolicies
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
-from mnemolog.schemas.stored import CandidateQuery
-from mnemolog.schemas.vector import Vector
-
-MAX_CANDIDATES_OF_KEY: Final = 5
-"""How many facts of an equal key are candidates on top of the nearest ones."""
+from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, CandidateQuery, EntityFactsQuery
 
 CANDIDATE_COLUMNS: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
@@ -43,16 +38,6 @@ class CandidateRequest:
     queries: Sequence[CandidateQuery]
     at: datetime
     speaker: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityFactsRequest:
-    """A new fact about an entity, whose facts of its `key` are candidates too; those that are `known` are left out."""
-
-    entity_id: UUID
-    key: str
-    vector: Vector
-    known: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +135,7 @@ class CandidateFinder(Store):
         return [_candidate_lists(rows_of_turn) for rows_of_turn in by_turn]
 
     async def facts_of_entities(
-        self, scope: Scope, requests: Sequence[EntityFactsRequest], *, at: datetime
+        self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
     ) -> list[tuple[Candidate, ...]]:
         """Per request the newest active facts of its key in exactly `scope` that are about its entity, bounded.
 

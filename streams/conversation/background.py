@@ -27,7 +27,7 @@ from mnemolog.streams.conversation.background_limits import (
     tokens_of_entities,
 )
 from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
-from mnemolog.streams.entities.said_names import names_said_in
+from mnemolog.streams.conversation.said_names import names_said_in
 from mnemolog.streams.llm.ports import ReplyStore
 from mnemolog.streams.micro_batcher import MicroBatcher
 
@@ -148,9 +148,7 @@ class BackgroundReader:
         metrics.BLIND_EXTRACTIONS.inc()
         return (_NO_FACTS, _NO_ENTITIES), (f"extracted without known facts and entities: {reason}",)
 
-    async def _facts_for(
-        self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy
-    ) -> ShownFacts:
+    async def _facts_for(self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy) -> ShownFacts:
         if not rules.known_facts:
             return _NO_FACTS
         said = [*(message.content for message in messages[-1:]), *(message.content for message in turn.messages)]

@@ -27,6 +27,7 @@ from mnemolog.streams.commands.entity_handler import EntityCommandHandler
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import RecentTurns
+from mnemolog.streams.conversation.said_names import TIE_HEADS
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
@@ -49,7 +50,6 @@ from mnemolog.streams.stages.promote import FollowUps, Promoter, PublishCommand,
 from mnemolog.streams.stages.resolve import ResolveStage
 from mnemolog.streams.summaries.due_summaries import DueSummaries
 from mnemolog.streams.summaries.summariser import EntitySummariser
-from mnemolog.streams.entities.said_names import TIE_HEADS
 from mnemolog.streams.text.subjects import USER_WORDS
 
 MAX_COMMIT_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024

@@ -26,7 +26,7 @@ from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.linker import EntityLinker
-from mnemolog.streams.entities.subject_relations import with_subject_relations
+from mnemolog.streams.entities.subject_relations import EntityCandidates, with_subject_relations
 from mnemolog.streams.entities.unlinked_names import unlinked_names
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
@@ -36,7 +36,6 @@ from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer, TurnsBehind
 from mnemolog.streams.shared_conflicts.waiting_turns import WaitingTurn
-from mnemolog.streams.stages.entity_candidates import EntityCandidates
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected

@@ -17,8 +17,8 @@ from mnemolog.projections.search.asked_entities import (
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import storable_question
 from mnemolog.schemas.entities.relations import WORDS as PREDICATES
+from mnemolog.streams.conversation.said_names import heads_of_word
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.said_names import heads_of_word
 from mnemolog.streams.entities.spoken_names import NAME, TIE, WORDS
 
 _PREDICATES: Final = "|".join(word.replace("_", "[ _-]") for word in sorted(PREDICATES, key=len, reverse=True))

@@ -20,7 +20,7 @@ from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
-from mnemolog.streams.entities.said_names import TIE_HEADS
+from mnemolog.streams.conversation.said_names import TIE_HEADS
 from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import ALICE, BOB, added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase

@@ -1,4 +1,4 @@
-"""Known entities in the prompt of an extraction: whom a turn names, with other names, ties and what is known of them."""
+"""Known entities in the prompt of an extraction: whom a turn names, other names, ties, and what is known."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -30,7 +30,8 @@ async def asked_people(database: str, **settings: Any) -> AsyncIterator[tuple[Na
                 prompts.append(prompt.messages[-1].content)
             return await ask(prompt)
 
-        people.model.complete = complete  # type: ignore[method-assign]
+        model: Any = people.model
+        model.complete = complete
         yield people, prompts
 
 
