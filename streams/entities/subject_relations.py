@@ -14,7 +14,7 @@ from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery
 from mnemolog.streams.entities.turn_entities import TurnEntities
 
 
-class EntityFactFinder(Protocol):
+class EntityFactReader(Protocol):
     """Reads facts of entities in one round trip; it waits while Postgres is unavailable."""
 
     async def facts_of_entities(
@@ -26,11 +26,11 @@ class EntityFactFinder(Protocol):
 class EntityCandidates:
     """Adds known facts of a key that are about the entity of a new fact, by another name.
 
-    `match` knows names alone, and looks at a few facts of a key. This looks in one round trip; in none where all facts of
-    the keys are candidates, or entities have one name.
+    `match` knows names alone, and looks at a few facts of a key. This looks in one round trip; in none where all facts
+    of the keys are candidates, or entities have one name.
     """
 
-    def __init__(self, finder: EntityFactFinder) -> None:
+    def __init__(self, finder: EntityFactReader) -> None:
         self._finder = finder
 
     async def add(self, envelope: MatchedFacts, named: TurnEntities | None, rules: EffectivePolicy) -> MatchedFacts:

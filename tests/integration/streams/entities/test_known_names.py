@@ -10,7 +10,7 @@ import pytest
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.schemas.command import SetPolicy
 from mnemolog.schemas.policy import Policy
-from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply
+from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, TaskPrompt
 from tests.support.builders.commits import BOB
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.postgres
 @asynccontextmanager
 async def asked_people(database: str, **settings: Any) -> AsyncIterator[tuple[NamedPeople, list[str]]]:
     """With the prompts of extractions, as they are asked."""
-    options = {"provider": "openai", "api_key": "x", "known_timeout": 20.0}
+    options: dict[str, Any] = {"provider": "openai", "api_key": "x", "known_timeout": 20.0}
     async with named_people(database, **options | settings) as people:
         prompts: list[str] = []
         ask: Callable[[Prompt], Awaitable[Reply]] = people.model.complete
 
         async def complete(prompt: Prompt) -> Reply:
-            if isinstance(prompt.task, ExtractionTask):
+            if isinstance(prompt, TaskPrompt) and isinstance(prompt.task, ExtractionTask):
                 prompts.append(prompt.messages[-1].content)
             return await ask(prompt)
 
