@@ -24,6 +24,7 @@ CHECKED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "explain": ("entities.names", "explain.entity_changes"),
     "known facts": (),
+    "known names": ("shown_entities.entities_for",),
     "commands": ("entity_changes.entities_by_id", "entity_changes.proposals"),
     "summaries": ("summaries.summaries_of_facts",),
     "memory.entities": ("memory_entities.entity_rows",),
@@ -82,5 +83,6 @@ EXPLAINED: Final[dict[str, str]] = {
         ("entities.facts_of_entity", "relations.profile_of_entity", "summaries.facts_to_summarise"), _FACTS
     ),
     "entities.entities_of_heads": "an entity is found again by a hidden name, and told apart; nobody is shown it",
+    "candidates.facts_of_entities": "facts of an entity by its id, for the decision on a turn",
     "summaries.summary_of_entity": "a summary holds only names that its facts have, and goes with any of them",
 }

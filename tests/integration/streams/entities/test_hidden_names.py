@@ -17,9 +17,11 @@ from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.stores.entity_changes import EntityChangeStore
+from mnemolog.projections.stores.shown_entities import ShownEntitiesRequest, ShownEntityStore
 from mnemolog.projections.stores.shown_facts import ShownFactsRequest, ShownFactStore
 from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll
 from mnemolog.schemas.entities.commands import ForgetEntity, RenameEntity, SummariseEntity
+from mnemolog.streams.conversation.said_names import TIE_HEADS, names_said_in
 from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import ALICE
 from tests.support.cases.entity_readers import CHECKED
@@ -115,6 +117,7 @@ class Readers:
             "search": self._meant,
             "explain": self._explained,
             "known facts": self._known_facts,
+            "known names": self._known_names,
             "commands": self._stored,
             "summaries": self._summaries,
         }.get(name, lambda: self._view(name))
@@ -144,6 +147,22 @@ class Readers:
         at = datetime(2026, 12, 1, tzinfo=UTC)
         asked = ShownFactsRequest(scope=ALICE, speaker="Alice", said=QUESTION, at=at, facts=10)
         return await store.shown_facts([asked])
+
+    async def _known_names(self) -> object:
+        store = ShownEntityStore(self.people.pipeline.pool, ties=TIE_HEADS)
+        told = "\n".join(("My wife, Diana, Ana, Robert, Bob, Silver, Ana Goldmann.", QUESTION))
+        said = names_said_in(told)
+        asked = ShownEntitiesRequest(
+            scope=ALICE,
+            said=said.text,
+            heads=said.heads,
+            ties=said.ties,
+            predicates=said.predicates,
+            at=datetime(2026, 12, 1, tzinfo=UTC),
+            entities=100,
+            facts=10,
+        )
+        return await store.shown_entities([asked])
 
     async def _summaries(self) -> object:
         facts = await self.memory.facts(user_id="alice")
