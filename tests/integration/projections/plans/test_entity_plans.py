@@ -85,7 +85,7 @@ async def connection(filled_with_entities: str) -> AsyncIterator[AsyncConnection
         yield conn
 
 
-SHOWN: Final[Mapping[str, Any]] = {
+SHOWN: Final[dict[str, Any]] = {
     **{name: [value] for name, value in Scope(user_id="user7").columns.items()},
     "said": [QUESTION],
     "heads": [Jsonb([*NAMED.heads])],
@@ -99,7 +99,7 @@ SHOWN: Final[Mapping[str, Any]] = {
 }
 
 
-def compared(entity_ids: Sequence[UUID]) -> Mapping[str, Any]:
+def compared(entity_ids: Sequence[UUID]) -> dict[str, Any]:
     vector = Vector.from_values(MODEL, [1.0, 0.0, 1.0])
     return {
         "entity_ids": entity_ids,

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -13,10 +14,10 @@ import pytest
 from mnemolog.projections.stores.conversation import ConversationStore
 from mnemolog.projections.stores.journal import Journal, JournalEntry
 from mnemolog.projections.stores.replies import ReplyStore
-from mnemolog.projections.stores.shown_entities import ShownEntityStore
+from mnemolog.projections.stores.shown_entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
 from mnemolog.projections.stores.shown_facts import ShownFacts, ShownFactsRequest, ShownFactStore
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.stored import Background
+from mnemolog.schemas.stored import Background, ShownEntity
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
@@ -45,13 +46,15 @@ async def journal(db: ProjectedDatabase, turn: Turn, offset: int) -> None:
 
 
 @asynccontextmanager
-async def reader(db: ProjectedDatabase, facts: ShownFactStore | None = None) -> AsyncIterator[BackgroundReader]:
+async def reader(
+    db: ProjectedDatabase, facts: ShownFactStore | None = None, entities: ShownEntityStore | None = None
+) -> AsyncIterator[BackgroundReader]:
     """A worker that has just begun."""
     facts = facts or ShownFactStore(db.pool, user_words=USER_WORDS)
     made = BackgroundReader(
         ConversationStore(db.pool),
         facts,
-        ShownEntityStore(db.pool, ties=TIE_HEADS),
+        entities or ShownEntityStore(db.pool, ties=TIE_HEADS),
         ReplyStore(db.pool),
         RecentTurns(),
     )
@@ -162,6 +165,21 @@ async def test_slots_of_policies_of_facts_and_of_all_who_speak_are_shown(db: Pro
         "Émile lives in Bern.",
     }
     assert [fact.text for fact in other.facts] == ["Alice parks in the yard."]
+
+
+async def test_entities_that_were_shown_are_kept_for_a_turn_that_comes_again(db: ProjectedDatabase) -> None:
+    ana = ShownEntity(entity_id=UUID(int=7), name="Ana", type="person", names=("Annie",), ties=("wife of the user",))
+
+    class Entities(ShownEntityStore):
+        shown = ShownEntities(entities=(ana,))
+
+        async def shown_entities(self, requests: Sequence[ShownEntitiesRequest]) -> list[ShownEntities]:
+            return [self.shown for _ in requests]
+
+    turn = said("b", "Ana sings.")
+    for entities in (Entities(db.pool, ties=()), ShownEntityStore(db.pool, ties=())):
+        async with reader(db, entities=entities) as worker:
+            assert (await worker.background_of(turn, place(1), RULES)).entities == (ana,)
 
 
 class BrokenFacts(ShownFactStore):

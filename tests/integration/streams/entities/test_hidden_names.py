@@ -150,7 +150,7 @@ class Readers:
 
     async def _known_names(self) -> object:
         store = ShownEntityStore(self.people.pipeline.pool, ties=TIE_HEADS)
-        told = "\n".join(("My wife, Diana, Ana, Robert, Bob, Silver, Ana Goldmann.", QUESTION))
+        told = f"My wife, Diana, Ana, Robert, Bob, Silver, Ana Goldmann.\n{QUESTION}"
         said = names_said_in(told)
         asked = ShownEntitiesRequest(
             scope=ALICE,
