@@ -14,12 +14,12 @@ WHERE entity_id = ANY(%(entity_ids)s::uuid []);
 -- name: add_entities
 -- Add new entities.
 INSERT INTO entities (
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, registered_name, type, possible_twins, event_id,
-    source_id, recorded_at, ordinal
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, registered_name, type, registered_type,
+    possible_twins, event_id, source_id, recorded_at, ordinal
 )
 SELECT
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, name, type, possible_twins::uuid [], event_id, source_id,
-    recorded_at, ordinal
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, name, type, type,
+    possible_twins::uuid [], event_id, source_id, recorded_at, ordinal
 FROM unnest(
     %(entity_id)s::uuid [],
     %(owner)s::text [],
@@ -75,11 +75,11 @@ ON CONFLICT (entity_id, kind, key, event_id) DO NOTHING;
 
 -- name: add_links
 -- Add the entities that facts name: one that a fact has in a role already stays.
-INSERT INTO fact_entities (fact_id, entity_id, role, event_id)
-SELECT fact_id, entity_id, role, event_id
+INSERT INTO fact_entities (fact_id, entity_id, role, event_id, type)
+SELECT fact_id, entity_id, role, event_id, type
 FROM unnest(
-    %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(role)s::text [], %(event_id)s::uuid []
-) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, number)
+    %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(role)s::text [], %(event_id)s::uuid [], %(type)s::text []
+) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, type, number)
 ORDER BY number
 ON CONFLICT (fact_id, entity_id, role) DO NOTHING;
 

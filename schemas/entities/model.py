@@ -114,7 +114,7 @@ class EntityLink(Record):
     """The entity that a fact names in one role, and how it was found.
 
     `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
-    name could have meant as well.
+    name could have meant as well. `type` is what the source tells that the entity is, where nobody had told it.
     """
 
     entity_id: UUID
@@ -122,6 +122,7 @@ class EntityLink(Record):
     name: EntityName | None = Field(default=None, exclude_if=lambda name: name is None)
     step: ResolutionStep
     compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+    type: EntityType | None = Field(default=None, exclude_if=lambda kind: kind is None)
 
 
 def name_head(key: str) -> str:

@@ -70,6 +70,8 @@ class TurnEntities:
     added: list[EntityAlias] = field(default_factory=list)
     proposed: dict[tuple[UUID, UUID], ProposedMerge] = field(default_factory=dict)
     unlinked: list[UnlinkedName] = field(default_factory=list)
+    _types: dict[UUID, EntityType] = field(default_factory=dict)
+    """What the source tells of known entities of which nobody had told it."""
     _links: dict[_FactWords, tuple[EntityLink, ...]] = field(default_factory=dict)
     _relations: dict[_FactWords, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
@@ -94,13 +96,18 @@ class TurnEntities:
         if fact is None or words is None:
             return ()
         if same := self._said_in(event):
-            return _once(link for said in same for link in self._links[said])[:MAX_LINKS]
+            links = _once(link for said in same for link in self._links[said])[:MAX_LINKS]
+            return tuple(self._typed(link) for link in links)
         if self.context.is_user(fact.subject):
             return (self._user_link(),)
         called = self.registry.of_name(name_key(fact.subject or ""))
         if len(called) != 1:
             return ()
         return (EntityLink(entity_id=called[0].entity_id, role="subject", name=fact.subject, step="exact"),)
+
+    def _typed(self, link: EntityLink) -> EntityLink:
+        kind = self._types.get(link.entity_id)
+        return link if kind is None else link.model_copy(update={"type": kind})
 
     @property
     def links(self) -> Iterator[EntityLink]:
@@ -180,6 +187,7 @@ class TurnEntities:
         aliases = [*_aliases_of(name, tie_key)]
         if finding.entity is not None:
             entity_id = finding.entity.entity_id
+            self._tell_type(entity_id, kind)
             self._propose_merge(name, tie_key, finding.entity)
             for alias in aliases:
                 self._add_alias(entity_id, alias, finding)
@@ -187,6 +195,12 @@ class TurnEntities:
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
         return self._register(name.name or name.text, kind, aliases, finding), finding
+
+    def _tell_type(self, entity_id: UUID, kind: EntityType) -> None:
+        entity = self.registry[entity_id]
+        if entity.type == "other" != kind:
+            self._types[entity_id] = kind
+            self.registry.add(entity.model_copy(update={"type": kind}))
 
     def _propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
         """Ana, who was known by her name, is said to be the wife who was known without one: "my wife Ana"."""

@@ -82,6 +82,7 @@ async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -
             "entity_id": [row.link.entity_id for row in links],
             "role": [row.link.role for row in links],
             "event_id": [row.event_id for row in links],
+            "type": [row.link.type for row in links],
         }
         await connection.execute(_SQL["add_links"], columns)
     if evidence := [row for row in rows if isinstance(row, EvidenceRow)]:

@@ -46,7 +46,7 @@ CHANGED_IN_6 = {
     "matched_facts",
     *ENTITY_EVENT_CLASSES,
 }
-CHANGED_IN_7 = {"extracted_facts", "embedded_facts", "matched_facts", "commit"}
+CHANGED_IN_7 = {"extracted_facts", "embedded_facts", "matched_facts", "commit", "fact_linked"}
 CHANGED_IN_5 = {"turn", "command", "extracted_facts", "commit", "policy_set", "fact_replaced", "fact_skipped"}
 CHANGED_IN_4 = {"command", "turn"}
 CHANGED_IN_3 = {"turn", "command", "extracted_facts", "embedded_facts", "matched_facts", "commit"} | {
