@@ -99,6 +99,7 @@ _UNLINKED_PHRASES: Final[Mapping[UnlinkedReason, str]] = {
     "never_stored": "a policy says that this topic is never stored",
     "no_name": "it is the name of nobody",
     "no_new_fact": "no new fact has it",
+    "name_taken": "it stays the name of whom had it first",
 }
 
 

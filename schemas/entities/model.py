@@ -53,17 +53,17 @@ class NamedEntity(Record):
     role: Role = "mention"
 
 
-UnlinkedReason = Literal["not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact"]
+UnlinkedReason = Literal["not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact", "name_taken"]
 """Why a name links no fact: a model named whom nobody said, it has too many letters, it is one too many of a fact or a
 source, it has a word of a topic that is never stored, it names nobody ("she"), or only statements that became no new
-fact have it."""
+fact have it. One that another entity has already became no name of the one that it was said of."""
 
 
 class UnlinkedName(Record):
     """A name that was read in a source and that links no fact, and why.
 
     One of what is never stored is told by the topic. `step` and `compared` say how its entity was found where it was
-    looked for; `entity_id` is that of a known one.
+    looked for; `entity_id` is that of a known one; of a name that is taken, whose it is.
     """
 
     name: EntityName

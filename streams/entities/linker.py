@@ -52,6 +52,7 @@ class EntityLinker:
             source_id=envelope.source_id,
             speaker=envelope.speaker,
             user_names=envelope.user_names,
+            reader=next((step for step in envelope.steps if step.stage == "extract"), None),
         )
         asked = lookup_keys(facts, context)
         known = await self._reader.known_entities(

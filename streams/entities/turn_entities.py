@@ -19,12 +19,13 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
 from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
-from mnemolog.streams.entities.name_context import NameContext, named_entities
+from mnemolog.streams.entities.name_context import NameContext, named_entities, same_names
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.spoken_names import TIE_TYPES, SpokenName, read_name
 from mnemolog.streams.entities.stated_relations import (
     StatedRelation,
     entities_by_name,
+    name_forms,
     stated_relations,
     tie_relation,
 )
@@ -52,12 +53,27 @@ class _FactWords(NamedTuple):
     subject: str | None
 
 
+class _Meant(NamedTuple):
+    """What a name means before it is taken for that; `name` is None for the user."""
+
+    name: SpokenName | None
+    text: str
+    kind: EntityType
+    tie_key: str | None
+    finding: FoundEntity
+
+    @property
+    def key(self) -> str:
+        return self.name.key if self.name else ""
+
+
 class ProposedMerge(NamedTuple):
-    """Two known entities that a name says are one."""
+    """Two known entities that a name says are one; or the words of a turn, as who reads it takes them (`is_told`)."""
 
     merged: KnownEntity
     into: KnownEntity
     name: str
+    is_told: bool = False
 
 
 @dataclass(slots=True)
@@ -81,6 +97,9 @@ class TurnEntities:
     ) -> "TurnEntities":
         """The entities that these facts name, among them the `known` ones that `lookup_keys` finds."""
         found = cls(context, EntityRegistry(known))
+        for fact in facts:
+            for pair in same_names(fact):
+                found._tell_same(fact, pair)
         for fact in facts:
             found.unlinked += fact.unlinked
             links, said = list(found._each_link(fact)), _FactWords(fact.text, fact.excerpt, fact.subject)
@@ -179,11 +198,17 @@ class TurnEntities:
     def _find(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
         """The entity of a name, made known where it is new; None where the source brings too many."""
         kind = TIE_TYPES[name.tie] if name.tie else kind
-        tie_key = None
-        if name.tie is not None:
-            owner_id = self._owner_of(name)
-            tie_key = f"{name.tie} of {owner_id}" if owner_id else None
-        finding = find_entity(name, kind, tie_key, self.registry)
+        tie_key = self._tie_key(name)
+        return self._take(name, kind, tie_key, find_entity(name, kind, tie_key, self.registry))
+
+    def _tie_key(self, name: SpokenName) -> str | None:
+        owner_id = self._owner_of(name) if name.tie is not None else None
+        return f"{name.tie} of {owner_id}" if owner_id else None
+
+    def _take(
+        self, name: SpokenName, kind: EntityType, tie_key: str | None, finding: FoundEntity
+    ) -> tuple[UUID, FoundEntity] | None:
+        """The entity that was found, which has the name from now on, or a new one."""
         aliases = [*_aliases_of(name, tie_key)]
         if finding.entity is not None:
             entity_id = finding.entity.entity_id
@@ -195,6 +220,58 @@ class TurnEntities:
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
         return self._register(name.name or name.text, kind, aliases, finding), finding
+
+    def _tell_taken(self, name: str, holders: Sequence[KnownEntity]) -> None:
+        """A name that would move: that is for a person to decide."""
+        known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
+        self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
+
+    def _tell_same(self, fact: ExtractedFact, pair: tuple[str, str]) -> None:
+        """Two names are of one: of whichever is known. Where both are known, apart, a merge is proposed."""
+        types = {key: entity.type for entity in fact.entities for key in name_forms(entity.name)}
+        known = [types[key] for name in pair for key in name_forms(name) if types.get(key, "other") != "other"]
+        kind = next(iter(known), "other")
+        found = [self._meant(name, kind) for name in pair]
+        found.sort(key=lambda one: one is None or one.finding.entity is None)  # what is known first
+        first, second = found
+        if first is None or second is None:
+            return
+        taken = self._taken(first)
+        if taken is None:
+            return
+        if second.finding.entity is None and not self.registry.of_name(second.key):
+            self._taken(second._replace(finding=FoundEntity(entity=self.registry[taken], step="alias")))
+        elif second.finding.entity is None:
+            self._tell_taken(second.text, self.registry.of_name(second.key))
+        elif (other := self._taken(second)) is not None and other != taken:
+            self._propose_told(taken, other, fact.excerpt)
+
+    def _meant(self, name: str, kind: EntityType) -> _Meant | None:
+        """What a name means; it is told where that is nobody."""
+        if self.context.is_user(name):
+            return _Meant(None, name, kind, None, FoundEntity(entity=self._user(), step="user"))
+        spoken = read_name(name)
+        if spoken is None:
+            self._leave_out(name, is_name=False)
+            return None
+        kind = TIE_TYPES[spoken.tie] if spoken.tie else kind
+        tie_key = self._tie_key(spoken)
+        return _Meant(
+            spoken, spoken.name or spoken.text, kind, tie_key, find_entity(spoken, kind, tie_key, self.registry)
+        )
+
+    def _taken(self, meant: _Meant) -> UUID | None:
+        if meant.name is None:
+            return self._user().entity_id
+        taken = self._take(meant.name, meant.kind, meant.tie_key, meant.finding)
+        return taken[0] if taken else None
+
+    def _propose_told(self, one_id: UUID, other_id: UUID, words: str) -> None:
+        """The user is merged into nobody."""
+        into, merged = self.registry[one_id], self.registry[other_id]
+        if merged.keys("user"):
+            into, merged = merged, into
+        self.proposed[merged.entity_id, into.entity_id] = ProposedMerge(merged, into, words, is_told=True)
 
     def _tell_type(self, entity_id: UUID, kind: EntityType) -> None:
         entity = self.registry[entity_id]
@@ -223,8 +300,10 @@ class TurnEntities:
     def _add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
         """The first who is called so stays it; a tie may be to several ("my brother")."""
         entity = self.registry[entity_id]
-        is_known = alias.key in entity.keys(alias.kind) or (alias.kind == "name" and alias.key in names_of(entity))
-        if is_known or (alias.kind == "name" and self.registry.of_name(alias.key)):
+        if alias.key in entity.keys(alias.kind) or (alias.kind == "name" and alias.key in names_of(entity)):
+            return
+        if alias.kind == "name" and (holders := self.registry.of_name(alias.key)):
+            self._tell_taken(alias.text, holders)
             return
         self.registry.add_alias(entity_id, alias)
         self.added.append(EntityAlias(entity_id=entity_id, alias=alias, finding=finding))

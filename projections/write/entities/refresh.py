@@ -1,7 +1,8 @@
 """Derives the current state of entities anew where a batch has changed what it follows from.
 
 That is seldom: a person's decision about entities, an undo of facts, a new fact that names an entity whose facts were
-all undone, or that tells another name or the type of one. Works on the tables as the batch has left them, so that a rebuild in other batches gives equal rows.
+all undone, or that tells a name or the type of one. Works on the tables as the batch has left them, so that a rebuild
+in other batches gives equal rows.
 """
 
 from collections.abc import Iterable, Sequence

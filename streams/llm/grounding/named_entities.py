@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter
+from pydantic.json_schema import SkipJsonSchema
 
 from mnemolog.schemas.entities.model import (
     MAX_ENTITIES,
@@ -28,6 +29,8 @@ class EntityReply(ReplyModel):  # a docstring would be a part of the schema that
     name: Line
     type: Line
     role: Annotated[Line, Field(json_schema_extra={"enum": list(_ROLES)})]
+    aliases: SkipJsonSchema[tuple[Line, ...]] = ()
+    """Nobody asks for them: each is read as a relation `same_as`."""
 
 
 def said_entities(
@@ -56,7 +59,7 @@ def said_entities(
 def _fault(name: str, said: Sequence[str], speakers: Collection[str | None]) -> UnlinkedReason | None:
     if len(name) > MAX_NAME:
         return "too_long"
-    return None if name in speakers or _is_said(name, said) else "not_said"
+    return None if name in speakers or is_said(name, said) else "not_said"
 
 
 def _entity(name: str, reply: EntityReply) -> NamedEntity:
@@ -69,7 +72,7 @@ def _entity(name: str, reply: EntityReply) -> NamedEntity:
     return NamedEntity(name=name, type=kind, role=role)
 
 
-def _is_said(name: str, said: Sequence[str]) -> bool:
+def is_said(name: str, said: Sequence[str]) -> bool:
     """Whether the name was said; of "Alice's brother Tom" what was said is "my brother Tom", or "Tom"."""
     if any(has_words(text, name) for text in said):
         return True
