@@ -377,10 +377,11 @@ WHERE change.entity_ids && ARRAY(
 ORDER BY change.partition, change.log_offset, change.ordinal;
 
 -- name: names
--- The names of these entities.
+-- The names of these entities, and since when each is known.
 SELECT
     entity_id,
-    name
+    name,
+    recorded_at
 FROM entities
 WHERE entity_id = ANY(%(entity_ids)s::uuid []);
 

@@ -231,7 +231,8 @@ class TurnEntities:
         types = {key: entity.type for entity in fact.entities for key in name_forms(entity.name)}
         known = [types[key] for name in pair for key in name_forms(name) if types.get(key, "other") != "other"]
         kind = next(iter(known), "other")
-        found = [self._meant(name, kind) for name in pair]
+        named = [key for name in (fact.subject, *(one.name for one in fact.entities)) for key in name_forms(name or "")]
+        found = [self._meant(name, kind) for name in sorted(pair, key=lambda name: _place(name, named))]
         found.sort(key=lambda one: one is None or one.finding.entity is None)  # what is known first
         first, second = found
         if first is None or second is None:
@@ -351,6 +352,11 @@ class TurnEntities:
         speaker = () if context.speaker is None or context.other_speaker else (context.speaker,)
         names = (name for name in (*speaker, *context.user_names) if context.user_names)
         return list(dict.fromkeys(names))[:MAX_USER_NAMES]
+
+
+def _place(name: str, named: Sequence[str]) -> int:
+    """The place of a name among those that a fact has, its subject's first."""
+    return min((named.index(key) for key in name_forms(name) if key in named), default=len(named))
 
 
 def _once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:

@@ -95,8 +95,8 @@ Empty where it names nobody but the speaker.
 relations: what those whom the fact names are to each other, or to the speaker, each with subject and object: names as \
 in entities, or the speaker's; predicate: what the object is to the subject, one of {predicates}, or another plain \
 English word; same_as where the conversation itself says that two names are of one ("everyone calls her Bee", \
-"Elizabeth, or Liz"), never a guess; strength: strong (the fact says it), medium (named in passing: "my wife Ana sings"), weak \
-(suggested). What a retract says is over is a relation as well. Empty where it says none.
+"Elizabeth, or Liz"), never a guess; strength: strong (the fact says it), medium (named in passing: "my wife Ana \
+sings"), weak (suggested). What a retract says is over is a relation as well. Empty where it says none.
 
 An answer states what was asked right before it, by the assistant or somebody else: "Where do you live?" and then \
 "Berlin." is "Alice lives in Berlin." with the excerpt "Berlin."; "Shall I note that you are vegan?" and then "Yes" is \

@@ -102,7 +102,7 @@ class CurrentState:
         changes: Iterable[StoredChange],
         types: Sequence[ToldType] = (),
     ) -> "CurrentState":
-        """`links` are those of the facts that splits name, each a fact and an entity; `types` are in the log's order."""
+        """`links` are those of the facts that splits name, each a fact and an entity; `types` are in log order."""
         state = cls({one.entity_id: one for one in entities}, aliases, types, {link: link[1] for link in links})
         for change in changes:
             state._apply(change) if change.in_effect else state._leave_out(change.event)
@@ -192,7 +192,7 @@ class CurrentState:
         return CurrentEntity(name, kind, status, root if root != entity.entity_id else None)
 
     def _name_of(self, entity: RegisteredEntity, known: set[UUID]) -> str:
-        """What a person called it; of one that was known by a tie the first proper name of it, or of one merged into it."""
+        """What a person called it; for a tie the first proper name of it, or of what was merged into it."""
         if (renamed := self._names.get(entity.entity_id)) is not None:
             return renamed
         if not any(one.is_own and one.kind == "tie" and one.entity_id == entity.entity_id for one in self.aliases):

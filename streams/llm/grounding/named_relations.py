@@ -34,8 +34,8 @@ def named_relations(
     """The relations between those that a fact names, those who speak in the turn, and the user.
 
     `names` are those of its entities and its subject. What another speaker says of "the user" is about that speaker.
-    One with anybody else is left out, and so is one whose predicate is no word, or of a name with itself. Another name of
-    one is no relation (`told_names`). An unknown strength is weak.
+    One with anybody else is left out, and so is one whose predicate is no word, or of a name with itself. `told_names`
+    has those that say that two names are of one. An unknown strength is weak.
     """
     speakers = (turn.speaker, *(message.name for message in turn.messages))
     known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
