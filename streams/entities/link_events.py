@@ -66,7 +66,7 @@ def _is_to_propose(found: TurnEntities, merge: ProposedMerge, needed: set[UUID])
 def _proposal_event(place: Mapping[str, Any], merge: ProposedMerge, context: NameContext) -> MergeProposed:
     if merge.is_told:
         reason = f'"{merge.name}" says that {merge.merged.name} is {merge.into.name}'
-        decision = Decision(by="model", reason=reason, **context.read_by)
+        decision = Decision(by="model", reason=reason, model=context.model, prompt_version=context.prompt_version)
     else:
         reason = f'"{merge.name}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
         decision = Decision(by="policy", reason=reason)

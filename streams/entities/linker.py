@@ -47,12 +47,14 @@ class EntityLinker:
         """The entities that `facts` of this source name; None where it has none."""
         if not facts or envelope.scope is None:
             return None
+        reader = next((step for step in envelope.steps if step.stage == "extract"), None)
         context = NameContext(
             owner=envelope.owner,
             source_id=envelope.source_id,
             speaker=envelope.speaker,
             user_names=envelope.user_names,
-            reader=next((step for step in envelope.steps if step.stage == "extract"), None),
+            model=reader.model if reader else None,
+            prompt_version=reader.prompt_version if reader else None,
         )
         asked = lookup_keys(facts, context)
         known = await self._reader.known_entities(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from mnemolog.schemas.entities.model import MAX_NAME, USER_HEAD, NamedEntity, name_ends, name_head, tie_head
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.provenance import Step
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import slip_heads
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
@@ -15,18 +14,17 @@ from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameContext:
-    """Whose names are read: the source, who speaks in it, and the names of the user; `reader` extracted its facts."""
+    """Whose names are read: the source, who speaks in it, and the names of the user.
+
+    `model` and `prompt_version` are of who read its facts, where a model did.
+    """
 
     owner: str
     source_id: str
     speaker: str | None = None
     user_names: tuple[str, ...] = ()
-    reader: Step | None = None
-
-    @property
-    def read_by(self) -> dict[str, str | None]:
-        """The model and the version of the prompt that read the turn, as fields of a decision."""
-        return {name: getattr(self.reader, name, None) for name in ("model", "prompt_version")}
+    model: str | None = None
+    prompt_version: str | None = None
 
     def is_user(self, name: str | None) -> bool:
         """Whether it is the user: nobody is named, or by a word for the user, or by one of their names."""

@@ -21,11 +21,11 @@ from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_o
 from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
 from mnemolog.streams.entities.name_context import NameContext, named_entities, same_names
 from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.streams.entities.same_names import tell_same
 from mnemolog.streams.entities.spoken_names import TIE_TYPES, SpokenName, read_name
 from mnemolog.streams.entities.stated_relations import (
     StatedRelation,
     entities_by_name,
-    name_forms,
     stated_relations,
     tie_relation,
 )
@@ -51,20 +51,6 @@ class _FactWords(NamedTuple):
     text: str
     excerpt: str
     subject: str | None
-
-
-class _Meant(NamedTuple):
-    """What a name means before it is taken for that; `name` is None for the user."""
-
-    name: SpokenName | None
-    text: str
-    kind: EntityType
-    tie_key: str | None
-    finding: FoundEntity
-
-    @property
-    def key(self) -> str:
-        return self.name.key if self.name else ""
 
 
 class ProposedMerge(NamedTuple):
@@ -99,7 +85,7 @@ class TurnEntities:
         found = cls(context, EntityRegistry(known))
         for fact in facts:
             for pair in same_names(fact):
-                found._tell_same(fact, pair)
+                tell_same(found, fact, pair)
         for fact in facts:
             found.unlinked += fact.unlinked
             links, said = list(found._each_link(fact)), _FactWords(fact.text, fact.excerpt, fact.subject)
@@ -156,7 +142,7 @@ class TurnEntities:
         named = entities_by_name(links)
 
         def id_of(name: str) -> UUID | None:
-            return self._user().entity_id if self.context.is_user(name) else named.get(name_key(name))
+            return self.user().entity_id if self.context.is_user(name) else named.get(name_key(name))
 
         found: dict[tuple[UUID, str, UUID], StatedRelation] = {}
         for relation in (*stated_relations(fact, id_of), *self._tie_relations(fact, links)):
@@ -178,7 +164,7 @@ class TurnEntities:
         for entity in named_entities(fact, self.context):
             name = read_name(entity.name)
             if name is None or (found := self._find(name, entity.type)) is None:
-                self._leave_out(entity.name, is_name=name is not None)
+                self.leave_out(entity.name, is_name=name is not None)
                 continue
             entity_id, finding = found
             compared = tuple(one.entity_id for one in finding.compared)
@@ -191,21 +177,23 @@ class TurnEntities:
             if (owner_id := self._owner_of(name)) is not None:
                 yield EntityLink(entity_id=owner_id, role="mention", name=name.owner, step="exact")
 
-    def _leave_out(self, name: str, *, is_name: bool) -> None:
+    def leave_out(self, name: str, *, is_name: bool) -> None:
+        """Tell of a name that it names nobody, or, if it is a name, that the source has too many."""
         is_beyond = is_name and len(self.new) >= MAX_NEW_ENTITIES
         self.unlinked.append(UnlinkedName(name=name, reason="too_many" if is_beyond else "no_name"))
 
     def _find(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
         """The entity of a name, made known where it is new; None where the source brings too many."""
         kind = TIE_TYPES[name.tie] if name.tie else kind
-        tie_key = self._tie_key(name)
-        return self._take(name, kind, tie_key, find_entity(name, kind, tie_key, self.registry))
+        tie_key = self.tie_key_of(name)
+        return self.take_name(name, kind, tie_key, find_entity(name, kind, tie_key, self.registry))
 
-    def _tie_key(self, name: SpokenName) -> str | None:
+    def tie_key_of(self, name: SpokenName) -> str | None:
+        """The key of the tie in a name together with whose it is."""
         owner_id = self._owner_of(name) if name.tie is not None else None
         return f"{name.tie} of {owner_id}" if owner_id else None
 
-    def _take(
+    def take_name(
         self, name: SpokenName, kind: EntityType, tie_key: str | None, finding: FoundEntity
     ) -> tuple[UUID, FoundEntity] | None:
         """The entity that was found, which has the name from now on, or a new one."""
@@ -221,58 +209,18 @@ class TurnEntities:
             return None
         return self._register(name.name or name.text, kind, aliases, finding), finding
 
-    def _tell_taken(self, name: str, holders: Sequence[KnownEntity]) -> None:
+    def tell_taken(self, name: str, holders: Sequence[KnownEntity]) -> None:
         """A name that would move: that is for a person to decide."""
         known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
         self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
 
-    def _tell_same(self, fact: ExtractedFact, pair: tuple[str, str]) -> None:
-        """Two names are of one: of whichever is known. Where both are known, apart, a merge is proposed."""
-        types = {key: entity.type for entity in fact.entities for key in name_forms(entity.name)}
-        known = [types[key] for name in pair for key in name_forms(name) if types.get(key, "other") != "other"]
-        kind = next(iter(known), "other")
-        named = [key for name in (fact.subject, *(one.name for one in fact.entities)) for key in name_forms(name or "")]
-        found = [self._meant(name, kind) for name in sorted(pair, key=lambda name: _place(name, named))]
-        found.sort(key=lambda one: one is None or one.finding.entity is None)  # what is known first
-        first, second = found
-        if first is None or second is None:
-            return
-        taken = self._taken(first)
-        if taken is None:
-            return
-        if second.finding.entity is None and not self.registry.of_name(second.key):
-            self._taken(second._replace(finding=FoundEntity(entity=self.registry[taken], step="alias")))
-        elif second.finding.entity is None:
-            self._tell_taken(second.text, self.registry.of_name(second.key))
-        elif (other := self._taken(second)) is not None and other != taken:
-            self._propose_told(taken, other, fact.excerpt)
-
-    def _meant(self, name: str, kind: EntityType) -> _Meant | None:
-        """What a name means; it is told where that is nobody."""
-        if self.context.is_user(name):
-            return _Meant(None, name, kind, None, FoundEntity(entity=self._user(), step="user"))
-        spoken = read_name(name)
-        if spoken is None:
-            self._leave_out(name, is_name=False)
-            return None
-        kind = TIE_TYPES[spoken.tie] if spoken.tie else kind
-        tie_key = self._tie_key(spoken)
-        return _Meant(
-            spoken, spoken.name or spoken.text, kind, tie_key, find_entity(spoken, kind, tie_key, self.registry)
-        )
-
-    def _taken(self, meant: _Meant) -> UUID | None:
-        if meant.name is None:
-            return self._user().entity_id
-        taken = self._take(meant.name, meant.kind, meant.tie_key, meant.finding)
-        return taken[0] if taken else None
-
-    def _propose_told(self, one_id: UUID, other_id: UUID, words: str) -> None:
-        """The user is merged into nobody."""
+    def propose_told(self, one_id: UUID, other_id: UUID, words: str) -> None:
+        """Propose to merge two that are known apart, whom these words say to be one. The user is merged into nobody."""
         into, merged = self.registry[one_id], self.registry[other_id]
         if merged.keys("user"):
             into, merged = merged, into
-        self.proposed[merged.entity_id, into.entity_id] = ProposedMerge(merged, into, words, is_told=True)
+        if (into.entity_id, merged.entity_id) not in self.proposed:
+            self.proposed[merged.entity_id, into.entity_id] = ProposedMerge(merged, into, words, is_told=True)
 
     def _tell_type(self, entity_id: UUID, kind: EntityType) -> None:
         entity = self.registry[entity_id]
@@ -304,7 +252,7 @@ class TurnEntities:
         if alias.key in entity.keys(alias.kind) or (alias.kind == "name" and alias.key in names_of(entity)):
             return
         if alias.kind == "name" and (holders := self.registry.of_name(alias.key)):
-            self._tell_taken(alias.text, holders)
+            self.tell_taken(alias.text, holders)
             return
         self.registry.add_alias(entity_id, alias)
         self.added.append(EntityAlias(entity_id=entity_id, alias=alias, finding=finding))
@@ -316,7 +264,7 @@ class TurnEntities:
         """
         owner = name.owner if name.owner is not None else self.context.other_speaker
         if self.context.is_user(owner):
-            return self._user().entity_id
+            return self.user().entity_id
         if owner is None or len(owner) > MAX_NAME:
             return None
         spoken = read_name(owner)
@@ -326,9 +274,10 @@ class TurnEntities:
         return found[0] if found else None
 
     def _user_link(self) -> EntityLink:
-        return EntityLink(entity_id=self._user().entity_id, role="subject", step="user")
+        return EntityLink(entity_id=self.user().entity_id, role="subject", step="user")
 
-    def _user(self) -> KnownEntity:
+    def user(self) -> KnownEntity:
+        """The user, who is made known where they are new."""
         user = self.registry.user()
         aliases = [Alias(text=name[:MAX_NAME], key=name_key(name)) for name in self._user_names() if name_key(name)]
         if user is None:
@@ -352,11 +301,6 @@ class TurnEntities:
         speaker = () if context.speaker is None or context.other_speaker else (context.speaker,)
         names = (name for name in (*speaker, *context.user_names) if context.user_names)
         return list(dict.fromkeys(names))[:MAX_USER_NAMES]
-
-
-def _place(name: str, named: Sequence[str]) -> int:
-    """The place of a name among those that a fact has, its subject's first."""
-    return min((named.index(key) for key in name_forms(name) if key in named), default=len(named))
 
 
 def _once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
