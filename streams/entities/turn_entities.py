@@ -17,11 +17,11 @@ from mnemolog.schemas.entities.model import (
 )
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.aliases.same_names import tell_same
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
 from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
 from mnemolog.streams.entities.name_context import NameContext, named_entities, same_names
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.same_names import tell_same
 from mnemolog.streams.entities.spoken_names import TIE_TYPES, SpokenName, read_name
 from mnemolog.streams.entities.stated_relations import (
     StatedRelation,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mnemolog.streams.entities.turn_entities import TurnEntities
 
 
-class _MeantName(NamedTuple):
+class _ReadName(NamedTuple):
     """What a name means before it is taken for that; `spoken` is None for the user."""
 
     spoken: SpokenName | None
@@ -58,20 +58,20 @@ def _type_of(fact: ExtractedFact, pair: tuple[str, str]) -> EntityType:
     return next((kind for kind in told if kind != "other"), "other")
 
 
-def _meant(found: "TurnEntities", name: str, kind: EntityType) -> _MeantName | None:
+def _meant(found: "TurnEntities", name: str, kind: EntityType) -> _ReadName | None:
     """What a name means; where that is nobody, that is told."""
     if found.context.is_user(name):
-        return _MeantName(None, kind, None, FoundEntity(entity=found.user(), step="user"))
+        return _ReadName(None, kind, None, FoundEntity(entity=found.user(), step="user"))
     spoken = read_name(name)
     if spoken is None:
         found.leave_out(name, is_name=False)
         return None
     kind = TIE_TYPES[spoken.tie] if spoken.tie else kind
     tie_key = found.tie_key_of(spoken)
-    return _MeantName(spoken, kind, tie_key, find_entity(spoken, kind, tie_key, found.registry))
+    return _ReadName(spoken, kind, tie_key, find_entity(spoken, kind, tie_key, found.registry))
 
 
-def _take(found: "TurnEntities", meant: _MeantName) -> UUID | None:
+def _take(found: "TurnEntities", meant: _ReadName) -> UUID | None:
     if meant.spoken is None:
         return found.user().entity_id
     taken = found.take_name(meant.spoken, meant.kind, meant.tie_key, meant.finding)

@@ -1,0 +1,1 @@
+"""What a turn tells of the names of entities: that two are of one."""
