@@ -17,7 +17,7 @@ from mnemolog.schemas.entities.model import (
 )
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.aliases.same_names import tell_same
+from mnemolog.streams.entities.alias.same_names import tell_same
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
 from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
 from mnemolog.streams.entities.name_context import NameContext, named_entities, same_names
