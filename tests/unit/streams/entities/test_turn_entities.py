@@ -193,11 +193,8 @@ def test_a_user_without_a_name_is_not_proposed_to_be_merged(*, is_user: bool, pr
 
 def test_names_beyond_the_bound_of_a_source_and_names_of_nobody_are_told() -> None:
     names = [NamedEntity(name="she"), *(NamedEntity(name=f"N{number}") for number in range(MAX_NEW_ENTITIES + 1))]
-    parts = [names[start : start + MAX_ENTITIES] for start in range(0, len(names), MAX_ENTITIES)]
-    facts = [
-        ExtractedFact(text=f"F{at}", excerpt="it", search_text="", entities=tuple(part))
-        for at, part in enumerate(parts)
-    ]
+    parts = [tuple(names[start : start + MAX_ENTITIES]) for start in range(0, len(names), MAX_ENTITIES)]
+    facts = [ExtractedFact(text=f"F{at}", excerpt="it", search_text="", entities=part) for at, part in enumerate(parts)]
     found = TurnEntities.of_facts(facts, [], NameContext(owner="default/alice", source_id="t1"))
     left_out = [(one.name, one.reason) for one in unlinked_names(found, [])]
     assert left_out[0] == ("she", "no_name")
