@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mnemolog.schemas.entities.model import MAX_NAME, UnlinkedName
+from mnemolog.schemas.entities.model import MAX_NAME, UnlinkedName, UnlinkedReason
 from mnemolog.schemas.entities.relations import MAX_RELATIONS, SAME_AS, NamedRelation, read_predicate
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.name_keys import name_key
@@ -19,7 +19,8 @@ def told_names(
     turn: Turn,
     other_speaker: str | None,
 ) -> tuple[tuple[NamedRelation, ...], tuple[UnlinkedName, ...]]:
-    """The pairs of names that a fact tells to be of one, as relations `same_as`; and the names that nobody said.
+    """The pairs of names that a fact tells to be of one, as relations `same_as`; and the names that nobody said, or
+    that are too long.
 
     `said` are the messages of the turn and those before it, as comparable texts. Who speaks need not be named in them.
     """
@@ -30,7 +31,8 @@ def told_names(
         names = [other_speaker if other_speaker and is_user_word(name) else name for name in pair]
         left_out = [one for one in names if not (is_user_word(one) or one in speakers or _may_be_told(one, said))]
         for name in left_out:
-            unsaid[name] = UnlinkedName(name=shortened(name, MAX_NAME), reason="not_said")
+            reason: UnlinkedReason = "too_long" if len(name) > MAX_NAME else "not_said"
+            unsaid[name] = UnlinkedName(name=shortened(name, MAX_NAME), reason=reason)
         if not left_out and name_key(names[0]) != name_key(names[1]):
             told[names[0], names[1]] = NamedRelation(subject=names[0], predicate=SAME_AS, object=names[1])
     return tuple(told.values())[:MAX_RELATIONS], tuple(unsaid.values())
