@@ -19,8 +19,7 @@ def told_names(
     turn: Turn,
     other_speaker: str | None,
 ) -> tuple[tuple[NamedRelation, ...], tuple[UnlinkedName, ...]]:
-    """The pairs of names that a fact tells to be of one, as relations `same_as`; and the names that nobody said, or
-    that are too long.
+    """The pairs of names that a fact tells to be of one, as relations `same_as`; and the names that are left out.
 
     `said` are the messages of the turn and those before it, as comparable texts. Who speaks need not be named in them.
     """
