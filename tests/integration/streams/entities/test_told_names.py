@@ -144,6 +144,7 @@ async def said_to_be_one(family: Family) -> PendingMerge:
         await family.people.say(f"{name} runs", (name, "person"))
     await say_they_are_one(family, "Bea", "Liv")
     assert await people_of(family) == {"Bea": [], "Liv": []}
+    assert not await family.client.relations(user_id="alice")
     (waiting,) = await pending(family)
     return waiting
 
