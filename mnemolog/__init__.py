@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
     from mnemolog.projections.queries.turns.audit import FailedTurn
     from mnemolog.projections.queries.turns.trace import (
+        BackgroundEntity,
         BackgroundFact,
         ExtractionBackground,
         OmittedStatement,
@@ -94,6 +95,7 @@ __all__ = [
     "AmbiguousIdError",
     "AmbiguousTurnError",
     "AsyncMemoryClient",
+    "BackgroundEntity",
     "BackgroundFact",
     "BoundArgs",
     "Change",
@@ -257,6 +259,7 @@ _MODULES: Final = {
     "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
     "projections.queries.turns.trace": (
+        "BackgroundEntity",
         "BackgroundFact",
         "ExtractionBackground",
         "OmittedStatement",

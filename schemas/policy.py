@@ -68,13 +68,14 @@ CONVERSATION_MESSAGES: Final = 10
 CONVERSATION_TOKENS: Final = 600
 CONVERSATION_AGE: Final = 86_400.0
 """Seconds: an answer of the next morning still finds its question."""
+KNOWN_ENTITIES: Final = 10
 KNOWN_FACTS: Final = 10
 KNOWN_TOKENS: Final = 800
 """As arandu (`informed_extraction_topk`, `informed_extraction_context_budget_tokens`)."""
 KNOWN_TIMEOUT: Final = 0.5
 BACKGROUND_FIELDS: Final = (
     *("conversation_messages", "conversation_tokens", "conversation_age"),
-    *("known_facts", "known_tokens", "known_timeout"),
+    *("known_entities", "known_facts", "known_tokens", "known_timeout"),
 )
 """The rules on what an extraction is shown beside its turn."""
 CALL_TURNS: Final = 20
@@ -150,7 +151,7 @@ class Policy(Record):
     reading these may take. Version 6 added which turns of a conversation share a call: how many, with how many
     estimated tokens of their messages, and the seconds after its publication that a turn waits for others; and when
     entities are summarised (`summary_changes` is the number of changed facts of `after_changes`), in how many estimated
-    tokens and in which language.
+    tokens and in which language. Version 7 added `known_entities`, how many an extraction is told the names of.
     """
 
     add_only: bool | None = None
@@ -166,6 +167,7 @@ class Policy(Record):
     conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
     conversation_age: ShownAge | None = Field(default=None, exclude_if=_is_unset)
+    known_entities: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
     known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
@@ -198,6 +200,7 @@ class EffectivePolicy:
     conversation_messages: int = CONVERSATION_MESSAGES
     conversation_tokens: int = CONVERSATION_TOKENS
     conversation_age: float = CONVERSATION_AGE
+    known_entities: int = KNOWN_ENTITIES
     known_facts: int = KNOWN_FACTS
     known_tokens: int = KNOWN_TOKENS
     known_timeout: float = KNOWN_TIMEOUT

@@ -72,8 +72,8 @@ class Step(Record):
     tokens are the turn's share then, and the call counts for one of them. Calls and tokens are those that this attempt
     of its source paid for. Version 7 added `unlinked`, the names that were read and link no new fact, the first of
     them; `stored_replies`, how many replies it used that another attempt had paid for (until version 6 these were
-    counted too); `shared_with`, the other turns of a shared call; and `answered_names`, those of which the model was
-    asked whom they mean.
+    counted too); `shared_with`, the other turns of a shared call; `answered_names`, those of which the model was asked
+    whom they mean; and `entities`, those that an extraction was told the names of.
     """
 
     stage: Stage
@@ -92,6 +92,7 @@ class Step(Record):
     instructions: Text | None = Field(default=None, exclude_if=lambda version: version is None)
     conversation: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
     known: tuple[UUID, ...] = Field(default=(), exclude_if=lambda fact_ids: not fact_ids)
+    entities: tuple[UUID, ...] = Field(default=(), exclude_if=lambda entity_ids: not entity_ids)
     mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
     call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
     request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)

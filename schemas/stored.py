@@ -18,6 +18,8 @@ ReplyKey = tuple[str, str, str, str]
 """Owner, source id, stage and version of the prompt and model."""
 EventPosition = tuple[int, int, int]
 """Partition, offset and ordinal: events of one owner compare by it."""
+MAX_CANDIDATES_OF_KEY: Final = 5
+"""How many facts of an equal key are candidates on top of the nearest ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,16 @@ class CandidateQuery:
     min_similarity: float
     key: str | None = None
     subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityFactsQuery:
+    """A new fact about an entity, whose facts of its `key` are candidates too; those that are `known` are left out."""
+
+    entity_id: UUID
+    key: str
+    vector: Vector
+    known: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,13 +272,14 @@ class SharedCall(Record):
     """A call that asked about several turns, as it is kept with the part of each of them.
 
     `turns` is their number, `others` are those beside the one of the part, `request` the digest of the prompt, `known`
-    the facts that it showed. The call counts for the turn whose part `is_counted`.
+    the facts that it showed, `entities` those that it named. The call counts for the turn whose part `is_counted`.
     """
 
     turns: Count
     request: Text
     is_counted: bool
     known: tuple[UUID, ...] = ()
+    entities: tuple[UUID, ...] = ()
     others: tuple[Identifier, ...] = ()
 
 
@@ -294,14 +307,29 @@ class ShownFact(Record):
     subject: Text | None = None
 
 
+class ShownEntity(Record):
+    """A known entity as a prompt names it: its other names, and what it is to others ("wife of the user").
+
+    `twins` are those that it may be the same as.
+    """
+
+    entity_id: UUID
+    name: Text
+    type: Text
+    names: tuple[Text, ...] = ()
+    ties: tuple[Text, ...] = ()
+    twins: tuple[UUID, ...] = ()
+
+
 class Background(Record):
     """What an extraction is shown beside its turn: it explains, and is no evidence.
 
-    The messages before the turn, the oldest first; known facts, the best first; the names of the user. `notes` say what
-    could not be read.
+    The messages before the turn, the oldest first; known entities and known facts, the best first; the names of the
+    user. `notes` say what could not be read.
     """
 
     messages: tuple[EarlierMessage, ...] = ()
+    entities: tuple[ShownEntity, ...] = ()
     facts: tuple[ShownFact, ...] = ()
     names: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()

@@ -56,7 +56,7 @@ class Overrides(Record):
 
     Thresholds are cosine similarities, 0..1; `llm_timeout` is in seconds; `reprompts` is how often a model may be asked
     again. Those from `conversation_messages` on, which version 5 added, bound what an extraction is shown beside the
-    turn, as in a policy. Types are exact: "0.9" is not a number.
+    turn, as in a policy; version 7 added `known_entities`. Types are exact: "0.9" is not a number.
     """
 
     model_config = ConfigDict(strict=True)
@@ -76,6 +76,7 @@ class Overrides(Record):
     conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
     conversation_age: ShownAge | None = Field(default=None, exclude_if=_is_unset)
+    known_entities: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
     known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)

@@ -1,7 +1,7 @@
 """Settings of Kafka, the stages and the models; each is an environment variable, too."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -21,6 +21,7 @@ from mnemolog.schemas.policy import (
     CONVERSATION_MESSAGES,
     CONVERSATION_TOKENS,
     HIGH_RISK,
+    KNOWN_ENTITIES,
     KNOWN_FACTS,
     KNOWN_TIMEOUT,
     KNOWN_TOKENS,
@@ -38,6 +39,10 @@ from mnemolog.schemas.policy import (
 from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownTokens
 
 ProviderName = Literal["offline", "openai"]
+
+
+_READ_BY_MODELS: Final = ("known_entities", "known_facts")
+"""What the offline rules are not shown."""
 
 
 def _with_known_categories(categories: tuple[str, ...]) -> tuple[str, ...]:
@@ -207,6 +212,11 @@ class StreamsSettings(PostgresSettings):
     conversation_age: ShownAge = Field(
         default=CONVERSATION_AGE, description="seconds before the turn since when such a message was said"
     )
+    known_entities: ShownCount = Field(
+        default=KNOWN_ENTITIES,
+        description="known entities that an extraction is told the names of at the most, those that the turn names "
+        "first; with 0 none. The offline rules read none",
+    )
     known_facts: ShownCount = Field(
         default=KNOWN_FACTS,
         description="known facts near the turn that its extraction is shown at the most, besides those of keys that "
@@ -285,7 +295,8 @@ def default_rules(settings: StreamsSettings) -> EffectivePolicy:
         high_risk=settings.high_risk,
         single_valued=settings.single_valued_keys,
         min_importance=settings.min_importance,
-        **{name: getattr(settings, name) for name in BACKGROUND_FIELDS if name != "known_facts"},
+        **{name: getattr(settings, name) for name in BACKGROUND_FIELDS if name not in _READ_BY_MODELS},
+        known_entities=settings.known_entities if settings.provider != "offline" else 0,
         known_facts=settings.known_facts if settings.provider != "offline" else 0,
         call_turns=settings.call_turns if settings.provider != "offline" else 1,
         call_tokens=settings.call_tokens,

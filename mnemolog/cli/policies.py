@@ -46,6 +46,9 @@ def set_policy(
     ] = None,
     conversation_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
     conversation_age: Annotated[float | None, _option("seconds before the turn that these may be old", low=0)] = None,
+    known_entities: Annotated[
+        int | None, _option("known entities that an extraction is told the names of", low=0, high=100)
+    ] = None,
     known_facts: Annotated[int | None, _option("known facts that an extraction is shown", low=0, high=100)] = None,
     known_tokens: Annotated[int | None, _option("tokens that these may have", low=0, high=20_000)] = None,
     known_timeout: Annotated[float | None, _option("seconds to wait for these", low=0, high=60)] = None,

@@ -211,6 +211,76 @@ CROSS JOIN LATERAL (
 ) AS of_turn
 ORDER BY turn.number, of_turn.place, of_turn.similarity DESC, of_turn.fact_id;
 
+-- name: facts_of_entities
+-- Per entity and key the newest active facts of exactly this scope that are about it, by its links, and how near they are
+-- to the vector of a new fact.
+WITH held_back AS MATERIALIZED (
+    SELECT
+        challenged.pending_id,
+        challenged.fact_id
+    FROM challenged_facts(ARRAY(
+        SELECT p.fact_id
+        FROM pending_confirmations AS p
+        WHERE
+            p.settled_at IS NULL
+            AND (p.tenant, p.user_id, p.agent_id, p.app_id, p.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    )) AS challenged
+)
+
+SELECT
+    found.place::integer AS place,
+    {candidate},
+    array(
+        SELECT held_back.pending_id FROM held_back
+        WHERE held_back.fact_id = f.fact_id
+        ORDER BY held_back.pending_id
+    ) AS challenged_by
+FROM (
+    SELECT
+        asked.place,
+        near.fact_id,
+        CASE
+            WHEN near.embedding_model = asked.model AND vector_dims(near.embedding) = vector_dims(asked.embedding)
+                THEN greatest(-1, least(1, 1 - coalesce(nullif(near.embedding <=> asked.embedding, 'NaN'), 1)))
+            ELSE 0
+        END AS similarity
+    FROM unnest(
+        %(entity_ids)s::uuid [],
+        %(keys)s::text [],
+        %(vectors)b::halfvec [],
+        %(models)s::text []
+    ) WITH ORDINALITY AS asked (entity_id, key, embedding, model, place)
+    CROSS JOIN LATERAL (
+        SELECT known.*
+        FROM (
+            SELECT link.fact_id
+            FROM current_entity_links AS link
+            WHERE link.entity_id = asked.entity_id AND link.role = 'subject'
+            GROUP BY link.fact_id
+            OFFSET 0
+        ) AS linked
+        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = linked.fact_id OFFSET 0) AS known
+        WHERE
+            known.status = 'active'
+            AND known.key = asked.key
+            AND (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id)
+            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+            AND (known.valid_until IS NULL OR known.valid_until > %(at)s)
+            AND (known.true_to IS NULL OR known.true_to > %(at)s)
+            AND (asked.place, known.fact_id) NOT IN (
+                SELECT
+                    candidate.place,
+                    candidate.fact_id
+                FROM unnest(%(known_places)s::bigint [], %(known)s::uuid []) AS candidate (place, fact_id)
+            )
+        ORDER BY known.recorded_at DESC, known.ordinal DESC, known.fact_id
+        LIMIT %(limit_of_key)s
+    ) AS near
+) AS found
+CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = found.fact_id LIMIT 1) AS f
+ORDER BY found.place, found.similarity DESC, f.fact_id;
+
 -- name: source_statuses
 -- Per source, in the order in which they were asked for: how often it was committed and how the last time ended, how
 -- many commits with events or a speaker its scope has seen, when the last of its facts ended, and the policies of its

@@ -1,7 +1,7 @@
 -- name: known_for
 -- Per turn the names of the user, and the active facts that an extraction is shown, in one round trip for all: of the
 -- newest facts of exactly its scope those with a word of what is said, the best first; then those of the keys that hold
--- one value whose subject is one of those who speak.
+-- one value whose subject is one of those who speak: keys of the registry and of policies, and facts that say so.
 SELECT
     asked.place::integer AS place,
     named.names,
@@ -17,10 +17,12 @@ FROM unnest(
     %(app_id)s::text [],
     %(run_id)s::text [],
     %(speaker)s::text [],
+    %(speakers)s::jsonb [],
+    %(slots)s::jsonb [],
     %(said)s::text [],
     %(at)s::timestamptz [],
     %(facts)s::integer []
-) WITH ORDINALITY AS asked (tenant, user_id, agent_id, app_id, run_id, speaker, said, at, facts, place)
+) WITH ORDINALITY AS asked (tenant, user_id, agent_id, app_id, run_id, speaker, speakers, slots, said, at, facts, place)
 CROSS JOIN LATERAL user_names(
     asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id, asked.speaker, %(user_words)s
 ) AS named (names)
@@ -74,7 +76,7 @@ LEFT JOIN LATERAL (
             FROM facts AS f
             WHERE
                 f.status = 'active'
-                AND f.key = ANY(%(slots)s)
+                AND (f.single_valued OR asked.slots ? f.key)
                 AND f.tenant = asked.tenant
                 AND f.user_id = asked.user_id
                 AND f.agent_id = asked.agent_id
@@ -84,7 +86,7 @@ LEFT JOIN LATERAL (
                 AND (f.true_to IS NULL OR f.true_to > asked.at)
                 AND (
                     f.subject IS NULL
-                    OR lower(f.subject) = lower(asked.speaker)
+                    OR lower(asked.speakers::text)::jsonb ? lower(f.subject)
                     OR lower(f.subject) = ANY(%(user_words)s::text [] || lower(named.names::text)::text [])
                 )
             ORDER BY f.recorded_at DESC, f.fact_id

@@ -18,10 +18,7 @@ from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import NO_POLICIES, StoredPolicies
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
-from mnemolog.schemas.stored import CandidateQuery
-
-MAX_CANDIDATES_OF_KEY: Final = 5
-"""How many facts of an equal key are candidates on top of the nearest ones."""
+from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, CandidateQuery, EntityFactsQuery
 
 CANDIDATE_COLUMNS: Final = (
     *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
@@ -108,6 +105,13 @@ class CandidateFinder(Store):
             unresolved="f.unresolved",
             said_at="greatest(f.said_at, f.last_confirmed_at)",
         ),
+        "facts_of_entities": comparing_query(
+            "candidates",
+            "facts_of_entities",
+            status="f.status",
+            unresolved="f.unresolved",
+            said_at="greatest(f.said_at, f.last_confirmed_at)",
+        ),
     }
 
     def __init__(self, pool: Pool, *, limit: int = 10, user_words: Collection[str] = ()) -> None:
@@ -129,6 +133,31 @@ class CandidateFinder(Store):
         rows = await self._rows("find_candidates", parameters, is_shared=len(requests) > 1)
         by_turn = (list(rows_of_turn) for _, rows_of_turn in groupby(rows, itemgetter(0)))
         return [_candidate_lists(rows_of_turn) for rows_of_turn in by_turn]
+
+    async def facts_of_entities(
+        self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
+    ) -> list[tuple[Candidate, ...]]:
+        """Per request the newest active facts of its key in exactly `scope` that are about its entity, bounded.
+
+        In one round trip. Facts that had ended by `at` are left out.
+        """
+        known = [fact_id for request in requests for fact_id in request.known]
+        parameters = {
+            **scope.columns,
+            "entity_ids": [request.entity_id for request in requests],
+            "keys": [request.key for request in requests],
+            "vectors": [request.vector for request in requests],
+            "models": [request.vector.model for request in requests],
+            "known": known,
+            "known_places": [place for place, request in enumerate(requests, 1) for _ in request.known],
+            "at": at,
+            "limit_of_key": MAX_CANDIDATES_OF_KEY,
+        }
+        found: list[list[Candidate]] = [[] for _ in requests]
+        for place, *fields in await self._rows("facts_of_entities", parameters):
+            told = dict(zip(CANDIDATE_COLUMNS, fields, strict=True))
+            found[place - 1].append(Candidate(**told, subject_relation="same"))
+        return [tuple(candidates) for candidates in found]
 
     async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
         """The status of a source and of its scope, in one round trip."""

@@ -7,7 +7,7 @@ from uuid import UUID
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.entities.model import Alias, KnownEntity, NameQuery, name_head
-from mnemolog.schemas.entities.stored import ShownEntity
+from mnemolog.schemas.entities.stored import TwinDetails
 from mnemolog.schemas.scope import Scope
 
 MAX_FOUND: Final = 500
@@ -57,10 +57,10 @@ class EntityStore(Store):
             for entity_id, name, kind, twins, aliases, hidden, subject_of, near in rows
         ]
 
-    async def shown(self, entity_ids: Collection[UUID], *, most: int) -> dict[UUID, ShownEntity]:
+    async def shown(self, entity_ids: Collection[UUID], *, most: int) -> dict[UUID, TwinDetails]:
         """What may be shown of each of these entities: its names, and the texts of `most` active facts."""
         rows = await self._rows("shown_of_entities", {"entity_ids": list(entity_ids), "most": most})
-        return {entity_id: ShownEntity(names=tuple(names), facts=tuple(texts)) for entity_id, names, texts in rows}
+        return {entity_id: TwinDetails(names=tuple(names), facts=tuple(texts)) for entity_id, names, texts in rows}
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
         """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""

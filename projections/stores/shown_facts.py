@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from psycopg.types.json import Jsonb
+
 from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.db.store import Store
 from mnemolog.projections.sql import queries
@@ -21,10 +23,15 @@ MAX_SAID: Final = 4000  # characters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownFactsRequest:
-    """A turn: what is `said` in it and just before it, by `speaker`, at `at`. At most `facts` near it are wanted."""
+    """A turn: what is `said` in it and just before it, by `speaker`, at `at`. At most `facts` near it are wanted.
+
+    `others` are those who speak besides in it. Keys of `single_valued` hold one value, as those of the registry do.
+    """
 
     scope: Scope
     speaker: str | None
+    others: tuple[str, ...] = ()
+    single_valued: tuple[str, ...] = ()
     said: str
     at: datetime
     facts: int
@@ -43,11 +50,10 @@ class ShownFactStore(Store):
 
     QUERIES = queries("shown_facts")
 
-    def __init__(self, pool: Pool, *, user_words: Collection[str], single_valued: Collection[str] = ()) -> None:
+    def __init__(self, pool: Pool, *, user_words: Collection[str]) -> None:
         super().__init__(pool)
         self._options = {
             "user_words": list(user_words),
-            "slots": sorted({*SINGLE_VALUED, *single_valued}),
             "recent": RECENT_FACTS,
             "limit_of_slots": MAX_SLOTS,
             "lexemes": MAX_LEXEMES,
@@ -58,6 +64,8 @@ class ShownFactStore(Store):
         columns = {
             **{name: [one.scope.columns[name] for one in requests] for name in SCOPE_FIELDS},
             "speaker": [one.speaker for one in requests],
+            "speakers": [Jsonb([name for name in (one.speaker, *one.others) if name]) for one in requests],
+            "slots": [Jsonb(sorted({*SINGLE_VALUED, *one.single_valued})) for one in requests],
             "said": [one.said[:MAX_SAID] for one in requests],
             "at": [one.at for one in requests],
             "facts": [one.facts for one in requests],

@@ -29,8 +29,8 @@ class StoredEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownEntity:
-    """What readers may see of an entity: its names, its own first, and the texts of some active facts that name it."""
+class TwinDetails:
+    """What may be shown of a possible twin: its names, its own first, and texts of active facts that name it."""
 
     names: tuple[str, ...]
     facts: tuple[str, ...]

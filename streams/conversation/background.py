@@ -13,23 +13,34 @@ from mnemolog.projections.db.faults import RECORD_ERRORS
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.stores.conversation import ConversationRequest, ConversationStore
+from mnemolog.projections.stores.shown_entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
 from mnemolog.projections.stores.shown_facts import ShownFacts, ShownFactsRequest, ShownFactStore
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import Background, EarlierMessage, ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
-from mnemolog.streams.conversation.background_limits import best_facts, last_messages
+from mnemolog.streams.conversation.background_limits import (
+    best_entities,
+    best_facts,
+    in_turn,
+    last_messages,
+    tokens_of_entities,
+)
 from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
+from mnemolog.streams.conversation.said_names import names_said_in
 from mnemolog.streams.llm.ports import ReplyStore
 from mnemolog.streams.micro_batcher import MicroBatcher
 
-_VERSION: Final = "background-1"
+_VERSION: Final = "background-2"
 _OPTIONS: Final[dict[str, Any]] = {
     "max_wait": 0.0,
     "max_concurrent": 2,
     "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
 }
 _NO_FACTS: Final = ShownFacts(names=(), facts=())
+_NO_ENTITIES: Final = ShownEntities()
+MAX_SAID: Final = 4000
+"""Characters of a turn and of what was said before it in which known entities are looked for."""
 
 log = get_logger(__name__)
 
@@ -41,7 +52,12 @@ class BackgroundReader:
     """
 
     def __init__(
-        self, messages: ConversationStore, facts: ShownFactStore, replies: ReplyStore, recent: RecentTurns
+        self,
+        messages: ConversationStore,
+        facts: ShownFactStore,
+        entities: ShownEntityStore,
+        replies: ReplyStore,
+        recent: RecentTurns,
     ) -> None:
         self._recent = recent
         self._replies = replies
@@ -49,6 +65,9 @@ class BackgroundReader:
             messages.messages_before, **_OPTIONS
         )
         self._facts: MicroBatcher[ShownFactsRequest, ShownFacts] = MicroBatcher(facts.shown_facts, **_OPTIONS)
+        self._entities: MicroBatcher[ShownEntitiesRequest, ShownEntities] = MicroBatcher(
+            entities.shown_entities, **_OPTIONS
+        )
         self._gets: MicroBatcher[ReplyKey, Background | None] = MicroBatcher(self._get_many, max_wait=0)
         self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(replies.put_many, max_wait=0)
 
@@ -78,10 +97,13 @@ class BackgroundReader:
         kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))
         if kept is not None:
             return kept, None
-        shown, notes = await self._facts_for(turn, messages, rules)
+        (shown, named), notes = await self._known_for(turn, messages, rules)
+        entities = best_entities(named.entities, tokens=rules.known_tokens)
+        left = rules.known_tokens - tokens_of_entities(entities)
         background = Background(
             messages=messages,
-            facts=best_facts(shown.facts, tokens=rules.known_tokens),
+            entities=entities,
+            facts=best_facts(in_turn(named.facts, shown.facts), tokens=left),
             names=shown.names,
             notes=notes,
         )
@@ -107,37 +129,67 @@ class BackgroundReader:
         messages = sorted((*journalled, *newer), key=lambda message: message.at)
         return last_messages(messages, count=rules.conversation_messages, tokens=rules.conversation_tokens)
 
-    async def _facts_for(
+    async def _known_for(
         self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy
-    ) -> tuple[ShownFacts, tuple[str, ...]]:
-        """Known facts; without them, where reading them fails or takes too long, the extraction goes on."""
-        if not rules.known_facts or not rules.known_tokens or not rules.known_timeout:
-            return _NO_FACTS, ()
-        said = [*(message.content for message in messages[-1:]), *(message.content for message in turn.messages)]
-        request = ShownFactsRequest(
-            scope=turn.scope,
-            speaker=turn.speaker,
-            said="\n".join(said),
-            at=turn.occurred_at,
-            facts=rules.known_facts,
-        )
+    ) -> tuple[tuple[ShownFacts, ShownEntities], tuple[str, ...]]:
+        """Known facts and entities; without, where reading them fails or takes too long, the extraction goes on."""
+        if not rules.known_tokens or not rules.known_timeout or not (rules.known_facts or rules.known_entities):
+            return (_NO_FACTS, _NO_ENTITIES), ()
         try:
             async with asyncio.timeout(rules.known_timeout):
-                return await self._facts.submit(request), ()
+                return await asyncio.gather(
+                    self._facts_for(turn, messages, rules), self._entities_for(turn, messages, rules)
+                ), ()
         except TimeoutError:
             reason = f"reading them took more than {rules.known_timeout:g} s"
         except (psycopg.Error, StatementTimeoutError) as error:
             reason = "reading them failed"
             log.warning("known_facts_not_read", error=str(error).strip())
         metrics.BLIND_EXTRACTIONS.inc()
-        return _NO_FACTS, (f"extracted without known facts: {reason}",)
+        return (_NO_FACTS, _NO_ENTITIES), (f"extracted without known facts and entities: {reason}",)
+
+    async def _facts_for(self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy) -> ShownFacts:
+        if not rules.known_facts:
+            return _NO_FACTS
+        said = [*(message.content for message in messages[-1:]), *(message.content for message in turn.messages)]
+        request = ShownFactsRequest(
+            scope=turn.scope,
+            speaker=turn.speaker,
+            others=tuple(dict.fromkeys(one.name for one in turn.messages if one.role == "user" and one.name)),
+            single_valued=rules.single_valued,
+            said="\n".join(said),
+            at=turn.occurred_at,
+            facts=rules.known_facts,
+        )
+        return await self._facts.submit(request)
+
+    async def _entities_for(
+        self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy
+    ) -> ShownEntities:
+        if not rules.known_entities:
+            return _NO_ENTITIES
+        # What the turn says comes first: there the limits begin.
+        before = (message.content for message in reversed(messages))
+        said = "\n".join((*(message.content for message in turn.messages), *before))
+        names = names_said_in(said[:MAX_SAID])
+        request = ShownEntitiesRequest(
+            scope=turn.scope,
+            said=names.text,
+            heads=names.heads,
+            ties=names.ties,
+            predicates=names.predicates,
+            at=turn.occurred_at,
+            entities=rules.known_entities,
+            facts=rules.known_facts,
+        )
+        return await self._entities.submit(request)
 
     async def _get_many(self, keys: list[ReplyKey]) -> list[Background | None]:
         stored = await self._replies.get_many(keys)
         return [Background.model_validate_json(stored[key][0].reply) if key in stored else None for key in keys]
 
     async def close(self) -> None:
-        for batcher in (self._messages, self._facts, self._gets, self._puts):
+        for batcher in (self._messages, self._facts, self._entities, self._gets, self._puts):
             await batcher.close()
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from mnemolog.schemas.command import Update
 from mnemolog.schemas.entities.events import AnyEntityEvent
 from mnemolog.schemas.entities.model import KnownEntity, NameQuery
-from mnemolog.schemas.entities.stored import LinkedFact, ShownEntity
+from mnemolog.schemas.entities.stored import LinkedFact, TwinDetails
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
@@ -62,7 +62,7 @@ class EntityReader(Protocol):
         to what is `meant`, from the cosine `near_from` on.
         """
 
-    async def shown(self, entity_ids: Collection[UUID], *, most: int) -> Mapping[UUID, ShownEntity]:
+    async def shown(self, entity_ids: Collection[UUID], *, most: int) -> Mapping[UUID, TwinDetails]:
         """What may be shown of each of these entities, with `most` facts that name it, those about it first."""
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:

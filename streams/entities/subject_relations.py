@@ -1,12 +1,71 @@
 """Whether the known facts that a turn is compared with are about the entities that its own facts are about."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.entities.model import KnownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import Candidate, MatchedFact
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery
 from mnemolog.streams.entities.turn_entities import TurnEntities
+
+
+class EntityFactReader(Protocol):
+    """Reads facts of entities in one round trip; it waits while Postgres is unavailable."""
+
+    async def facts_of_entities(
+        self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
+    ) -> Sequence[tuple[Candidate, ...]]:
+        """Per request the newest active facts of its key in exactly `scope` that are about its entity, bounded."""
+
+
+class EntityCandidates:
+    """Adds known facts of a key that are about the entity of a new fact, by another name.
+
+    `match` knows names alone, and looks at a few facts of a key. This looks in one round trip; in none where all facts
+    of the keys are candidates, or entities have one name.
+    """
+
+    def __init__(self, finder: EntityFactReader) -> None:
+        self._finder = finder
+
+    async def add(self, envelope: MatchedFacts, named: TurnEntities | None, rules: EffectivePolicy) -> MatchedFacts:
+        """The facts of a turn with these candidates too, told to be about the same entity."""
+        if named is None or envelope.scope is None:
+            return envelope
+        asked = dict(_requests(envelope, named, rules))
+        if not asked:
+            return envelope
+        found = await self._finder.facts_of_entities(envelope.scope, list(asked.values()), at=envelope.occurred_at)
+        facts = list(envelope.facts)
+        for place, more in zip(asked, found, strict=True):
+            known = facts[place].candidates
+            facts[place] = facts[place].model_copy(update={"candidates": (*known, *more)})
+        return envelope.model_copy(update={"facts": tuple(facts)})
+
+
+def _requests(
+    envelope: MatchedFacts, named: TurnEntities, rules: EffectivePolicy
+) -> Iterator[tuple[int, EntityFactsQuery]]:
+    """What is asked, by the places of the facts."""
+    for place, matched in enumerate(envelope.facts):
+        fact, subject_id = matched.fact, named.subject_of(matched.fact)
+        if fact.key is None or not (fact.single_valued or rules.is_single_valued(fact.key)):
+            continue
+        if subject_id is None or subject_id in named.new or _of_key(matched) < MAX_CANDIDATES_OF_KEY:
+            continue
+        subject = named.registry[subject_id]
+        if len(subject.aliases) > 1 and not subject.keys("user"):
+            known = tuple(one.fact_id for one in matched.candidates)
+            yield place, EntityFactsQuery(entity_id=subject_id, key=fact.key, vector=matched.vector, known=known)
+
+
+def _of_key(matched: MatchedFact) -> int:
+    return sum(known.key == matched.fact.key for known in matched.candidates)
 
 
 def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> MatchedFacts:
@@ -19,7 +78,9 @@ def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> Match
         subject_id = found.subject_of(matched.fact)
         subject = found.registry[subject_id] if subject_id else None
         candidates = (
-            known.model_copy(update={"subject_relation": _relation(subject, subjects.get(known.fact_id))})
+            known.model_copy(
+                update={"subject_relation": _relation(subject, subjects.get(known.fact_id)) or known.subject_relation}
+            )
             for known in matched.candidates
         )
         facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))

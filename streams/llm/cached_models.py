@@ -85,7 +85,13 @@ class CachedChatModel:
         return bool(await self._gets.submit(self._key(question)))
 
     async def ask_together(
-        self, questions: Sequence[SourceQuestion], prompt: Prompt, divide: DivideReply, *, known: tuple[UUID, ...]
+        self,
+        questions: Sequence[SourceQuestion],
+        prompt: Prompt,
+        divide: DivideReply,
+        *,
+        known: tuple[UUID, ...] = (),
+        entities: tuple[UUID, ...] = (),
     ) -> Sequence[bool]:
         """As `SourceChatModel`. All parts are stored at once, or none: then nothing is known of this call."""
         started = perf_counter()
@@ -103,6 +109,7 @@ class CachedChatModel:
                     request=request,
                     is_counted=place == first,
                     known=known,
+                    entities=entities,
                     others=(*turn_ids[:place], *turn_ids[place + 1 :]),
                 )
                 version = self._version(question.prompt)

@@ -248,11 +248,18 @@ class SourceChatModel(Protocol):
         """The stored replies that the record of `source` pays for at its stage, but for those to `question`."""
 
     async def ask_together(
-        self, questions: Sequence[SourceQuestion], prompt: Prompt, divide: DivideReply, *, known: tuple[UUID, ...]
+        self,
+        questions: Sequence[SourceQuestion],
+        prompt: Prompt,
+        divide: DivideReply,
+        *,
+        known: tuple[UUID, ...] = (),
+        entities: tuple[UUID, ...] = (),
     ) -> Sequence[bool]:
         """Ask `prompt` in the place of all `questions`, and store for each its part as the reply to it.
 
-        Gives for each whether it has one. `known` are the facts that the prompt shows. Raises as `ChatModel` does.
+        Gives for each whether it has one. `known` are the facts, `entities` those that the prompt
+        shows. Raises as `ChatModel` does.
         """
 
 

@@ -17,6 +17,7 @@ from mnemolog.projections.stores.linked_facts import LinkedFactStore
 from mnemolog.projections.stores.policies import PolicyStore
 from mnemolog.projections.stores.promotions import PromotionStore
 from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.shown_entities import ShownEntityStore
 from mnemolog.projections.stores.shown_facts import ShownFactStore
 from mnemolog.projections.stores.summaries import SummaryStore
 from mnemolog.schemas.commit import Commit
@@ -27,6 +28,7 @@ from mnemolog.streams.commands.entity_handler import EntityCommandHandler
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import RecentTurns
+from mnemolog.streams.conversation.said_names import TIE_HEADS
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
@@ -98,7 +100,8 @@ class DecisionStages:
         self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
         self._backgrounds = BackgroundReader(
             ConversationStore(pool),
-            ShownFactStore(pool, user_words=USER_WORDS, single_valued=settings.single_valued_keys),
+            ShownFactStore(pool, user_words=USER_WORDS),
+            ShownEntityStore(pool, ties=TIE_HEADS),
             replies or ReplyStore(pool),
             RecentTurns(),
         )

@@ -113,7 +113,8 @@ class CallSharer:
             [one.asked for one in questions],
             shared_prompt(tasks, known),
             partial(divide_reply, tasks=tasks),
-            known=tuple(fact.fact_id for fact in known),
+            known=tuple(fact.fact_id for fact in known.facts),
+            entities=tuple(entity.entity_id for entity in known.entities),
         )
         return list(found)
 

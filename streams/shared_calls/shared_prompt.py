@@ -1,11 +1,10 @@
 """The question about several turns of one conversation: the prompt of one turn, with the turns in their order."""
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Final
 
-from mnemolog.schemas.stored import Background, ShownFact
-from mnemolog.streams.conversation.background_limits import best_facts
+from mnemolog.schemas.stored import Background
+from mnemolog.streams.conversation.background_limits import best_entities, best_facts, in_turn, tokens_of_entities
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION as ONE_TURN_VERSION
 from mnemolog.streams.llm.extract_prompt import background_lines, system_text, turn_lines, turns_schema
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, SharedPrompt
@@ -20,10 +19,9 @@ was not yet said: a fact is as it was when its turn was said. One that is stated
 """
 
 
-def shared_prompt(tasks: Sequence[ExtractionTask], known: Sequence[ShownFact]) -> SharedPrompt:
-    """Ask for the facts of several turns of one scope and policy. `known` are shown once, for all of them."""
-    names = tuple(dict.fromkeys(name for task in tasks for name in task.background.names))
-    lines = background_lines(Background(names=names, facts=tuple(known)))
+def shared_prompt(tasks: Sequence[ExtractionTask], known: Background) -> SharedPrompt:
+    """Ask for the facts of several turns of one scope and policy. What is `known` is shown once, for all of them."""
+    lines = background_lines(known)
     seen: set[str] = set()
     for number, task in enumerate(tasks, 1):
         earlier = tuple(one for one in task.background.messages if one.turn_id not in seen)
@@ -41,8 +39,13 @@ def shared_prompt(tasks: Sequence[ExtractionTask], known: Sequence[ShownFact]) -
     )
 
 
-def known_together(tasks: Sequence[ExtractionTask], *, tokens: int) -> tuple[ShownFact, ...]:
-    """The facts that turns are shown together, within the tokens that one turn has for them: the best of each first."""
-    ranks = zip_longest(*(task.background.facts for task in tasks))
-    found = {fact.fact_id: fact for rank in ranks for fact in rank if fact is not None}
-    return best_facts(found.values(), tokens=tokens)
+def known_together(tasks: Sequence[ExtractionTask], *, tokens: int) -> Background:
+    """What turns are shown together, within the tokens that one turn has for it: the best of each first."""
+    names = dict.fromkeys(name for task in tasks for name in task.background.names)
+    entities = best_entities(in_turn(*(task.background.entities for task in tasks)), tokens=tokens)
+    facts = in_turn(*(task.background.facts for task in tasks))
+    return Background(
+        names=tuple(names),
+        entities=entities,
+        facts=best_facts(facts, tokens=tokens - tokens_of_entities(entities)),
+    )

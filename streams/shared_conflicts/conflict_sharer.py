@@ -133,7 +133,6 @@ class ConflictSharer:
             [question for _, question in questions],
             conflicts_prompt(tasks),
             partial(divide_decisions, tasks=tasks),
-            known=(),
         )
 
 

@@ -20,7 +20,7 @@ from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Mood, Step
-from mnemolog.schemas.stored import Background
+from mnemolog.schemas.stored import NO_BACKGROUND, Background
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.instructions.withheld import with_instructions, withhold, withhold_texts
@@ -254,10 +254,16 @@ def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, backgr
     replies: tuple[TimedReply, ...] = outcome.replies
     shared, is_alone = replies[0].shared, len(replies) > 1 or replies[0].shared is None
     step = step_of("extract", PROMPT_VERSION if is_alone else SHARED_PROMPT_VERSION, outcome)
-    own = (fact.fact_id for fact in background.facts) if is_alone else ()
-    known = tuple(dict.fromkeys((*(shared.known if shared else ()), *own)))
     notes = (*background.notes, *(outcome.notes if isinstance(outcome, Answer) else ()))
-    shown = {"conversation": background.turn_ids, "known": known, "notes": notes}
+    own = background if is_alone else NO_BACKGROUND
+    known = (*(shared.known if shared else ()), *(fact.fact_id for fact in own.facts))
+    entities = (*(shared.entities if shared else ()), *(entity.entity_id for entity in own.entities))
+    shown = {
+        "conversation": background.turn_ids,
+        "known": tuple(dict.fromkeys(known)),
+        "entities": tuple(dict.fromkeys(entities)),
+        "notes": notes,
+    }
     return step.model_copy(update=shown)
 
 

@@ -26,7 +26,7 @@ from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
 from mnemolog.streams.entities.linker import EntityLinker
-from mnemolog.streams.entities.subject_relations import with_subject_relations
+from mnemolog.streams.entities.subject_relations import EntityCandidates, with_subject_relations
 from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.entities.unlinked_names import unlinked_names
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -100,6 +100,7 @@ class ResolveStage:
         clock: Callable[[], datetime],
     ) -> None:
         self._finder = finder
+        self._entity_candidates = EntityCandidates(finder)
         self._match_stage = match_stage
         self._turn_decider = turn_decider
         self._conflict_sharer = conflict_sharer
@@ -160,7 +161,7 @@ class ResolveStage:
         turn = await self._with_candidates(envelope, rules, status)
         named = await self._linker.find(turn, [matched.fact for matched in turn.facts])
         return WaitingTurn(
-            turn=turn,
+            turn=await self._entity_candidates.add(turn, named, rules),
             rules=rules,
             thresholds=self._settings.thresholds_for(self._embedding_model, envelope.overrides),
             is_late=status.latest_end is not None and envelope.occurred_at < status.latest_end,
@@ -198,7 +199,7 @@ class ResolveStage:
         now = self._clock()
         named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
         if named is not None:
-            envelope = with_subject_relations(envelope, named)
+            envelope = with_subject_relations(await self._entity_candidates.add(envelope, named, rules), named)
         names = await self._names_to_ask(envelope, named, rules)
         is_late = latest_end is not None and envelope.occurred_at < latest_end
         share = partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting)

@@ -95,6 +95,9 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
     if trace.background.facts:
         known = [Entry(ids(fact.fact_id), fact.text or "") for fact in trace.background.facts]
         print_entries("the extraction was shown facts", known)
+    if trace.background.entities:
+        told = ", ".join(one.name or str(one.entity_id) for one in trace.background.entities)
+        print_text(f"the extraction was told the names of {told}")
     if mood := trace.mood:
         print_line(f"mood: {mood['emotion']}, intensity {mood['intensity']:g}, {mood['energy']} energy")
     for note in trace.background.notes:

@@ -1,7 +1,6 @@
 """Reads what of a question may name entities: its words, and ties such as "my wife", "Ana's dog", "my wife's dog"."""
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from mnemolog.client.inputs.asked_names import AskedName, read_question
@@ -16,12 +15,11 @@ from mnemolog.projections.search.asked_entities import (
 )
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.question import storable_question
-from mnemolog.schemas.entities.model import HEAD_LETTERS, name_head
 from mnemolog.schemas.entities.relations import WORDS as PREDICATES
 from mnemolog.schemas.entities.relations import name_of_predicate
+from mnemolog.streams.conversation.said_names import heads_of_word
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.spoken_names import NAME, TIE, WORDS
-from mnemolog.streams.text.word_lists import SMALL_WORDS
 
 _PREDICATES: Final = "|".join(word.replace("_", "[ _-]") for word in sorted(PREDICATES, key=len, reverse=True))
 _TIE: Final = rf"(?i:{re.sub(r'[?]P<[a-z_]+>', '?:', TIE)}|{_PREDICATES})(?!\w)"
@@ -29,9 +27,6 @@ _OF: Final = rf"(?:'s|\u2019s|(?<=s)['\u2019]) {_TIE}"
 _OWNER: Final = rf"(?:(?i:{WORDS['my']}) {_TIE}|(?:{NAME}(?: {NAME}){{0,2}}|\w[\w-]{{0,40}}?){_OF})"
 _TIED: Final = re.compile(rf"(?<!\w){_OWNER}(?:{_OF})?(?:,? {NAME}(?: {NAME})?)?")
 _WORD: Final = re.compile(r"\w+(?:['\u2019\u2018`.]\w+)*")
-_JOINS: Final = re.compile("['\u2019]")
-_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Letters of scripts that put no space between words, where a name may begin at any place."""
 
 
 def entities_asked(text: str, options: SearchOptions) -> AskedEntities:
@@ -39,18 +34,9 @@ def entities_asked(text: str, options: SearchOptions) -> AskedEntities:
     if not options.weights.entities:
         return NOBODY
     asked = storable_question(text)
-    heads = dict.fromkeys(head for word in _WORD.findall(asked) for head in _heads(word))
+    heads = dict.fromkeys(head for word in _WORD.findall(asked) for head in heads_of_word(word))
     phrases = (phrase for match in _TIED.finditer(asked) if (phrase := _phrase(match[0])) is not None)
     return AskedEntities(heads=tuple(heads)[:MAX_HEADS], ties=tuple(dict.fromkeys(phrases))[:MAX_PHRASES])
-
-
-def _heads(word: str) -> Iterator[str]:
-    """What names that begin with a word are looked up by; a small word in small letters begins none."""
-    if _UNSPACED.search(word):
-        places = range(len(word))
-        yield from (word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1))
-    elif word not in SMALL_WORDS:
-        yield from (name_head(key) for part in (word, *_JOINS.split(word)[1:]) if (key := name_key(part)))
 
 
 def _phrase(said: str) -> TiePhrase | None:

@@ -90,14 +90,23 @@ class BackgroundFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundEntity:
+    """A known entity whose names an extraction was told; `name` is None where readers see none of them now."""
+
+    entity_id: UUID
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionBackground:
-    """What the extraction was shown beside the turn: the earlier turns of the conversation, and the known facts.
+    """What the extraction was shown beside the turn: the earlier turns of the conversation, known facts and entities.
 
     `notes` say what could not be read, or was changed.
     """
 
     turn_ids: tuple[str, ...] = ()
     facts: tuple[BackgroundFact, ...] = ()
+    entities: tuple[BackgroundEntity, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -147,6 +156,11 @@ def build_trace(commit: Commit, texts: FactTexts, names: EntityNames = NO_NAMES)
         background=ExtractionBackground(
             turn_ids=tuple(turn_id for step in steps for turn_id in step.conversation),
             facts=tuple(BackgroundFact(fact_id=one, text=texts.get(one)) for step in steps for one in step.known),
+            entities=tuple(
+                BackgroundEntity(entity_id=one, name=names[one].name if one in names else None)
+                for step in steps
+                for one in step.entities
+            ),
             notes=tuple(note for step in steps for note in step.notes),
         ),
         shared_calls=shared_calls(commit),

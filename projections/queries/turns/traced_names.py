@@ -48,8 +48,9 @@ class TracedName:
 
 
 async def entity_names(conn: AsyncConnection[TupleRow], commit: Commit) -> dict[UUID, CalledEntity]:
-    """What the entities are called that a commit links, or has looked at."""
+    """What the entities are called that a commit links, has looked at, or that its extraction was shown."""
     named = {entity_id for one in _read(commit) for entity_id in (one.entity_id, *one.compared) if entity_id}
+    named |= {entity_id for step in commit.provenance.steps for entity_id in step.entities}
     if not named:
         return {}
     rows = await (await conn.execute(queries("entities")["names"], {"entity_ids": list(named)})).fetchall()

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.entities.model import KnownEntity
-from mnemolog.schemas.entities.stored import ShownEntity
+from mnemolog.schemas.entities.stored import TwinDetails
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.turn_entities import TurnEntities
 
@@ -101,12 +101,12 @@ def _asked_twins(name: DoubtfulName, told_apart: Sequence[frozenset[UUID]]) -> t
     return tuple(one for one in name.twins if one.entity_id not in decided)[:MAX_TWINS]
 
 
-def as_shown(names: Sequence[DoubtfulName], shown: Mapping[UUID, ShownEntity]) -> tuple[DoubtfulName, ...]:
+def as_shown(names: Sequence[DoubtfulName], shown: Mapping[UUID, TwinDetails]) -> tuple[DoubtfulName, ...]:
     """The names with those of the names of their twins that readers see."""
     return tuple(replace(name, twins=tuple(_as_shown(twin, shown) for twin in name.twins)) for name in names)
 
 
-def _as_shown(twin: KnownEntity, shown: Mapping[UUID, ShownEntity]) -> KnownEntity:
+def _as_shown(twin: KnownEntity, shown: Mapping[UUID, TwinDetails]) -> KnownEntity:
     seen = shown[twin.entity_id].names if twin.entity_id in shown else ()
     own = twin.name if twin.name in seen else next(iter(seen), _UNNAMED)
     return twin.model_copy(

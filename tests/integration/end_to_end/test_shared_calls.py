@@ -134,3 +134,19 @@ async def test_the_parts_of_a_call_are_kept_by_turn_and_add_up(harness: Pipeline
         )
     counted = [row for row in kept.values() if row["counted"] == "true"]
     assert len(counted) == len({row["request"] for row in kept.values()})
+
+
+async def test_turns_of_a_tenant_that_lingers_wait_for_others_of_their_conversation(harness: PipelineHarness) -> None:
+    """The call leaves when it is full; another tenant's turn, which comes later, is answered before."""
+    rules = {"call_linger": 60, "call_turns": 2}
+    issued = await harness.memory.set_policy(rules, tenant="patient")
+    assert (await harness.memory.wait(issued.command_id, tenant="patient")).success
+    waiting, quick = Backlog(harness, "gil", turns=1, tenant="patient"), Backlog(harness, "gus", turns=0)
+    await harness.memory.add_many(waiting.turns[:1])
+    await harness.memory.add_many(quick.turns)
+    (alone,) = await quick.ends()
+    assert shared_with(alone) == 1
+    await harness.memory.add_many(waiting.turns[1:])
+    ends = await waiting.ends()
+    assert [shared_with(end) for end in ends] == [2, 2]
+    assert sum(stage.llm_calls for end in ends for stage in end.stages if stage.stage == "extract") == 1

@@ -25,6 +25,7 @@ CHECKED: Final[dict[str, tuple[str, ...]]] = {
     "explain": ("entities.names", "explain.entity_changes"),
     "known facts": (),
     "names in doubt": ("entities.shown_of_entities",),
+    "known names": ("shown_entities.entities_for",),
     "commands": ("entity_changes.entities_by_id", "entity_changes.proposals"),
     "summaries": ("summaries.summaries_of_facts",),
     "memory.entities": ("memory_entities.entity_rows",),
@@ -91,5 +92,6 @@ EXPLAINED: Final[dict[str, str]] = {
         ("linked_facts.linked_facts", "linked_facts.entities_with_owners"),
         "a new text gets only those names over that it has; nobody is shown the others",
     ),
+    "candidates.facts_of_entities": "facts of an entity by its id, for the decision on a turn",
     "summaries.summary_of_entity": "a summary holds only names that its facts have, and goes with any of them",
 }

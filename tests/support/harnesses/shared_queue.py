@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.stores.conversation import ConversationRequest
+from mnemolog.projections.stores.shown_entities import ShownEntities
 from mnemolog.projections.stores.shown_facts import ShownFacts
 from mnemolog.schemas.base import Record
 from mnemolog.schemas.envelopes import ExtractedFacts
@@ -98,6 +99,9 @@ class _Known:
     async def shown_facts(self, requests: Sequence[object]) -> list[ShownFacts]:
         return [ShownFacts(names=(), facts=self.facts()) for _ in requests]
 
+    async def shown_entities(self, requests: Sequence[object]) -> list[ShownEntities]:
+        return [ShownEntities() for _ in requests]
+
 
 @dataclass
 class Queue:
@@ -126,7 +130,7 @@ class Queue:
             categories=CATEGORIES,
             rules_for=self._rules_for,
             precheck=self._precheck,
-            backgrounds=BackgroundReader(stores, stores, self.replies, self.recent),
+            backgrounds=BackgroundReader(stores, stores, stores, self.replies, self.recent),
             clock=lambda: self.now,
             detect_mood=self.detect_mood,
         )

@@ -38,7 +38,7 @@ SINCE_2 = {"command"} | {
     *("pending_rejected", "fact_corrected", "conflict_resolved", "decision_undone", "policy_set"),
 }
 CHANGED_IN_7 = {
-    *("commit", "extracted_facts", "embedded_facts", "matched_facts"),
+    *("turn", "commit", "extracted_facts", "embedded_facts", "matched_facts"),
     *("entity_registered", "entity_alias_added", "fact_linked"),
 }
 CHANGED_IN_6 = {

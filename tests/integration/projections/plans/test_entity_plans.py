@@ -1,6 +1,6 @@
 """What reads entities and relations uses indexes, and reads none of other owners, of whom there are 100 000."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -10,14 +10,17 @@ import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
+from psycopg.types.json import Jsonb
 
 from mnemolog.client.inputs.asked_entities import entities_asked
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.search.statement import search_query
 from mnemolog.projections.sql import queries
+from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.entities import near_columns
 from mnemolog.schemas.entities.model import NameQuery
+from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS, SMALL_RUN
 from tests.support.databases import fresh_database
@@ -56,6 +59,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "profile_of_entity": queries("relations")["profile_of_entity"],
     "timeline_of_entity": queries("relations")["timeline_of_entity"],
     "entities_of_heads": queries("entities")["entities_of_heads"],
+    "entities_for": queries("shown_entities")["entities_for"],
+    "facts_of_entities": CandidateFinder.QUERIES["facts_of_entities"],
     "search_by_names": search_query([SMALL], COUNTED, named=BY_NAME)[0],
     "search_by_ties": search_query([SMALL], COUNTED, named=NAMED)[0],
     "search_by_ties_of_several": search_query([SMALL, SMALL_RUN], COUNTED, named=NAMED)[0],
@@ -78,6 +83,33 @@ async def filled_with_entities(postgres_admin_url: str, template_database: str) 
 async def connection(filled_with_entities: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
     async with await connected(filled_with_entities) as conn:
         yield conn
+
+
+SHOWN: Final[dict[str, Any]] = {
+    **{name: [value] for name, value in Scope(user_id="user7").columns.items()},
+    "said": [QUESTION],
+    "heads": [Jsonb([*NAMED.heads])],
+    "said_ties": [Jsonb(["@wife"])],
+    "predicates": [Jsonb(["spouse"])],
+    "ties": ["@wife"],
+    "entities": [10],
+    "facts": [10],
+    "looked_at": 60,
+    "at": [datetime(2026, 11, 1, tzinfo=UTC)],
+}
+
+
+def compared(entity_ids: Sequence[UUID]) -> dict[str, Any]:
+    vector = Vector.from_values(MODEL, [1.0, 0.0, 1.0])
+    return {
+        "entity_ids": entity_ids,
+        "keys": ["home_city"] * len(entity_ids),
+        "vectors": [vector] * len(entity_ids),
+        "models": [MODEL] * len(entity_ids),
+        "known": [uuid4()],
+        "known_places": [1],
+        "limit_of_key": 5,
+    }
 
 
 async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
@@ -118,7 +150,9 @@ async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnect
 async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str) -> None:
     """A scope has 30 facts and as many entities: each may be read some times, but none of the 110 000 others."""
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
-    plan = await plan_of(connection, statement, await parameters(connection))
+    given = await parameters(connection)
+    own = {"entities_for": SHOWN, "facts_of_entities": compared(given["entity_ids"])}
+    plan = await plan_of(connection, statement, given | own.get(name, {}))
     read = {table: rows_read(plan, table) for table in TABLES}
     assert all(rows <= 20 * SMALL_FACTS for rows in read.values()), read
     assert sum(read.values()) > 0 or name == "history_of_entity"

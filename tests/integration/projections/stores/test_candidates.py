@@ -9,7 +9,6 @@ import pytest_asyncio
 
 from mnemolog.projections.db.pools import Pool, open_pool
 from mnemolog.projections.stores.candidates import (
-    MAX_CANDIDATES_OF_KEY,
     CandidateFinder,
     CandidateRequest,
     SourceQuery,
@@ -22,7 +21,7 @@ from mnemolog.schemas.facts import content_hash
 from mnemolog.schemas.policy import LimitHit, Policy, StoredPolicies
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import CandidateQuery
+from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, CandidateQuery
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import (
     ALICE,

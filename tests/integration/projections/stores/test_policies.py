@@ -58,7 +58,7 @@ def test_a_turn_s_own_word_comes_first() -> None:
 def test_what_is_configured_is_the_ground() -> None:
     defaults = default_rules(StreamsSettings(provider="openai"))
     assert defaults == EffectivePolicy(confirm_below=CONFIRM_BELOW, high_risk=HIGH_RISK)
-    offline = replace(defaults, known_facts=0, call_turns=1)  # the rules read one turn alone
+    offline = replace(defaults, known_entities=0, known_facts=0, call_turns=1)  # the rules read one turn alone
     assert default_rules(StreamsSettings()) == offline
     configured = StreamsSettings(
         provider="openai",

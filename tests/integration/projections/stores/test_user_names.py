@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from mnemolog.projections.stores.candidates import (
-    MAX_CANDIDATES_OF_KEY,
     CandidateFinder,
     CandidateLists,
     CandidateRequest,
@@ -13,7 +12,7 @@ from mnemolog.projections.stores.candidates import (
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import Reversal
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import CandidateQuery
+from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, CandidateQuery
 from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import (
     ALICE,

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -12,12 +14,14 @@ import pytest
 from mnemolog.projections.stores.conversation import ConversationStore
 from mnemolog.projections.stores.journal import Journal, JournalEntry
 from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.shown_entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
 from mnemolog.projections.stores.shown_facts import ShownFacts, ShownFactsRequest, ShownFactStore
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.stored import Background
+from mnemolog.schemas.stored import Background, ShownEntity
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.conversation.background import BackgroundReader
 from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
+from mnemolog.streams.conversation.said_names import TIE_HEADS
 from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import ALICE, BOB, added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -42,10 +46,18 @@ async def journal(db: ProjectedDatabase, turn: Turn, offset: int) -> None:
 
 
 @asynccontextmanager
-async def reader(db: ProjectedDatabase, facts: ShownFactStore | None = None) -> AsyncIterator[BackgroundReader]:
+async def reader(
+    db: ProjectedDatabase, facts: ShownFactStore | None = None, entities: ShownEntityStore | None = None
+) -> AsyncIterator[BackgroundReader]:
     """A worker that has just begun."""
     facts = facts or ShownFactStore(db.pool, user_words=USER_WORDS)
-    made = BackgroundReader(ConversationStore(db.pool), facts, ReplyStore(db.pool), RecentTurns())
+    made = BackgroundReader(
+        ConversationStore(db.pool),
+        facts,
+        entities or ShownEntityStore(db.pool, ties=TIE_HEADS),
+        ReplyStore(db.pool),
+        RecentTurns(),
+    )
     try:
         yield made
     finally:
@@ -104,7 +116,7 @@ async def test_a_deletion_is_heeded_before_it_is_in_the_tables(db: ProjectedData
 async def test_limits_hold(db: ProjectedDatabase) -> None:
     await journal(db, said("a", "One."), 0)
     await db.apply(commit("t1", added("Alice likes tea.")))
-    nothing = EffectivePolicy(conversation_messages=0, known_facts=0)
+    nothing = EffectivePolicy(conversation_messages=0, known_facts=0, known_entities=0)
     async with reader(db) as worker:
         shown = await worker.background_of(said("b", "tea"), place(1), nothing)
     assert shown == Background()
@@ -129,6 +141,47 @@ async def test_facts_with_its_words_and_the_slots_of_the_speaker_are_shown(db: P
     assert (shown.facts[1].key, shown.facts[1].value, shown.facts[1].subject) == ("home_city", "Rome", "Alice")
 
 
+async def test_slots_of_policies_of_facts_and_of_all_who_speak_are_shown(db: ProjectedDatabase) -> None:
+    gym: dict[str, Any] = {"key": "gym_day", "value": "Monday"}
+    drafts = [
+        added("Alice trains on Monday.", subject="Alice", **gym),
+        added("Alice parks in the yard.", subject="Alice", key="parking", value="yard", single_valued=True),
+        added("Alice speaks French.", subject="Alice", key="language", value="French"),
+        added("Émile lives in Bern.", subject="Émile", key="home_city", value="Bern"),
+        added("Tom lives in Ulm.", subject="Tom", key="home_city", value="Ulm"),
+    ]
+    await db.apply(
+        commit("t1", *drafts, speaker="Alice"),
+        commit("t2", added("Bob trains on Friday.", subject="Bob", **gym), scope=BOB),
+    )
+    messages = (Message(role="user", content="Hm."), Message(role="user", name="ÉMILE", content="Now it is Rome."))
+    turn = Turn(turn_id="b", scope=ALICE, messages=messages, occurred_at=day(1), speaker="Alice")
+    async with reader(db) as worker:
+        ours = await worker.background_of(turn, place(1), replace(RULES, single_valued=("gym_day",)))
+        other = await worker.background_of(said("c", "Hm.", speaker="Alice"), place(2), RULES)
+    assert {fact.text for fact in ours.facts} == {
+        "Alice trains on Monday.",
+        "Alice parks in the yard.",
+        "Émile lives in Bern.",
+    }
+    assert [fact.text for fact in other.facts] == ["Alice parks in the yard."]
+
+
+async def test_entities_that_were_shown_are_kept_for_a_turn_that_comes_again(db: ProjectedDatabase) -> None:
+    ana = ShownEntity(entity_id=UUID(int=7), name="Ana", type="person", names=("Annie",), ties=("wife of the user",))
+
+    class Entities(ShownEntityStore):
+        shown = ShownEntities(entities=(ana,))
+
+        async def shown_entities(self, requests: Sequence[ShownEntitiesRequest]) -> list[ShownEntities]:
+            return [self.shown for _ in requests]
+
+    turn = said("b", "Ana sings.")
+    for entities in (Entities(db.pool, ties=()), ShownEntityStore(db.pool, ties=())):
+        async with reader(db, entities=entities) as worker:
+            assert (await worker.background_of(turn, place(1), RULES)).entities == (ana,)
+
+
 class BrokenFacts(ShownFactStore):
     """Fails as it is told, or never answers."""
 
@@ -144,8 +197,8 @@ class BrokenFacts(ShownFactStore):
 @pytest.mark.parametrize(
     ("error", "note"),
     [
-        (None, "extracted without known facts: reading them took more than 0.05 s"),
-        (psycopg.errors.UndefinedTable("facts"), "extracted without known facts: reading them failed"),
+        (None, "extracted without known facts and entities: reading them took more than 0.05 s"),
+        (psycopg.errors.UndefinedTable("facts"), "extracted without known facts and entities: reading them failed"),
     ],
 )
 async def test_without_known_facts_the_extraction_goes_on_and_says_so(

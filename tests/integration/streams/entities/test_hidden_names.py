@@ -18,9 +18,11 @@ from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.entity_changes import EntityChangeStore
+from mnemolog.projections.stores.shown_entities import ShownEntitiesRequest, ShownEntityStore
 from mnemolog.projections.stores.shown_facts import ShownFactsRequest, ShownFactStore
 from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll
 from mnemolog.schemas.entities.commands import ForgetEntity, RenameEntity, SummariseEntity
+from mnemolog.streams.conversation.said_names import TIE_HEADS, names_said_in
 from mnemolog.streams.text.subjects import USER_WORDS
 from tests.support.builders.commits import ALICE
 from tests.support.cases.entity_readers import CHECKED
@@ -120,6 +122,7 @@ class Readers:
             "explain": self._explained,
             "known facts": self._known_facts,
             "names in doubt": self._doubtful,
+            "known names": self._known_names,
             "commands": self._stored,
             "summaries": self._summaries,
             "memory.neighbours": lambda: self._called(f"neighbours('{self.ids['Diana']}')"),
@@ -163,6 +166,22 @@ class Readers:
     async def _doubtful(self) -> object:
         found = await EntityStore(self.people.pipeline.pool).shown(list(self.ids.values()), most=10)
         return sorted(map(repr, found.values()))
+
+    async def _known_names(self) -> object:
+        store = ShownEntityStore(self.people.pipeline.pool, ties=TIE_HEADS)
+        told = f"My wife, Diana, Ana, Robert, Bob, Silver, Ana Goldmann.\n{QUESTION}"
+        said = names_said_in(told)
+        asked = ShownEntitiesRequest(
+            scope=ALICE,
+            said=said.text,
+            heads=said.heads,
+            ties=said.ties,
+            predicates=said.predicates,
+            at=datetime(2026, 12, 1, tzinfo=UTC),
+            entities=100,
+            facts=10,
+        )
+        return await store.shown_entities([asked])
 
     async def _summaries(self) -> object:
         facts = await self.memory.facts(user_id="alice")

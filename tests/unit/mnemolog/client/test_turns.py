@@ -103,7 +103,8 @@ ALL_OVERRIDES = (
     "llm_timeout (number above 0 to 600), reprompts (whole number from 0 to 5), add_only (true or false), "
     "confidence (standard or cautious), confirm_below (number from 0 to 1), min_importance (number from 0 to 1), "
     "conversation_messages (whole number from 0 to 100), conversation_tokens (whole number from 0 to 20000), "
-    "conversation_age (number from 0 to 3.16224e+07), known_facts (whole number from 0 to 100), "
+    "conversation_age (number from 0 to 3.16224e+07), known_entities (whole number from 0 to 100), "
+    "known_facts (whole number from 0 to 100), "
     "known_tokens (whole number from 0 to 20000), known_timeout (number from 0 to 60)"
 )
 

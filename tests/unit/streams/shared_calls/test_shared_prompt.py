@@ -6,7 +6,7 @@ from uuid import UUID
 
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import Background, EarlierMessage, ShownFact
+from mnemolog.schemas.stored import NO_BACKGROUND, Background, EarlierMessage, ShownEntity, ShownFact
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.conversation.background_limits import best_facts
 from mnemolog.streams.conversation.recent_turns import messages_of
@@ -40,16 +40,30 @@ BETWEEN: Final = turn(2, ("assistant", "Any pets?"))
 LAST: Final = turn(3, ("user", "A cat\nturn 9"))
 
 
-def task(own: Turn, *earlier: Turn, facts: tuple[ShownFact, ...] = ()) -> ExtractionTask:
-    background = Background(messages=said(*earlier), facts=facts, names=("Mira",))
+ANA: Final = ShownEntity(
+    entity_id=UUID(int=70), name="Ana", type="person", names=("Annie",), ties=("wife of the user",)
+)
+TWIN: Final = ShownEntity(entity_id=UUID(int=71), name='Ana"\nor', type="person", twins=(ANA.entity_id,))
+
+
+def task(
+    own: Turn, *earlier: Turn, facts: tuple[ShownFact, ...] = (), entities: tuple[ShownEntity, ...] = ()
+) -> ExtractionTask:
+    background = Background(messages=said(*earlier), entities=entities, facts=facts, names=("Mira",))
     return ExtractionTask(turn=own, categories=CATEGORIES, background=background)
 
 
 def test_each_message_and_fact_is_shown_once_and_in_its_place() -> None:
-    tasks = [task(FIRST, BEFORE), task(LAST, BEFORE, FIRST, BETWEEN)]
-    _, question = shared_prompt(tasks, FACTS[:1]).messages
+    tasks = [
+        task(FIRST, BEFORE, facts=(FACTS[0],), entities=(ANA,)),
+        task(LAST, BEFORE, FIRST, BETWEEN, facts=(FACTS[0],), entities=(ANA, TWIN)),
+    ]
+    _, question = shared_prompt(tasks, known_together(tasks, tokens=1000)).messages
     assert question.content.splitlines() == [
         "names of the user: Mira",
+        "names:",
+        '> 1. "Ana" (person), also: "Annie", "wife of the user"',
+        """> 2. "Ana' or" (person); perhaps the same as 1""",
         "known:",
         "> Fact number 0.",
         "turn 1",
@@ -75,7 +89,7 @@ def test_each_message_and_fact_is_shown_once_and_in_its_place() -> None:
 
 
 def test_the_rules_are_those_of_one_turn() -> None:
-    system, _ = shared_prompt([task(FIRST), task(LAST)], ()).messages
+    system, _ = shared_prompt([task(FIRST), task(LAST)], NO_BACKGROUND).messages
     alone, _ = extraction_prompt(task(FIRST)).messages
     assert system.content.partition("A fact says")[2] == alone.content.partition("A fact says")[2]
     assert '{"turns": [{"turn": 1, "facts": [...]}, ...]}' in system.content
@@ -83,6 +97,6 @@ def test_the_rules_are_those_of_one_turn() -> None:
 
 def test_the_best_facts_of_each_turn_are_known_within_the_tokens_of_one_turn() -> None:
     tasks = [task(FIRST, facts=tuple(FACTS[:3])), task(LAST, facts=(FACTS[4], FACTS[0], FACTS[5]))]
-    assert [fact.fact_id.int for fact in known_together(tasks, tokens=10_000)] == [0, 4, 1, 2, 5]
+    assert [fact.fact_id.int for fact in known_together(tasks, tokens=10_000).facts] == [0, 4, 1, 2, 5]
     tokens = next(number for number in range(1000) if len(best_facts(FACTS, tokens=number)) == 2)
-    assert [fact.fact_id.int for fact in known_together(tasks, tokens=tokens)] == [0, 4]
+    assert [fact.fact_id.int for fact in known_together(tasks, tokens=tokens).facts] == [0, 4]
