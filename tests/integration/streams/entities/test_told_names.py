@@ -110,7 +110,7 @@ async def test_a_turn_tells_another_name(family: Family, names: tuple[str, str],
     await family.people.say("Bee runs", ("Bee", "person"))
     assert len((await family.client.entity("Elizabeth", user_id="alice")).facts) == 2
     await family.people.undo(said)
-    assert await people_of(family) == {"Elizabeth": []}
+    assert await people_of(family) == {"unnamed person": []}
 
 
 async def test_a_known_entity_gets_the_name_that_nobody_has(family: Family) -> None:
