@@ -9,7 +9,7 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.entity_registry import same_type
 from mnemolog.streams.entities.found_entities import FoundEntity
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.spoken_names import SpokenName, read_name
+from mnemolog.streams.entities.spoken_names import ALSO_CALLED, SpokenName, read_name
 from mnemolog.streams.entities.stated_relations import name_forms
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def tell_other_name(found: "TurnEntities", entity_id: UUID, name: SpokenName, fi
         return
     others = [one for one in found.registry.shown_of_name(key) if one.entity_id != entity_id]
     if len(others) == 1 and same_type(others[0].type, found.registry[entity_id].type):
-        found.propose_told(entity_id, others[0].entity_id, name.text)
+        found.propose_told(entity_id, others[0].entity_id, f"{name.text}{ALSO_CALLED}{name.alias}")
     else:
         found.add_alias(entity_id, Alias(text=name.alias, key=key), finding)
 
