@@ -94,7 +94,8 @@ def name_sentence(read: TracedName) -> str:
     found = f"{_STEP_PHRASES[read.step]}{others}" if read.step else ""
     if read.left_out is None:
         return found
-    return "; ".join(filter(None, [f"left out: {_UNLINKED_PHRASES[read.left_out]}", found]))
+    whose = f" ({read.entity}, since {read.since:%Y-%m-%d})" if read.since and read.entity else ""
+    return "; ".join(filter(None, [f"left out: {_UNLINKED_PHRASES[read.left_out]}{whose}", found]))
 
 
 _UNLINKED_PHRASES: Final[Mapping[UnlinkedReason, str]] = {
@@ -104,6 +105,7 @@ _UNLINKED_PHRASES: Final[Mapping[UnlinkedReason, str]] = {
     "never_stored": "a policy says that this topic is never stored",
     "no_name": "it is the name of nobody",
     "no_new_fact": "no new fact has it",
+    "name_taken": "it stays the name of who had it first",
 }
 
 

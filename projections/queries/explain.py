@@ -175,7 +175,7 @@ async def _linked_entities(
     links = [link for place, link in enumerate(said) if link.entity_id not in {one.entity_id for one in said[:place]}]
     named = [entity_id for link in links for entity_id in (link.entity_id, *link.compared)]
     rows = await conn.execute(queries("entities")["names"], {"entity_ids": named}) if named else None
-    names: dict[UUID, str] = dict(await rows.fetchall()) if rows else {}
+    names: dict[UUID, str] = {entity_id: name for entity_id, name, _ in await rows.fetchall()} if rows else {}
     changes = await _changes(conn, {link.entity_id for link in links})
     return [
         LinkedEntity(

@@ -14,12 +14,12 @@ WHERE entity_id = ANY(%(entity_ids)s::uuid []);
 -- name: add_entities
 -- Add new entities.
 INSERT INTO entities (
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, registered_name, type, possible_twins, event_id,
-    source_id, recorded_at, ordinal
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, registered_name, type, registered_type,
+    possible_twins, event_id, source_id, recorded_at, ordinal
 )
 SELECT
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, name, type, possible_twins::uuid [], event_id, source_id,
-    recorded_at, ordinal
+    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, name, type, type,
+    possible_twins::uuid [], event_id, source_id, recorded_at, ordinal
 FROM unnest(
     %(entity_id)s::uuid [],
     %(owner)s::text [],
@@ -99,11 +99,16 @@ ON CONFLICT (entity_id, key, event_id) DO NOTHING;
 
 -- name: add_links
 -- Add the entities that facts name, as each event tells them.
-INSERT INTO fact_entities (fact_id, entity_id, role, event_id, told_by)
-SELECT fact_id, entity_id, role, event_id, told_by
+INSERT INTO fact_entities (fact_id, entity_id, role, event_id, told_by, type)
+SELECT fact_id, entity_id, role, event_id, told_by, type
 FROM unnest(
-    %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(role)s::text [], %(event_id)s::uuid [], %(told_by)s::uuid []
-) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, told_by, number)
+    %(fact_id)s::uuid [],
+    %(entity_id)s::uuid [],
+    %(role)s::text [],
+    %(event_id)s::uuid [],
+    %(told_by)s::uuid [],
+    %(type)s::text []
+) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, told_by, type, number)
 ORDER BY number
 ON CONFLICT (fact_id, entity_id, role, event_id) DO NOTHING;
 
@@ -489,13 +494,14 @@ WHERE change.entity_ids && ARRAY(
 ORDER BY change.partition, change.log_offset, change.ordinal;
 
 -- name: names
--- The names of these entities that are shown, of a merged one that of its own which is.
+-- The names of these entities that are shown, of a merged one that of its own which is, and since when each is known.
 SELECT
     e.entity_id,
     CASE
         WHEN EXISTS (SELECT FROM shown_entity_names AS n WHERE n.entity_id = shown.entity_id AND n.alias = e.name) THEN e.name
         ELSE shown.name
-    END AS name
+    END AS name,
+    e.recorded_at
 FROM entities AS e
 CROSS JOIN LATERAL (
     SELECT * FROM shown_entities WHERE shown_entities.entity_id = coalesce(e.merged_into, e.entity_id) LIMIT 1

@@ -89,6 +89,13 @@ UNION
 SELECT alias.entity_id
 FROM undone
 INNER JOIN entity_aliases AS alias ON undone.event_id = alias.told_by
+UNION
+SELECT entity_id FROM fact_entities WHERE type IS NOT NULL
+UNION
+SELECT own.entity_id
+FROM entity_aliases AS own
+INNER JOIN entity_aliases AS other ON own.entity_id = other.entity_id
+WHERE own.is_own AND own.kind = 'tie' AND other.kind = 'name'
 ORDER BY entity_id;
 
 -- name: connected
@@ -118,6 +125,7 @@ SELECT
     e.entity_id,
     e.event_id,
     coalesce(e.registered_name, e.name) AS name,
+    coalesce(e.registered_type, e.type) AS type,
     EXISTS (SELECT FROM entity_aliases AS a WHERE a.entity_id = e.entity_id AND a.kind = 'user') AS is_user,
     CASE
         WHEN EXISTS (SELECT FROM fact_entities AS link WHERE link.entity_id = e.entity_id)
@@ -144,6 +152,8 @@ SELECT
     a.entity_id,
     a.kind,
     a.key,
+    a.alias,
+    a.place,
     a.event_id,
     a.log_offset,
     a.is_own,
@@ -164,6 +174,19 @@ CROSS JOIN LATERAL (
 ) AS said
 WHERE a.entity_id = ANY(%(entity_ids)s::uuid []);
 
+-- name: told_types
+-- What facts that were not undone told that these entities are, where nobody had told it before, or repetitions of them
+-- that were not; the first fact first.
+SELECT
+    link.fact_id,
+    link.entity_id,
+    link.type
+FROM fact_entities AS link
+INNER JOIN facts ON link.fact_id = facts.fact_id
+WHERE link.entity_id = ANY(%(entity_ids)s::uuid []) AND link.type IS NOT NULL AND facts.status <> 'undone'
+    AND (link.told_by IS NULL OR NOT EXISTS (SELECT FROM undone WHERE undone.event_id = link.told_by))
+ORDER BY facts.recorded_at, facts.ordinal, link.fact_id, link.entity_id, link.role, link.event_id;
+
 -- name: links_of_facts
 -- What these facts were linked to at first.
 SELECT DISTINCT
@@ -173,15 +196,16 @@ FROM fact_entities
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: update_entities
--- Give entities their current names and states.
-UPDATE entities SET name = derived.name, status = derived.status, merged_into = derived.merged_into
+-- Give entities their current names, types and states.
+UPDATE entities
+SET name = derived.name, type = derived.type, status = derived.status, merged_into = derived.merged_into
 FROM unnest(
-    %(entity_id)s::uuid [], %(name)s::text [], %(status)s::text [], %(merged_into)s::uuid []
-) AS derived (entity_id, name, status, merged_into)
+    %(entity_id)s::uuid [], %(name)s::text [], %(type)s::text [], %(status)s::text [], %(merged_into)s::uuid []
+) AS derived (entity_id, name, type, status, merged_into)
 WHERE
     entities.entity_id = derived.entity_id
-    AND (entities.name, entities.status, entities.merged_into)
-    IS DISTINCT FROM (derived.name, derived.status, derived.merged_into);
+    AND (entities.name, entities.type, entities.status, entities.merged_into)
+    IS DISTINCT FROM (derived.name, derived.type, derived.status, derived.merged_into);
 
 -- name: update_aliases
 -- Say which names of entities are current.

@@ -1,6 +1,6 @@
 """What is decided about entities, and what is written of them, as events: each holds until it is undone.
 
-Persons decide all of it; a rule can only propose a merge.
+Persons decide all of it; a rule or a model can only propose a merge.
 """
 
 from typing import Annotated, Final, Literal

@@ -64,17 +64,17 @@ class NamedEntity(Record):
     role: Role = "mention"
 
 
-UnlinkedReason = Literal["not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact"]
+UnlinkedReason = Literal["not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact", "name_taken"]
 """Why a name links no fact: a model named whom nobody said, it has too many letters, it is one too many of a fact or a
 source, it has a word of a topic that is never stored, it names nobody ("she"), or only statements that became no new
-fact have it."""
+fact have it. One that another entity has already became no name of the one that it was said of."""
 
 
 class UnlinkedName(Record):
     """A name that was read in a source and that links no fact, and why.
 
     One of what is never stored is told by the topic. `step` and `compared` say how its entity was found where it was
-    looked for; `entity_id` is that of a known one.
+    looked for; `entity_id` is that of a known one; of a name that is taken, whose it is.
     """
 
     name: EntityName
@@ -141,7 +141,8 @@ class EntityLink(Record):
 
     `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
     name could have meant as well; `compared_by` is how they were found, where that was not by words. `reason` is that
-    of the model which was asked whom the name means. Version 7 added both.
+    of the model which was asked whom the name means. `type` is what the source tells that the entity is, where nobody
+    had told it. Version 7 added these three.
     """
 
     entity_id: UUID
@@ -151,6 +152,7 @@ class EntityLink(Record):
     compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
     reason: NameReason | None = Field(default=None, exclude_if=lambda reason: reason is None)
     compared_by: Comparison | None = Field(default=None, exclude_if=lambda comparison: comparison is None)
+    type: EntityType | None = Field(default=None, exclude_if=lambda kind: kind is None)
 
 
 class NameVector(Record):

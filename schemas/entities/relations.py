@@ -18,6 +18,8 @@ MAX_PREDICATE: Final = 64
 Strength = Literal["strong", "medium", "weak"]
 """How a fact states a relation: it is what the fact says; the fact names it in passing ("my wife Ana sings"), or it
 only suggests it."""
+SAME_AS: Final = "same_as"
+"""The predicate of two names of one: it tells a name, or proposes a merge, and never becomes a relation."""
 STRENGTHS: Final[tuple[Strength, ...]] = ("strong", "medium", "weak")
 PredicateName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 

@@ -21,6 +21,8 @@ MIN_PREFIX: Final = 3
 MIN_LEFT_OUT: Final = 2
 """Letters that it leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are two names."""
 
+_FORMER: Final = "ex_"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
@@ -46,36 +48,36 @@ class EntityAlias:
 
 
 class ProposedMerge(NamedTuple):
-    """Two known entities that a name says are one."""
+    """Two known entities that a name says are one; or the words of a turn, as who reads it takes them (`is_told`)."""
 
     merged: KnownEntity
     into: KnownEntity
     name: str
+    is_told: bool = False
 
 
 def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
     """The entity that a name of a type means; `tie_key` names the tie in it together with whose it is."""
     if not name.key:
-        return _of_tie(registry.of_tie(tie_key) if tie_key else [])
+        return _of_tie(registry.of_tie(tie_key) if tie_key else [], is_new=name.is_new)
     called = [entity for entity in registry.of_name(name.key) if same_type(kind, entity.type)]
     if name.is_another:
         return FoundEntity(compared=tuple(called))
     if called:
         return _of_called(name, tie_key, called)
     tied = [entity for entity in registry.of_tie(tie_key) if not names_of(entity)] if tie_key else []
+    if tied and name.is_new:
+        return FoundEntity(compared=tuple(tied))
     if len(tied) == 1:  # "my wife" was known without a name
         return FoundEntity(entity=tied[0], step="tie")
-    for step in (_of_similar, _of_misspelled, _of_meaning):
-        found = step(name, kind, tie_key, registry)
-        if found.entity or found.compared:
-            return found
-    return FoundEntity()
+    steps = (step(name, kind, tie_key, registry) for step in (_of_similar, _of_misspelled, _of_meaning))
+    return next((found for found in steps if found.entity or found.compared), FoundEntity())
 
 
 def _of_called(name: SpokenName, tie_key: str | None, called: Sequence[KnownEntity]) -> FoundEntity:
     """Among entities of this very name the one of its tie or origin; without them the only one, or the one without."""
     if tie_key or name.origin:
-        marked = [one for one in called if tie_key in marks_of(one).ties or name.origin in marks_of(one).origins]
+        marked = [one for one in called if _has_mark(name, tie_key, one)]
         fitting = marked or ([called[0]] if len(called) == 1 and not marks_of(called[0]) else [])
     else:
         fitting = list(called) if len(called) == 1 else [one for one in called if not marks_of(one)]
@@ -126,9 +128,9 @@ def _of_meaning(name: SpokenName, kind: EntityType, _tie_key: str | None, regist
     return FoundEntity(compared=tuple(near), compared_by="embedding" if near else None)
 
 
-def _of_tie(tied: Sequence[KnownEntity]) -> FoundEntity:
-    """The only one of a tie; of several the one that was never named."""
-    fitting = tied if len(tied) == 1 else [one for one in tied if not names_of(one)]
+def _of_tie(tied: Sequence[KnownEntity], *, is_new: bool) -> FoundEntity:
+    """The only one of a tie; of several, or where it is a new one, the one that was never named."""
+    fitting = tied if len(tied) == 1 and not is_new else [one for one in tied if not names_of(one)]
     if len(fitting) != 1:
         return FoundEntity(compared=tuple(tied))
     return FoundEntity(entity=fitting[0], step="tie", compared=tuple(one for one in tied if one is not fitting[0]))
@@ -144,7 +146,14 @@ def _is_marked_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity)
     marks = marks_of(entity)
     if not marks or not (tie_key or name.origin):
         return False
-    return tie_key not in marks.ties and name.origin not in marks.origins
+    return not _has_mark(name, tie_key, entity)
+
+
+def _has_mark(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
+    """Whether an entity is known by the tie, be it over or not, or by the origin of a name."""
+    marks = marks_of(entity)
+    ties = {tie.removeprefix(_FORMER) for tie in marks.ties}
+    return name.origin in marks.origins or (tie_key is not None and tie_key.removeprefix(_FORMER) in ties)
 
 
 def _has_other_surname(one: str, other: str) -> bool:

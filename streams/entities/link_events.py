@@ -16,7 +16,7 @@ from mnemolog.schemas.entities.events import (
 )
 from mnemolog.schemas.entities.model import Alias
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.provenance import Decision
+from mnemolog.schemas.provenance import DecidedBy, Decision
 from mnemolog.streams.entities.carried.name_carrier import FactNames, NameCarrier
 from mnemolog.streams.entities.found_entities import ProposedMerge
 from mnemolog.streams.entities.name_context import NameContext
@@ -57,13 +57,26 @@ def entity_events(
             made.append(FactLinked(**place(), fact_id=fact_id, links=links))
     for fact_id, relation in related:
         made.append(_relation_event(place(), fact_id, relation))
-    proposed = (merge for merge in found.proposed.values() if merge.into.entity_id in needed)
-    return *made, *(_proposal_event(place(later), merge) for later, merge in enumerate(proposed))
+    proposed = (merge for merge in found.proposed.values() if _is_to_propose(found, merge, needed))
+    return *made, *(_proposal_event(place(later), merge, found.context) for later, merge in enumerate(proposed))
 
 
-def _proposal_event(place: Mapping[str, Any], merge: ProposedMerge) -> MergeProposed:
-    reason = f'"{merge.name}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
-    decision = Decision(by="policy", reason=reason)
+def _is_to_propose(found: TurnEntities, merge: ProposedMerge, needed: set[UUID]) -> bool:
+    """Whether a new fact names one that is known under another name; what no new fact names stays unknown."""
+    if not merge.is_told:
+        return merge.into.entity_id in needed
+    ids = {merge.into.entity_id, merge.merged.entity_id}
+    return bool(ids & needed) and ids - found.new.keys() | needed >= ids
+
+
+def _proposal_event(place: Mapping[str, Any], merge: ProposedMerge, context: NameContext) -> MergeProposed:
+    if merge.is_told:
+        reason = f'"{merge.name}" says that {merge.merged.name} is {merge.into.name}'
+        by: DecidedBy = "policy" if context.model is None else "model"
+        decision = Decision(by=by, reason=reason, model=context.model, prompt_version=context.prompt_version)
+    else:
+        reason = f'"{merge.name}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
+        decision = Decision(by="policy", reason=reason)
     return MergeProposed(**place, decision=decision, merged=merge.merged.entity_id, into=merge.into.entity_id)
 
 

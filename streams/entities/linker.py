@@ -131,6 +131,7 @@ class EntityLinker:
             return ()
         sources = await self._sources(events, is_edit=False, repeated=repeated_ids(found, events))
         names = NameCarrier(found, sources, reads_texts=not envelope.infer).names_of(events)
+        await self._leave_out_decided(found)
         return entity_events(found, events, names)
 
     async def events_of_command(
@@ -165,9 +166,12 @@ class EntityLinker:
 
 
 def _context(envelope: MatchedFacts) -> NameContext:
+    reader = next((step for step in envelope.steps if step.stage == "extract"), None)
     return NameContext(
         owner=envelope.owner,
         source_id=envelope.source_id,
         speaker=envelope.speaker,
         user_names=envelope.user_names,
+        model=reader.model if reader else None,
+        prompt_version=reader.prompt_version if reader else None,
     )

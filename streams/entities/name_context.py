@@ -9,17 +9,23 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import slip_heads
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
+from mnemolog.streams.entities.stated_relations import is_same
 from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameContext:
-    """Whose names are read: the source, who speaks in it, and the names of the user."""
+    """Whose names are read: the source, who speaks in it, and the names of the user.
+
+    `model` and `prompt_version` are of who read its facts, where a model did.
+    """
 
     owner: str
     source_id: str
     speaker: str | None = None
     user_names: tuple[str, ...] = ()
+    model: str | None = None
+    prompt_version: str | None = None
 
     def is_user(self, name: str | None) -> bool:
         """Whether it is the user: nobody is named, or by a word for the user, or by one of their names."""
@@ -45,6 +51,11 @@ def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedE
             yield entity
 
 
+def same_names(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
+    """The pairs of names that a fact tells to be of one."""
+    return ((said.subject, said.object) for said in fact.relations if is_same(said))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupKeys:
     """What entities are looked up by: the heads of their names, and whole keys, which count more.
@@ -65,7 +76,9 @@ NO_KEYS: Final = LookupKeys(heads=frozenset(), keys=frozenset(), ends=frozenset(
 
 def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupKeys:
     """What finds every entity that the names in these facts may mean, and the user."""
+    facts = list(facts)
     said = {entity.name for fact in facts for entity in named_entities(fact, context)}
+    said |= {name for fact in facts for pair in same_names(fact) for name in pair if not context.is_user(name)}
     if context.other_speaker is not None:
         said.add(context.other_speaker)
     return keys_of_names(said, context)

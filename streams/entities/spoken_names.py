@@ -15,21 +15,27 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = tables(Path(__file__).with_nam
 _KINDS: Final = ("group", "person", "animal")
 TIE_TYPES: Final = {tie: kind for kind in _KINDS for tie in _TABLES[kind]}
 """What somebody or something can be to another one, with the type of it. A group has no name of one who is in it."""
-TIE: Final = "|".join(f"(?P<{tie}>{words})" for kind in _KINDS for tie, words in _TABLES[kind].items())
-"""The pattern of all ties, a group each."""
+WORDS: Final = _TABLES["words"]
+"""Patterns of the words around ties and names."""
+_TIES: Final = "|".join(f"(?P<{tie}>{words})" for kind in _KINDS for tie, words in _TABLES[kind].items())
+TIE: Final = (
+    rf"(?P<attributes>(?:(?:{WORDS['new']}|{WORDS['before_tie']}) )*?)(?:{_TIES})(?P<after> (?:{WORDS['after_tie']}))?"
+)
+"""The pattern of all ties, a group each, with the adjectives at them: "older brother", "sœur aînée"."""
 ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
 """The pattern of all ties, without groups of their own."""
 GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in _TABLES["group"].items())
 """The pattern of groups, a group each."""
 NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
 """The pattern of a word with a capital, in which case counts; of "Tom's" it is "Tom"."""
-WORDS: Final = _TABLES["words"]
-"""Patterns of the words around ties and names."""
 _MY: Final = re.compile(rf"^(?:{WORDS['my']}) (?:{TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
 _OWNED: Final = re.compile(rf"^(?P<owner>\S.*?)(?:'s|'|s(?= \S+ )) (?:{TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
 """Without an apostrophe ("Annas Bruder Tom") a name has to follow: "Thomas Mann" is nobody's husband."""
 _TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of']}) ?(?P<owner>\S.*)$", re.IGNORECASE)
 _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
+_APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
+"""A name and what its bearer is to somebody: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
+_NEW: Final = re.compile(rf"(?<!\w)(?:{WORDS['new']})(?!\w)", re.IGNORECASE)
 _FROM: Final = re.compile(
     rf"^(?P<name>.+?) (?:from (?:(?:the|my|our) )?(?P<there>.+)|(?:{WORDS['from']}) ?(?P<origin>{WORDS['origins']}))$",
     re.IGNORECASE,
@@ -57,8 +63,9 @@ class SpokenName:
     """A name as it was said (`text`), and its parts.
 
     `name` is the proper name in it, `tie` what it is to `owner`, which is None for the speaker, and `origin` the key
-    of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin.
-    `alias` is another name that is given with it.
+    of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin. A new
+    one of a tie ("my new dog") `is_new`: it is not the one that was known by the tie. `alias` is another name that is
+    given with it.
     """
 
     text: str
@@ -68,6 +75,7 @@ class SpokenName:
     origin: str | None = None
     is_another: bool = False
     alias: str | None = None
+    is_new: bool = False
 
     @property
     def untitled(self) -> str:
@@ -92,9 +100,8 @@ def read_name(text: str) -> SpokenName | None:
     bearer, called, alias = said.rpartition(ALSO_CALLED)
     if called and _is_proper(alias) and (named := read_name(bearer)) is not None:
         return replace(named, alias=alias)
-    for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
-        if (match := pattern.match(said)) and (found := _with_tie(said, match)):
-            return found
+    if found := _apposed(said) or _tied(said):
+        return found
     if match := _FROM.match(said):
         origin = match["there"] or match["origin"]
         return SpokenName(text=said, name=match["name"], origin=name_key(origin)[:MAX_ORIGIN])
@@ -123,6 +130,24 @@ def names_with_origin(text: str) -> Iterator[str]:
     return (match[0] for match in found if match["name"].casefold() not in CITIES | COUNTRIES)
 
 
+def _apposed(said: str) -> SpokenName | None:
+    """A name with its tie beside it; "Alices Freundin" is a tie where the name of its bearer follows."""
+    match = _APPOSED.match(said)
+    if match is None or not _is_proper(match["name"]) or _tied(match["name"]):
+        return None
+    name, tie = match["name"], match["tie"]
+    found = _tied(tie)
+    if found is None or found.name is not None:
+        found = _tied(f"{tie} {name}")
+    return None if found is None or TIE_TYPES[found.tie or ""] == "group" else replace(found, text=said, name=name)
+
+
+def _tied(said: str) -> SpokenName | None:
+    """The parts of a name that has a tie in it."""
+    matches = (pattern.match(said) for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST))
+    return next((found for match in matches if match and (found := _with_tie(said, match))), None)
+
+
 def _with_tie(said: str, match: re.Match[str]) -> SpokenName | None:
     groups = match.groupdict()
     name = groups.get("name")
@@ -130,7 +155,8 @@ def _with_tie(said: str, match: re.Match[str]) -> SpokenName | None:
         return None
     tie = tie_of(match)
     name = None if TIE_TYPES[tie] == "group" else name
-    return SpokenName(text=said, name=name, tie=tie, owner=groups.get("owner"))
+    is_new = any(_NEW.search(groups[place] or "") for place in ("attributes", "after"))
+    return SpokenName(text=said, name=name, tie=tie, owner=groups.get("owner"), is_new=is_new)
 
 
 def tie_of(match: re.Match[str]) -> str:

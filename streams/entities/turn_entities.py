@@ -19,10 +19,11 @@ from mnemolog.schemas.entities.model import (
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.vector import Vector
+from mnemolog.streams.entities.alias.same_names import tell_other_name, tell_same
 from mnemolog.streams.entities.doubtful.name_answers import NameAnswers, answers_by_name, find_by_answer
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
 from mnemolog.streams.entities.found_entities import EntityAlias, FoundEntity, ProposedMerge, find_entity
-from mnemolog.streams.entities.name_context import NameContext, named_entities
+from mnemolog.streams.entities.name_context import NameContext, named_entities, same_names
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.similar.name_vectors import NO_VECTORS, NameVectors
 from mnemolog.streams.entities.spoken_names import TIE_TYPES, SpokenName, read_name
@@ -65,6 +66,8 @@ class TurnEntities:
     proposed: dict[tuple[UUID, UUID], ProposedMerge] = field(default_factory=dict)
     unlinked: list[UnlinkedName] = field(default_factory=list)
     doubtful: dict[UUID, SpokenName] = field(default_factory=dict)
+    types: dict[UUID, EntityType] = field(default_factory=dict)
+    """What the source tells of known entities of which nobody had told it."""
     _links: dict[_FactWords, tuple[EntityLink, ...]] = field(default_factory=dict)
     _relations: dict[_FactWords, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
@@ -83,6 +86,9 @@ class TurnEntities:
         """
         known = tuple(known)
         found = cls(context, tuple(facts), known, vectors, EntityRegistry(known, vectors), answers_by_name(answers))
+        for fact in found.facts:
+            for pair in same_names(fact):
+                tell_same(found, fact, pair)
         for fact in found.facts:
             found.unlinked += fact.unlinked
             links, said = list(found._each_link(fact)), _words(fact)
@@ -112,11 +118,13 @@ class TurnEntities:
         return (link for links in self._links.values() for link in links)
 
     def answered(self, answers: Sequence[AnsweredName]) -> "TurnEntities":
-        """The entities of the same facts, with what a model says of doubtful names. It proposes no merge."""
+        """The entities of the same facts, with what a model says of doubtful names. That alone proposes no merge."""
         if not answers_by_name(answers):
             return self
         found = TurnEntities.of_facts(self.facts, self.known, self.context, self.vectors, answers)
-        found.proposed = {pair: merge for pair, merge in found.proposed.items() if pair in self.proposed}
+        found.proposed = {
+            pair: merge for pair, merge in found.proposed.items() if merge.is_told or pair in self.proposed
+        }
         return found
 
     def named_in(self, fact: ExtractedFact) -> set[UUID]:
@@ -172,7 +180,7 @@ class TurnEntities:
         for entity in named_entities(fact, self.context):
             name = read_name(entity.name)
             if name is None or (found := self._find(name, entity.type)) is None:
-                self._leave_out(entity.name, is_name=name is not None)
+                self.leave_out(entity.name, is_name=name is not None)
                 continue
             entity_id, finding = found
             yield EntityLink(
@@ -190,29 +198,40 @@ class TurnEntities:
             if (owner_id := self._owner_of(name)) is not None:
                 yield EntityLink(entity_id=owner_id, role="mention", name=name.owner, step="exact")
 
-    def _leave_out(self, name: str, *, is_name: bool) -> None:
+    def leave_out(self, name: str, *, is_name: bool) -> None:
+        """Tell of a name that it names nobody, or, if it is a name, that the source has too many."""
         is_beyond = is_name and len(self.new) >= MAX_NEW_ENTITIES
         self.unlinked.append(UnlinkedName(name=name, reason="too_many" if is_beyond else "no_name"))
 
     def _find(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
         """The entity of a name, made known where it is new; None where the source brings too many."""
+        kind, tie_key, finding = self.find(name, kind)
+        entity_id = self.take_name(name, kind, tie_key, finding)
+        return None if entity_id is None else (entity_id, finding)
+
+    def find(self, name: SpokenName, kind: EntityType) -> tuple[EntityType, str | None, FoundEntity]:
+        """What a name means: its type, the key of the tie in it together with whose it is, and the entity."""
         kind = TIE_TYPES[name.tie] if name.tie else kind
-        tie_key = None
-        if name.tie is not None:
-            owner_id = self._owner_of(name)
-            tie_key = f"{name.tie} of {owner_id}" if owner_id else None
+        owner_id = self._owner_of(name) if name.tie is not None else None
+        tie_key = f"{name.tie} of {owner_id}" if owner_id else None
         finding = find_entity(name, kind, tie_key, self.registry)
-        finding = find_by_answer(name, finding, self.answers, self.registry)
+        return kind, tie_key, find_by_answer(name, finding, self.answers, self.registry)
+
+    def take_name(self, name: SpokenName, kind: EntityType, tie_key: str | None, finding: FoundEntity) -> UUID | None:
+        """The entity that was found, which has the name from now on, or a new one.
+
+        None where the source brings too many.
+        """
         if finding.entity is not None:
             self.propose_merge(name, tie_key, finding.entity)
         aliases = [*_aliases_of(name, tie_key, self.registry.vector_of(name, kind))]
         entity_id = self.take(finding, name.name or name.text, kind, aliases)
         if entity_id is None:
             return None
-        if finding.entity is None and finding.compared and not name.is_another:
+        if finding.entity is None and finding.compared and not (name.is_another or name.is_new):
             self.doubtful[entity_id] = name
-        self._add_other_name(entity_id, name, finding)
-        return entity_id, finding
+        tell_other_name(self, entity_id, name, finding)
+        return entity_id
 
     def take(self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias]) -> UUID | None:
         """The entity that was found, called by these aliases from now on; a new one where none was.
@@ -220,17 +239,37 @@ class TurnEntities:
         None where the source brings too many.
         """
         if finding.entity is not None:
+            self._tell_type(finding.entity.entity_id, kind)
             for alias in aliases:
-                self._add_alias(finding.entity.entity_id, alias, finding)
+                self.add_alias(finding.entity.entity_id, alias, finding)
             return finding.entity.entity_id
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
         return self._register(name, kind, aliases, finding)
 
-    def _add_other_name(self, entity_id: UUID, name: SpokenName, finding: FoundEntity) -> None:
-        """The other name that is given with one: "Josefine, called Fini"."""
-        if name.alias is not None and (key := name_key(name.alias)):
-            self._add_alias(entity_id, Alias(text=name.alias, key=key), finding)
+    def typed(self, link: EntityLink) -> EntityLink:
+        """A link with what the source tells of the type of its entity."""
+        kind = self.types.get(link.entity_id)
+        return link if kind is None else link.model_copy(update={"type": kind})
+
+    def tell_taken(self, name: str, holders: Sequence[KnownEntity]) -> None:
+        """A name that would move: that is for a person to decide."""
+        known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
+        self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
+
+    def propose_told(self, one_id: UUID, other_id: UUID, words: str) -> None:
+        """Propose to merge two that are known apart, whom these words say to be one. The user is merged into nobody."""
+        into, merged = self.registry[one_id], self.registry[other_id]
+        if merged.keys("user"):
+            into, merged = merged, into
+        if (into.entity_id, merged.entity_id) not in self.proposed:
+            self.proposed[merged.entity_id, into.entity_id] = ProposedMerge(merged, into, words, is_told=True)
+
+    def _tell_type(self, entity_id: UUID, kind: EntityType) -> None:
+        entity = self.registry[entity_id]
+        if entity.type == "other" != kind:
+            self.types[entity_id] = kind
+            self.registry.add(entity.model_copy(update={"type": kind}))
 
     def propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
         """Ana, who was known by her name, is said to be the wife who was known without one: "my wife Ana"."""
@@ -250,13 +289,17 @@ class TurnEntities:
         self.registry.add(entity)
         return entity_id
 
-    def _add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
+    def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
         """The first who is called so stays it; a tie may be to several ("my brother"). What is hidden is told anew.
 
         A name that several may have is that of one of them in this source alone: in another it may mean another one.
         """
-        is_known = alias.key in self.registry[entity_id].as_shown.keys(alias.kind)
-        if is_known or (alias.kind == "name" and self.registry.shown_of_name(alias.key)):
+        shown = self.registry[entity_id].as_shown
+        if alias.key in shown.keys(alias.kind) or (alias.kind == "name" and alias.key in names_of(shown)):
+            return
+        if alias.kind == "name" and (holders := self.registry.shown_of_name(alias.key)):
+            if finding.step != "model":
+                self.tell_taken(alias.text, holders)
             return
         self.registry.add_alias(entity_id, alias)
         if alias.kind == "name" and finding.step == "model" and finding.compared:
@@ -290,12 +333,12 @@ class TurnEntities:
             called = [one for alias in aliases for one in self.registry.of_name(alias.key)]
             mark = Alias(text=aliases[0].text if aliases else USER, kind="user", key="user")
             if len(called) == 1 and called[0].type in ("person", "other"):  # known by name before it was the user's
-                self._add_alias(called[0].entity_id, mark, FoundEntity(entity=called[0], step="exact"))
+                self.add_alias(called[0].entity_id, mark, FoundEntity(entity=called[0], step="exact"))
                 return self.registry[called[0].entity_id]
             self._register(mark.text, "person", (mark, *aliases), FoundEntity(step="user", compared=tuple(called)))
         else:
             for alias in aliases:
-                self._add_alias(user.entity_id, alias, FoundEntity(entity=user, step="user"))
+                self.add_alias(user.entity_id, alias, FoundEntity(entity=user, step="user"))
         found = self.registry.user()
         if found is None:
             raise AssertionError("the user was registered just now")

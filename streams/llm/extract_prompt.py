@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from mnemolog.schemas.base import Timestamp
-from mnemolog.schemas.entities.model import NamedEntity
-from mnemolog.schemas.entities.relations import PREDICATES, NamedRelation
+from mnemolog.schemas.entities.model import MAX_UNLINKED, NamedEntity
+from mnemolog.schemas.entities.relations import MAX_RELATIONS, PREDICATES, NamedRelation
 from mnemolog.schemas.facts import (
     IMPORTANCE_OF_CATEGORY,
     ActionHint,
@@ -26,6 +26,7 @@ from mnemolog.streams.instructions.prompt_part import prompt_part
 from mnemolog.streams.llm.grounding.evidence import Evidence, shown_messages
 from mnemolog.streams.llm.grounding.named_entities import EntityReply, long_name_notes, said_entities
 from mnemolog.streams.llm.grounding.named_relations import RelationReply, named_relations
+from mnemolog.streams.llm.grounding.told_names import told_names
 from mnemolog.streams.llm.grounding.turn_speakers import other_speaker
 from mnemolog.streams.llm.mood import MOOD_SCHEMA, MOOD_TEXT
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
@@ -93,8 +94,9 @@ or she; type: {entity_types}, or another plain word; role: subject, object (what
 Empty where it names nobody but the speaker.
 relations: what those whom the fact names are to each other, or to the speaker, each with subject and object: names as \
 in entities, or the speaker's; predicate: what the object is to the subject, one of {predicates}, or another plain \
-English word; strength: strong (the fact says it), medium (named in passing: "my wife Ana sings"), weak \
-(suggested). What a retract says is over is a relation as well. Empty where it says none.
+English word; same_as where the conversation itself says that two names are of one ("everyone calls her Bee", \
+"Elizabeth, or Liz"), never a guess; strength: strong (the fact says it), medium (named in passing: "my wife Ana \
+sings"), weak (suggested). What a retract says is over is a relation as well. Empty where it says none.
 
 An answer states what was asked right before it, by the assistant or somebody else: "Where do you live?" and then \
 "Berlin." is "Alice lives in Berlin." with the excerpt "Berlin."; "Shall I note that you are vegan?" and then "Yes" is \
@@ -328,6 +330,8 @@ def _readable_text(item: object, *fields: str) -> str:
 def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
     """The facts whose excerpt a message of the user says, and whose text asserts no more than that and its question."""
     evidence = Evidence.of(task)
+    said_before = [comparable_text(message.content) for message in shown_messages(task.turn)]
+    said_before += [comparable_text(message.content) for message in task.background.messages]
     facts: list[ExtractedFact] = []
     complaints: list[str] = []
     dropped: list[DroppedStatement] = []
@@ -342,8 +346,9 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
             speaker = other_speaker(task.turn, comparable_text(fact.excerpt))
             names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
             relations = named_relations(fact.relations, names, task.turn, speaker)
-            made = _extracted(fact, speaker, entities, relations)
-            facts.append(made.model_copy(update={"unlinked": left_out}))
+            told, unsaid = told_names(fact.entities, fact.relations, said_before, task.turn, speaker)
+            made = _extracted(fact, speaker, entities, (*told, *relations)[:MAX_RELATIONS])
+            facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
             continue
         complaints.append(
             f"facts.{index}.text: {fault}: say only what is said, or leave the fact out"

@@ -157,7 +157,9 @@ def build_trace(commit: Commit, texts: FactTexts, names: EntityNames = NO_NAMES)
             turn_ids=tuple(turn_id for step in steps for turn_id in step.conversation),
             facts=tuple(BackgroundFact(fact_id=one, text=texts.get(one)) for step in steps for one in step.known),
             entities=tuple(
-                BackgroundEntity(entity_id=one, name=names.get(one)) for step in steps for one in step.entities
+                BackgroundEntity(entity_id=one, name=names[one].name if one in names else None)
+                for step in steps
+                for one in step.entities
             ),
             notes=tuple(note for step in steps for note in step.notes),
         ),

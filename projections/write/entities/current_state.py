@@ -5,7 +5,7 @@ So an undo needs no inverse: the state is what it would be if what was undone ha
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from mnemolog.schemas.entities.changes import (
@@ -18,6 +18,8 @@ from mnemolog.schemas.entities.changes import (
 )
 from mnemolog.schemas.entities.model import Alias
 
+OTHER: Final = "other"
+"""The type of what nobody told."""
 EntityStatus = Literal["active", "merged", "forgotten", "undone"]
 
 
@@ -27,20 +29,34 @@ class RegisteredEntity(NamedTuple):
     entity_id: UUID
     event_id: UUID
     name: str
+    type: str
     is_user: bool
     is_told: bool
 
 
 class ToldAlias(NamedTuple):
-    """A name as an event gave it. One that `is_own` lives as long as its entity, another one while it `is_told`."""
+    """A name as an event gave it; `place` is that within its commit.
+
+    One that `is_own` lives as long as its entity, another one while it `is_told`.
+    """
 
     entity_id: UUID
     kind: str
     key: str
+    text: str
+    place: int
     event_id: UUID
     log_offset: int
     is_own: bool
     is_told: bool
+
+
+class ToldType(NamedTuple):
+    """What a fact tells that an entity is, of which nobody had told it."""
+
+    fact_id: UUID
+    entity_id: UUID
+    type: str
 
 
 class StoredChange(NamedTuple):
@@ -55,6 +71,7 @@ class CurrentEntity(NamedTuple):
     """What an entity is now."""
 
     name: str
+    type: str
     status: EntityStatus
     merged_into: UUID | None
 
@@ -65,6 +82,7 @@ class CurrentState:
 
     entities: Mapping[UUID, RegisteredEntity]
     aliases: Sequence[ToldAlias]
+    types: Sequence[ToldType]
     moved: dict[tuple[UUID, UUID], UUID] = field(default_factory=dict)
     """Per fact and entity that it was linked to the one that it is linked to now."""
     _parents: dict[UUID, UUID] = field(default_factory=dict)
@@ -82,9 +100,10 @@ class CurrentState:
         aliases: Sequence[ToldAlias],
         links: Iterable[tuple[UUID, UUID]],
         changes: Iterable[StoredChange],
+        types: Sequence[ToldType] = (),
     ) -> "CurrentState":
-        """`links` are those of the facts that splits name, each a fact and an entity."""
-        state = cls({one.entity_id: one for one in entities}, aliases, {link: link[1] for link in links})
+        """`links` are those of the facts that splits name, each a fact and an entity; `types` are in log order."""
+        state = cls({one.entity_id: one for one in entities}, aliases, types, {link: link[1] for link in links})
         for change in changes:
             state._apply(change) if change.in_effect else state._leave_out(change.event)
         return state
@@ -169,8 +188,32 @@ class CurrentState:
             status = "merged"
         elif root not in known:
             status = "undone"
-        name = self._names.get(entity.entity_id, entity.name)
-        return CurrentEntity(name, status, root if root != entity.entity_id else None)
+        name, kind = self._name_of(entity, known), self._type_of(entity)
+        return CurrentEntity(name, kind, status, root if root != entity.entity_id else None)
+
+    def _name_of(self, entity: RegisteredEntity, known: set[UUID]) -> str:
+        """What a person called it; for a tie the first proper name of it, or of what was merged into it."""
+        if (renamed := self._names.get(entity.entity_id)) is not None:
+            return renamed
+        if not any(one.is_own and one.kind == "tie" and one.entity_id == entity.entity_id for one in self.aliases):
+            return entity.name
+        named = [one for one in self.aliases if one.kind == "name" and self._is_in(one.entity_id, entity)]
+        current = (one for one in named if self._is_current(one, known))
+        first = min(current, key=lambda one: _log_order(one, entity), default=None)
+        return entity.name if first is None else self._names.get(first.entity_id, first.text)
+
+    def _type_of(self, entity: RegisteredEntity) -> str:
+        """As it was registered; where that is not known the first type that was told, or that of one merged into it."""
+        if entity.type != OTHER:
+            return entity.type
+        held = (self.moved.get((one.fact_id, one.entity_id), one.entity_id) for one in self.types)
+        told = [one.type for one, holder in zip(self.types, held, strict=True) if self._is_in(holder, entity)]
+        members = [one for one in self.entities.values() if self._is_in(one.entity_id, entity) and one.type != OTHER]
+        return next(iter((*told, *sorted(one.type for one in members))), OTHER)
+
+    def _is_in(self, entity_id: UUID, entity: RegisteredEntity) -> bool:
+        """Whether it is the entity, or was merged into it."""
+        return entity_id == entity.entity_id or self._root(entity_id) == entity.entity_id
 
     def _is_current(self, alias: ToldAlias, known: set[UUID]) -> bool:
         if alias in self._withdrawn or alias.event_id in self._undone or alias.entity_id in self._forgotten:
@@ -178,3 +221,8 @@ class CurrentState:
         entity = self.entities[alias.entity_id]
         is_users = alias.kind == "user" or (entity.is_user and alias.event_id == entity.event_id)
         return self._root(alias.entity_id) in known and (alias.is_own or alias.is_told or is_users)
+
+
+def _log_order(alias: ToldAlias, entity: RegisteredEntity) -> tuple[bool, int, int, str]:
+    """The names of the entity itself first, in the order in which they were told."""
+    return alias.entity_id != entity.entity_id, alias.log_offset, alias.place, alias.key

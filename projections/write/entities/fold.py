@@ -85,10 +85,13 @@ class EntityFold:
             case EntityRegistered():
                 yield from self._registered(event)
             case EntityAliasAdded(entity_id=entity_id, alias=alias):
-                yield from self._named_again([entity_id])
-                yield self._alias(event, entity_id, 0, alias)
+                yield from (
+                    [NamedAgainRow(entity_id=entity_id)] if alias.kind == "name" else self._named_again([entity_id])
+                )
+                yield self._alias(event, entity_id, event.ordinal, alias)
             case FactLinked():
-                yield from self._named_again([link.entity_id for link in event.links])
+                yield from self._named_again([link.entity_id for link in event.links if link.type is None])
+                yield from (NamedAgainRow(entity_id=link.entity_id) for link in event.links if link.type is not None)
                 told_by = self._repetitions.get(event.fact_id)
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
                     yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=told_by)

@@ -1,7 +1,8 @@
 """Derives the current state of entities anew where a batch has changed what it follows from.
 
-That is seldom: a person's decision about entities, an undo of facts, or a new fact that names an entity whose facts
-were all undone. Works on the tables as the batch has left them, so that a rebuild in other batches gives equal rows.
+That is seldom: a person's decision about entities, an undo of facts, a new fact that names an entity whose facts were
+all undone, or that tells a name or the type of one. Works on the tables as the batch has left them, so that a rebuild
+in other batches gives equal rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from mnemolog.projections.write.entities.current_state import (
     RegisteredEntity,
     StoredChange,
     ToldAlias,
+    ToldType,
 )
 from mnemolog.projections.write.entities.rows import EntityChangeRow, NamedAgainRow
 from mnemolog.projections.write.rows import Changes
@@ -22,6 +24,7 @@ from mnemolog.schemas.entities.changes import ENTITY_CHANGE, EntitySplit
 
 ENTITY_BATCH: Final = 500
 _SQL: Final = queries("entity_changes")
+_DERIVED: Final = ("name", "type", "status", "merged_into")
 
 
 async def refresh_entities(connection: Connection, changes: Changes) -> None:
@@ -57,6 +60,7 @@ async def derive_entities(connection: Connection, entity_ids: Sequence[UUID]) ->
         [ToldAlias(*row) for row in await _rows(connection, "told_aliases", asked)],
         [(fact_id, entity_id) for fact_id, entity_id in links if entity_id in set(connected)],
         changes,
+        [ToldType(*row) for row in await _rows(connection, "told_types", asked)],
     )
     await _write(connection, state)
 
@@ -64,7 +68,7 @@ async def derive_entities(connection: Connection, entity_ids: Sequence[UUID]) ->
 async def _write(connection: Connection, state: CurrentState) -> None:
     entities, aliases = state.current(), state.current_aliases()
     columns: dict[str, list[Any]] = {"entity_id": list(entities)}
-    columns |= {name: [getattr(one, name) for one in entities.values()] for name in ("name", "status", "merged_into")}
+    columns |= {name: [getattr(one, name) for one in entities.values()] for name in _DERIVED}
     await connection.execute(_SQL["update_entities"], columns)
     named: dict[str, list[Any]] = {
         name: [getattr(one, name) for one in aliases] for name in ("entity_id", "kind", "key", "event_id")

@@ -20,7 +20,7 @@ class EntityRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliasRow:
-    """A name of an entity; `place` is that among the names that the event gives it, `is_own` the first of its own.
+    """A name of an entity; `place` is that among the names that its commit gives, `is_own` the first of its own.
 
     `told_by` is the repetition that told it, `told_of` the fact that was repeated.
     """
@@ -68,7 +68,7 @@ class EntityChangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedAgainRow:
-    """An entity that had been undone is named again: its state has to be derived anew. No table has it."""
+    """An entity had been undone and is named again, or got a name or a type: it is derived anew. No table has it."""
 
     entity_id: UUID
 

@@ -86,6 +86,7 @@ async def write_entities(connection: Connection, rows: Sequence[AnyEntityRow]) -
             "role": [row.link.role for row in links],
             "event_id": [row.event_id for row in links],
             "told_by": [row.told_by for row in links],
+            "type": [row.link.type for row in links],
         }
         await connection.execute(_SQL["add_links"], columns)
     if evidence := [row for row in rows if isinstance(row, EvidenceRow)]:

@@ -107,7 +107,8 @@ class NameCarrier:
             if event.told_id is None:
                 continue
             named, stated = self._new_names(event, event.new_fact) if event.new_fact else self._repeated_names(event)
-            links[event.told_id] = links_once((*links.get(event.told_id, ()), *named))[:MAX_LINKS]
+            told = links_once((*links.get(event.told_id, ()), *named))[:MAX_LINKS]
+            links[event.told_id] = tuple(self._found.typed(link) for link in told)
             known = {one.key: one for one in relations.get(event.told_id, ())}
             known |= {one.key: one for one in stated if one.key not in known}
             relations[event.told_id] = tuple(known.values())[:MAX_CARRIED]
@@ -137,7 +138,7 @@ class NameCarrier:
             if not (_has_stated(known, one) or doubtful & {one.subject_id, one.object_id})
         ]
         told_of = {entity_id for one in relations for entity_id in (one.subject_id, one.object_id)}
-        told_of |= {one.entity_id for one in self._found.added}
+        told_of |= {one.entity_id for one in self._found.added} | self._found.types.keys()
         links = (link for link in said if link.entity_id in told_of or link.entity_id not in roles.keys() | doubtful)
         return [link.model_copy(update={"role": roles.get(link.entity_id, link.role)}) for link in links], relations
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter
+from pydantic.json_schema import SkipJsonSchema
 
 from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities.model import (
@@ -29,6 +30,8 @@ class EntityReply(ReplyModel):  # a docstring would be a part of the schema that
     name: Text
     type: Line
     role: Annotated[Line, Field(json_schema_extra={"enum": list(_ROLES)})]
+    aliases: SkipJsonSchema[tuple[Line, ...]] = ()
+    """Nobody asks for them: each is read as a relation `same_as`."""
 
 
 def said_entities(
@@ -64,7 +67,7 @@ def long_name_notes(replies: Iterable[EntityReply]) -> Iterator[str]:
 def _fault(name: str, said: Sequence[str], speakers: Collection[str | None]) -> UnlinkedReason | None:
     if len(name) > MAX_NAME:
         return "too_long"
-    return None if name in speakers or _is_said(name, said) else "not_said"
+    return None if name in speakers or is_said(name, said) else "not_said"
 
 
 def _entity(name: str, reply: EntityReply) -> NamedEntity:
@@ -77,14 +80,14 @@ def _entity(name: str, reply: EntityReply) -> NamedEntity:
     return NamedEntity(name=name, type=kind, role=role)
 
 
-def _is_said(name: str, said: Sequence[str]) -> bool:
+def is_said(name: str, said: Sequence[str]) -> bool:
     """Whether the name was said; of "Alice's brother Tom" what was said is "my brother Tom", or "Tom".
 
     Another name that is given with it has to be said in the same text.
     """
     bearer, is_given, alias = name.rpartition(ALSO_CALLED)
     if is_given:
-        return any(has_words(text, alias) and _is_said(bearer, [text]) for text in said)
+        return any(has_words(text, alias) and is_said(bearer, [text]) for text in said)
     if any(has_words(text, name) for text in said):
         return True
     spoken = read_name(name)

@@ -7,7 +7,14 @@ from pydantic import Field
 
 from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities.model import MAX_NAME
-from mnemolog.schemas.entities.relations import MAX_RELATIONS, STRENGTHS, NamedRelation, Strength, read_predicate
+from mnemolog.schemas.entities.relations import (
+    MAX_RELATIONS,
+    SAME_AS,
+    STRENGTHS,
+    NamedRelation,
+    Strength,
+    read_predicate,
+)
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.stated_relations import name_forms
@@ -28,8 +35,8 @@ def named_relations(
     """The relations between those that a fact names, those who speak in the turn, and the user.
 
     `names` are those of its entities and its subject. What another speaker says of "the user" is about that speaker.
-    One with anybody else is left out, and so is one whose predicate is no word, or of a name with itself. An unknown
-    strength is weak.
+    One with anybody else is left out, and so is one whose predicate is no word, or of a name with itself. `told_names`
+    has those that say that two names are of one. An unknown strength is weak.
     """
     speakers = (turn.speaker, *(message.name for message in turn.messages))
     known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
@@ -40,6 +47,8 @@ def named_relations(
 
 def _relation(reply: RelationReply, known: set[str], other_speaker: str | None) -> NamedRelation | None:
     read = read_predicate(reply.predicate)
+    if read is not None and read.predicate.name == SAME_AS:
+        return None
     said = _known_names((reply.subject, reply.object), known)
     names = [other_speaker if other_speaker and is_user_word(name) else name for name in said]
     if read is None or len(names) < 2 or name_key(names[0]) == name_key(names[1]):  # noqa: PLR2004 -- both of them

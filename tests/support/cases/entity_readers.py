@@ -60,6 +60,7 @@ EXPLAINED: Final[dict[str, str]] = {
             "entity_changes.changes_of_entities",
             "entity_changes.registered_entities",
             "entity_changes.told_aliases",
+            "entity_changes.told_types",
             "entity_changes.links_of_facts",
             "entity_changes.update_entities",
             "entity_changes.update_aliases",

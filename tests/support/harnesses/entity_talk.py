@@ -106,3 +106,8 @@ class EntityTalk:
                     entity = self.known[entity_id]
                     update = {"aliases": (*entity.aliases, alias)}
                     self.known[entity_id] = entity.model_copy(update=update)
+                case FactLinked(links=links):
+                    for link in links:
+                        if link.type is not None:
+                            known = self.known[link.entity_id]
+                            self.known[link.entity_id] = known.model_copy(update={"type": link.type})

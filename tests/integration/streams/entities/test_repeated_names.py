@@ -38,11 +38,17 @@ async def memory(database: str) -> AsyncIterator[AsyncMemoryClient]:
 
 
 async def say_chess(
-    people: NamedPeople, who: str, *named: str, text: str | None = None, scope: Scope = ALICE, **fields: Any
+    people: NamedPeople,
+    who: str,
+    *named: str,
+    text: str | None = None,
+    scope: Scope = ALICE,
+    kind: str = "person",
+    **fields: Any,
 ) -> Commit:
     """Say that somebody plays chess; of the clubs that are `named` the fact's text says nothing."""
     text = text or f"{who} plays chess"
-    entities = [{"name": who, "type": "person", "role": "subject"}]
+    entities = [{"name": who, "type": kind, "role": "subject"}]
     entities += [{"name": name, "type": "organisation", "role": "mention"} for name in named]
     fact = fact_json(text, "chess", subject=who, excerpt=text, entities=entities, **fields)
     return await people.say_facts(" at ".join((text, *named)), [fact], scope=scope)
@@ -71,6 +77,23 @@ async def test_a_name_of_a_repetition_is_one_while_that_holds(
     await say_chess(people, "Ana")
     assert await people.rows("SELECT count(*) FROM facts") == [(1,)]
     assert await is_rebuilt_equal(people, database)
+
+
+async def test_a_type_of_a_repetition_is_one_while_that_holds(
+    people: NamedPeople, memory: AsyncMemoryClient, database: str
+) -> None:
+    async def type_of_ana() -> str:
+        assert await is_rebuilt_equal(people, database)
+        return (await memory.entity("Ana", user_id="alice")).entity.type
+
+    await say_chess(people, "Ana", kind="other")
+    again = await say_chess(people, "Ana", kind="person")
+    assert [event.event for event in again.entity_events] == ["fact_linked"]
+    assert await type_of_ana() == "person"
+    undone = await people.undo(again)
+    assert await type_of_ana() == "other"
+    await people.undo(undone)
+    assert await type_of_ana() == "person"
 
 
 async def test_an_entity_and_a_relation_of_a_repetition_hold_while_that_does(

@@ -46,6 +46,15 @@ def test_an_equal_name_of_any_type_is_the_same(kind: EntityType, known: str, nam
         (["my brother Tom", "my brother Ben"], "my brother", (None, "new", 2)),
         (["my brother Tom", "my brother Ben", "my brother"], "my brother", ("my brother", "tie", 2)),
         (["my wife Ana"], "my husband", (None, "new", 0)),
+        (["my husband Karl"], "my late husband Karl", ("Karl", "exact", 0)),
+        (["my husband Karl"], "my late husband", ("Karl", "tie", 0)),
+        (["my wife Ana"], "my ex-wife Ana", ("Ana", "exact", 0)),
+        (["my ex-wife Ana"], "my wife Ana", ("Ana", "exact", 0)),
+        (["my dog Rex"], "my new dog", (None, "new", 1)),
+        (["my dog Rex", "my new dog"], "my new dog", ("my new dog", "tie", 1)),
+        (["my dog"], "my new dog Bello", (None, "new", 1)),
+        (["my new dog Bello"], "my new dog Bello", ("Bello", "exact", 0)),
+        (["my new dog Bello"], "my dog Bello", ("Bello", "exact", 0)),
     ],
 )
 def test_a_tie_tells_who_is_meant(known: list[str], name: str, expected: tuple[str | None, str, int]) -> None:

@@ -1,0 +1,75 @@
+"""Two names that a turn tells to be of one: the free one is added, and two who are known wait for a person."""
+
+from uuid import UUID
+
+from mnemolog.schemas.entities.model import Alias, AnsweredName, EntityType, KnownEntity, NamedEntity
+from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.name_context import NameContext
+from mnemolog.streams.entities.turn_entities import TurnEntities
+
+FINI, JOSEFINE = "Fini", "Josefine"
+BOTH = f"{JOSEFINE}, called {FINI}"
+
+
+def known(number: int, name: str, kind: EntityType = "person", *, is_hidden: bool = False) -> KnownEntity:
+    alias = Alias(text=name, key=name.casefold())
+    hidden = (alias,) if is_hidden else ()
+    return KnownEntity(entity_id=UUID(int=number), name=name, type=kind, aliases=(alias,), hidden=hidden)
+
+
+def found_in(fact: ExtractedFact, *entities: KnownEntity) -> TurnEntities:
+    return TurnEntities.of_facts([fact], entities, NameContext(owner="default/alice", source_id="t1"))
+
+
+def named(*names: str) -> ExtractedFact:
+    people = tuple(NamedEntity(name=name, type="person", role="object") for name in names)
+    return ExtractedFact(text="It.", excerpt="said so", search_text="", entities=people)
+
+
+def test_another_name_that_nobody_has_is_added() -> None:
+    found = found_in(named(BOTH), known(1, JOSEFINE))
+    assert [(one.entity_id, one.alias.text) for one in found.added] == [(UUID(int=1), FINI)]
+    assert not found.proposed
+
+
+def test_another_name_that_is_somebody_is_proposed_to_be_merged() -> None:
+    found = found_in(named(BOTH), known(1, JOSEFINE), known(2, FINI))
+    assert not found.added
+    (merge,) = found.proposed.values()
+    assert (merge.merged.name, merge.into.name, merge.name, merge.is_told) == (FINI, JOSEFINE, BOTH, True)
+
+
+def test_another_name_that_is_of_something_else_stays_its_name() -> None:
+    found = found_in(named(BOTH), known(1, JOSEFINE), known(2, FINI, "place"))
+    assert not found.added
+    assert not found.proposed
+    assert [(one.name, one.reason, one.entity_id) for one in found.unlinked] == [(FINI, "name_taken", UUID(int=2))]
+
+
+def test_a_name_that_readers_do_not_see_is_nobodys() -> None:
+    found = found_in(named(BOTH), known(1, JOSEFINE), known(2, FINI, is_hidden=True))
+    assert [(one.entity_id, one.alias.text) for one in found.added] == [(UUID(int=1), FINI)]
+    assert not found.proposed
+    assert not found.unlinked
+
+
+KELLER, SCHMIDT = known(3, "Ana Keller"), known(4, "Ana Schmidt")
+MEANT = AnsweredName(name="Ana", twins=(KELLER.entity_id, SCHMIDT.entity_id), entity_id=KELLER.entity_id, reason="told")
+
+
+def test_the_other_name_is_of_whom_a_model_says_that_the_name_means() -> None:
+    same = NamedRelation(subject="Ana", predicate=SAME_AS, object="Bee")
+    found = found_in(named("Ana", "Bee").model_copy(update={"relations": (same,)}), KELLER, SCHMIDT)
+    assert [name.text for name in found.doubtful.values()] == ["Ana"]
+    answered = found.answered([MEANT])
+    assert [(one.entity_id, one.alias.text) for one in answered.added] == [(KELLER.entity_id, "Bee")]
+    assert [entity.name for entity, _ in answered.new.values()] == ["the user"]
+
+
+def test_what_a_turn_tells_is_proposed_whatever_a_model_says_of_other_names() -> None:
+    found = found_in(named("Ana", FINI, BOTH), known(1, JOSEFINE), KELLER, SCHMIDT)
+    assert [name.text for name in found.doubtful.values()] == ["Ana"]
+    answered = found.answered([MEANT])
+    (fini,) = (entity_id for entity_id, (entity, _) in answered.new.items() if entity.name == FINI)
+    assert answered.proposed.keys() == {(fini, UUID(int=1))}
