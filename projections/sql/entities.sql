@@ -536,6 +536,7 @@ SELECT
         SELECT n.alias
         FROM shown_entity_names AS n
         WHERE n.entity_id = asked.entity_id
+            AND EXISTS (SELECT FROM shown_entities AS shown WHERE shown.entity_id = asked.entity_id)
         ORDER BY n.alias = (SELECT e.name FROM entities AS e WHERE e.entity_id = asked.entity_id) DESC, n.recorded_at, n.place
         LIMIT 20
     ) AS names,
