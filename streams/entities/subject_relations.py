@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import product
 from typing import Literal, Protocol
 from uuid import UUID
 
@@ -11,7 +12,9 @@ from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery
+from mnemolog.streams.entities.entity_registry import names_of
 from mnemolog.streams.entities.turn_entities import TurnEntities
+from mnemolog.streams.text.subjects import compare_subjects
 
 
 class EntityFactReader(Protocol):
@@ -101,4 +104,10 @@ def _relation(one: KnownEntity | None, other: KnownEntity | None) -> Literal["sa
     if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
         return None
     are_twins = other.entity_id in one.possible_twins or one.entity_id in other.possible_twins
-    return "twin" if are_twins else "other"
+    return "twin" if are_twins or _may_be_one(one, other) else "other"
+
+
+def _may_be_one(one: KnownEntity, other: KnownEntity) -> bool:
+    """Whether one has all words of a name of the other, and nobody told the type of one: "Mira" and "Mira Kovac"."""
+    pairs = product(names_of(one), names_of(other)) if "other" in (one.type, other.type) else ()
+    return any(compare_subjects(name, known) != "other" for name, known in pairs)

@@ -200,6 +200,7 @@ class SimulatedStages:
             due_summaries=cast("Any", _nothing_due),
             close_lapsed=cast("Any", _unchanged),
             linker=cast("Any", _NoEntities()),
+            asks_about_names=False,
             settings=self._effective,
             embedding_model=self._embedder.model,
             wait_until_projected=wait_until_projected,
@@ -222,6 +223,12 @@ class _NoEntities:
 
     async def find(self, *_: object) -> None:
         return None
+
+    async def add(self, turn: MatchedFacts, *_: object) -> MatchedFacts:
+        return turn
+
+    async def events_of_turn(self, *_: object) -> tuple[()]:
+        return ()
 
     async def events_of_command(self, *_: object) -> tuple[()]:
         return ()

@@ -48,7 +48,7 @@ async def test_a_name_is_linked_by_the_model_explained_undone_and_rebuilt(harnes
 
 
 async def test_a_name_with_an_instruction_in_it_is_a_quoted_text(harness: PipelineHarness) -> None:
-    person = await two_ritas(harness, "pia")
+    person = await two_ritas(harness, "odile")
     await person.say(about(HOSTILE, "is here"))
     await person.say(about("Rita", "left"))
     question = next(one.question for one in harness.model.requests if "SYSTEM" in one.question and one.turn_id is None)

@@ -44,7 +44,12 @@ async def test_a_fact_of_an_unsure_subject_is_shown_before_those_of_other_people
     moved = f"{asked} has moved to Lisbon."
     resolver.chat_model.set_replies(verdicts_by_text({moved: TextVerdict("REPLACE", (fact.text,))}))
     await hear(resolver, extracted_fact(moved, subject=asked, **slot), 1.0, 9)
-    assert await resolver.active_texts() == sorted([*(f"{friend} lives in Oslo." for friend in FRIENDS), moved])
+    others = [f"{friend} lives in Oslo." for friend in FRIENDS]
+    # Mira may be another one than Mira Kovac: the model was shown the fact, and may not end it.
+    kept = [fact.text] if known == "Mira Kovac" else []
+    assert await resolver.active_texts() == sorted([*others, *kept, moved])
+    asked = resolver.chat_model.prompts[-1].messages[-1].content
+    assert fact.text in asked
 
 
 @pytest.mark.parametrize("subject", ["the user", None])
