@@ -60,6 +60,7 @@ class World:
     heads: dict[str, str] = field(default_factory=dict)
     """Which entity each one is now."""
     own: dict[str, str] = field(default_factory=dict)
+    renamed: set[str] = field(default_factory=set)
     names: list[Name] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     """The entity that each fact names which was not undone."""
@@ -164,8 +165,19 @@ class World:
         return any(name.text in fact for fact in facts)
 
     def _shown_name(self, head: str, shown: Sequence[str]) -> str:
-        own = self.own[head]
+        own = self._own_name(head)
         return own if any(own in name for name in shown) else [*shown, "unnamed person"][0]
+
+    def _own_name(self, head: str) -> str:
+        """What a person called it; the first proper name, its own before those of others, takes the place of a tie."""
+        own = self.own[head]
+        if head in self.renamed or not own.startswith("my "):
+            return own
+        named = [one for one in self.known().get(head, ()) if not one.is_tie]
+        first = min(named, key=lambda one: one.entity != head, default=None)
+        if first is None:
+            return own
+        return self.own[first.entity] if first.entity in self.renamed else first.text
 
     def _summary_of(self, head: str, facts: set[str]) -> tuple[int, int] | None:
         for place, step in reversed(list(enumerate(self.steps))):
@@ -199,6 +211,7 @@ class World:
         match step:
             case Renamed(entity=entity, name=name):
                 self.own[entity] = name
+                self.renamed.add(entity)
                 self.names.append(Name(entity, name, key_of(name)))
             case Called(entity=entity, name=name, loser=loser):
                 if loser is not None:
