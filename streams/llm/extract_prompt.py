@@ -24,7 +24,7 @@ from mnemolog.schemas.stored import Background, ShownEntity, ShownFact
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.instructions.prompt_part import prompt_part
 from mnemolog.streams.llm.grounding.evidence import Evidence, shown_messages
-from mnemolog.streams.llm.grounding.named_entities import EntityReply, long_name_notes, said_entities
+from mnemolog.streams.llm.grounding.named_entities import EntityReply, said_entities
 from mnemolog.streams.llm.grounding.named_relations import RelationReply, named_relations
 from mnemolog.streams.llm.grounding.told_names import told_names
 from mnemolog.streams.llm.grounding.turn_speakers import other_speaker
@@ -285,11 +285,7 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
     valid, invalid = _valid_facts(text, subject.categories)
     rest = _grounded(valid, subject)
     return ParsedReply(
-        value=rest.value or None,
-        complaints=faults,
-        dropped=(*invalid, *rest.dropped),
-        notes=rest.notes,
-        is_incomplete=True,
+        value=rest.value or None, complaints=faults, dropped=(*invalid, *rest.dropped), is_incomplete=True
     )
 
 
@@ -335,7 +331,6 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
     facts: list[ExtractedFact] = []
     complaints: list[str] = []
     dropped: list[DroppedStatement] = []
-    notes = [note for fact in candidates for note in long_name_notes(fact.entities)]
     for index, fact in enumerate(candidates):
         is_found = evidence.message_of(fact.excerpt) is not None
         fault = evidence.complaint(fact.text, fact.excerpt) if is_found else None
@@ -358,12 +353,7 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
         )
         reason: DropReason = "invalid_fact" if is_found else "excerpt_not_found"
         dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt))
-    return ParsedReply(
-        value=tuple(facts),
-        complaints=first_complaints(complaints),
-        dropped=tuple(dropped),
-        notes=first_complaints(notes),
-    )
+    return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
 
 
 def _extracted(

@@ -24,13 +24,11 @@ class ParsedReply(Generic[T]):
     """What a reply says. Complaints without a value are hard; with one they are soft: `dropped` is what they cost.
 
     The value of an incomplete reply, which is not valid as a whole, is used only where no valid reply can be had.
-    `notes` say what of the value was left out without a complaint.
     """
 
     value: T | None = None
     complaints: tuple[str, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()
-    notes: tuple[str, ...] = ()
     is_incomplete: bool = False
 
 

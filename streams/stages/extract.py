@@ -254,7 +254,6 @@ def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, backgr
     replies: tuple[TimedReply, ...] = outcome.replies
     shared, is_alone = replies[0].shared, len(replies) > 1 or replies[0].shared is None
     step = step_of("extract", PROMPT_VERSION if is_alone else SHARED_PROMPT_VERSION, outcome)
-    notes = (*background.notes, *(outcome.notes if isinstance(outcome, Answer) else ()))
     own = background if is_alone else NO_BACKGROUND
     known = (*(shared.known if shared else ()), *(fact.fact_id for fact in own.facts))
     entities = (*(shared.entities if shared else ()), *(entity.entity_id for entity in own.entities))
@@ -262,7 +261,7 @@ def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, backgr
         "conversation": background.turn_ids,
         "known": tuple(dict.fromkeys(known)),
         "entities": tuple(dict.fromkeys(entities)),
-        "notes": notes,
+        "notes": background.notes,
     }
     return step.model_copy(update=shown)
 

@@ -57,13 +57,6 @@ def said_entities(
     return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
 
 
-def long_name_notes(replies: Iterable[EntityReply]) -> Iterator[str]:
-    """What is said of names that are left out because they are too long to be one; not the names themselves."""
-    for reply in replies:
-        if len(reply.name) > MAX_NAME:
-            yield f"a name of {len(reply.name)} characters was left out: the limit is {MAX_NAME}"
-
-
 def _fault(name: str, said: Sequence[str], speakers: Collection[str | None]) -> UnlinkedReason | None:
     if len(name) > MAX_NAME:
         return "too_long"
