@@ -116,3 +116,8 @@ def shortened(text: str, limit: int) -> str:
 def one_line(text: str) -> str:
     """White space collapsed, so that a text cannot forge the prompt's next line."""
     return " ".join(text.split())
+
+
+def quoted(text: str, limit: int) -> str:
+    """One line in quotes that it cannot end, shortened."""
+    return f'"{shortened(one_line(text).replace(chr(34), chr(39)), limit)}"'
