@@ -112,6 +112,12 @@ def name_of_predicate(said: str) -> str:
     return read.predicate.inverse or said if read.is_reversed else read.predicate.name
 
 
+def is_same_as(said: str) -> bool:
+    """Whether a word for a predicate says that two names are of one: that is no relation."""
+    read = read_predicate(said)
+    return read is not None and read.predicate.name == SAME_AS
+
+
 def _forms(word: str) -> Iterator[str]:
     """The word, and without the small words before it: "is_the_wife_of", "wife_of"."""
     yield word

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME, USER_HEAD, NamedEntity, name_ends, name_head, tie_head
+from mnemolog.schemas.entities.relations import is_same_as
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import slip_heads
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
-from mnemolog.streams.entities.stated_relations import is_same
 from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
 
 
@@ -53,7 +53,7 @@ def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedE
 
 def same_names(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
     """The pairs of names that a fact tells to be of one."""
-    return ((said.subject, said.object) for said in fact.relations if is_same(said))
+    return ((said.subject, said.object) for said in fact.relations if is_same_as(said.predicate))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupK
 def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     """What finds every entity that these names may mean, those whose ties they have, and the user."""
     names = [*_spoken(set(said), context), *(SpokenName(text=name, name=name) for name in context.user_names)]
-    keys = {key for name in names for key in name.name_keys}
+    keys = {name.key for name in names if name.key}
     forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
     ties = {tie_head(name.tie) for name in names if name.tie}
     slips = {head for key in keys for head in slip_heads(key)}

@@ -44,8 +44,6 @@ _FROM_IN_TEXT: Final = re.compile(
     rf"(?<!\w)(?P<name>{NAME}(?: {NAME})?) "
     rf"(?:from (?:(?:the|my|our) )?[a-z][\w-]+|(?i:{WORDS['from']}) (?i:{WORDS['origins']}))(?!\w)"
 )
-ALSO_CALLED: Final = ", called "
-"""What stands between a name and another one of the same bearer: "my sister Josefine, called Fini"."""
 MAX_ORIGIN: Final = MAX_NAME - len(" ()")
 """Letters of the key of an origin: it stands behind the key of a name."""
 PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
@@ -64,8 +62,7 @@ class SpokenName:
 
     `name` is the proper name in it, `tie` what it is to `owner`, which is None for the speaker, and `origin` the key
     of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin. A new
-    one of a tie ("my new dog") `is_new`: it is not the one that was known by the tie. `alias` is another name that is
-    given with it.
+    one of a tie ("my new dog") `is_new`: it is not the one that was known by the tie.
     """
 
     text: str
@@ -74,7 +71,6 @@ class SpokenName:
     owner: str | None = None
     origin: str | None = None
     is_another: bool = False
-    alias: str | None = None
     is_new: bool = False
 
     @property
@@ -86,20 +82,12 @@ class SpokenName:
     def key(self) -> str:
         return name_key(self.untitled)
 
-    @property
-    def name_keys(self) -> tuple[str, ...]:
-        """The keys of all names in it."""
-        return tuple(filter(None, (self.key, name_key(self.alias or ""))))
-
 
 def read_name(text: str) -> SpokenName | None:
     """The parts of a name; None where it names nobody: a pronoun, or nothing but signs."""
     said = " ".join(text.translate(_TYPOGRAPHY).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
-    bearer, called, alias = said.rpartition(ALSO_CALLED)
-    if called and _is_proper(alias) and (named := read_name(bearer)) is not None:
-        return replace(named, alias=alias)
     if found := _apposed(said) or _tied(said):
         return found
     if match := _FROM.match(said):

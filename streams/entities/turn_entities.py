@@ -19,7 +19,7 @@ from mnemolog.schemas.entities.model import (
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.entities.alias.same_names import tell_other_name, tell_same
+from mnemolog.streams.entities.alias.same_names import tell_same
 from mnemolog.streams.entities.doubtful.name_answers import NameAnswers, answers_by_name, find_by_answer
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
 from mnemolog.streams.entities.found_entities import EntityAlias, FoundEntity, ProposedMerge, find_entity
@@ -230,7 +230,6 @@ class TurnEntities:
             return None
         if finding.entity is None and finding.compared and not (name.is_another or name.is_new):
             self.doubtful[entity_id] = name
-        tell_other_name(self, entity_id, name, finding)
         return entity_id
 
     def take(self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias]) -> UUID | None:

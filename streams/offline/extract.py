@@ -6,7 +6,6 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from mnemolog.schemas.entities.model import MAX_NAME, NamedEntity
 from mnemolog.schemas.entities.relations import NamedRelation
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
@@ -15,13 +14,14 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
 from mnemolog.streams.entities.relations_in_text import (
+    aliases_told,
     ended_relations,
     ended_values,
     relations_of_others,
+    same_as,
     stated_in_text,
     value_relations,
 )
-from mnemolog.streams.entities.spoken_names import ALSO_CALLED
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
@@ -77,10 +77,9 @@ def _about_person(fact: ExtractedFact, person: str) -> ExtractedFact:
     if fact.key is not None:
         return fact
     text, search_text = (with_person(said, person) for said in (fact.text, fact.search_text))
-    entities, alias = fact.entities, name_given(fact.excerpt)
-    if alias is not None and len(name := f"{person}{ALSO_CALLED}{alias}") <= MAX_NAME:
-        entities = (NamedEntity(name=name, type="person", role="object"),)
-    told = {"text": text, "search_text": search_text, "subject": person, "entities": entities}
+    alias = name_given(fact.excerpt)
+    relations = (*fact.relations, *(same_as(person, alias) if alias else ()))
+    told = {"text": text, "search_text": search_text, "subject": person, "relations": relations}
     return fact.model_copy(update=told)
 
 
@@ -156,7 +155,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
         entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
-        relations=ended if hint == "retract" else stated_in_text(words, speaker),
+        relations=(*aliases_told(words, speaker), *(ended if hint == "retract" else stated_in_text(words, speaker))),
     )
 
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from mnemolog.schemas.entities.model import Alias, EntityType
+from mnemolog.schemas.entities.model import EntityType
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.entity_registry import same_type
+from mnemolog.streams.entities.entity_registry import names_of
 from mnemolog.streams.entities.found_entities import FoundEntity
-from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.spoken_names import ALSO_CALLED, SpokenName, read_name
+from mnemolog.streams.entities.spoken_names import SpokenName, read_name
 from mnemolog.streams.entities.stated_relations import name_forms
 
 if TYPE_CHECKING:
@@ -24,6 +23,12 @@ class _ReadName(NamedTuple):
     tie_key: str | None
     finding: FoundEntity
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it means a known entity; one that has the name hidden from readers is called so no more."""
+        entity, key = self.finding.entity, self.spoken.key if self.spoken else ""
+        return entity is not None and key not in names_of(entity) - names_of(entity.as_shown)
+
 
 def tell_same(found: "TurnEntities", fact: ExtractedFact, pair: tuple[str, str]) -> None:
     """Make the one name that of whom the other one means. Where both are known, apart, a merge is proposed.
@@ -31,12 +36,12 @@ def tell_same(found: "TurnEntities", fact: ExtractedFact, pair: tuple[str, str])
     What is known counts first, then whom the fact is about. A name that somebody else has stays theirs.
     """
     meant = [one for name in _in_order(fact, pair) if (one := _meant(found, name, _type_of(fact, pair))) is not None]
-    meant.sort(key=lambda one: one.finding.entity is None)
+    meant.sort(key=lambda one: not one.is_known)
     if len(meant) < len(pair) or (taken := _take(found, meant[0])) is None:
         return
     other = meant[1]
     key = other.spoken.key if other.spoken else ""
-    if other.finding.entity is not None:
+    if other.is_known:
         other_id = _take(found, other)
         if other_id is not None and other_id != taken:
             found.propose_told(taken, other_id, fact.excerpt)
@@ -44,17 +49,6 @@ def tell_same(found: "TurnEntities", fact: ExtractedFact, pair: tuple[str, str])
         found.tell_taken(other.spoken.text if other.spoken else "", holders)
     else:
         _take(found, other._replace(finding=FoundEntity(entity=found.registry[taken], step="alias")))
-
-
-def tell_other_name(found: "TurnEntities", entity_id: UUID, name: SpokenName, finding: FoundEntity) -> None:
-    """The other name that is given with one: "Josefine, called Fini". If it is another one's, a merge is proposed."""
-    if name.alias is None or not (key := name_key(name.alias)):
-        return
-    others = [one for one in found.registry.shown_of_name(key) if one.entity_id != entity_id]
-    if len(others) == 1 and same_type(others[0].type, found.registry[entity_id].type):
-        found.propose_told(entity_id, others[0].entity_id, f"{name.text}{ALSO_CALLED}{name.alias}")
-    else:
-        found.add_alias(entity_id, Alias(text=name.alias, key=key), finding)
 
 
 def _in_order(fact: ExtractedFact, pair: tuple[str, str]) -> Sequence[str]:

@@ -18,7 +18,7 @@ from mnemolog.schemas.entities.model import (
     UnlinkedReason,
 )
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.entities.spoken_names import ALSO_CALLED, read_name, ties_in
+from mnemolog.streams.entities.spoken_names import read_name, ties_in
 from mnemolog.streams.llm.reply_parser import Line, ReplyModel, shortened
 from mnemolog.streams.text.normalise import has_words
 
@@ -74,13 +74,7 @@ def _entity(name: str, reply: EntityReply) -> NamedEntity:
 
 
 def is_said(name: str, said: Sequence[str]) -> bool:
-    """Whether the name was said; of "Alice's brother Tom" what was said is "my brother Tom", or "Tom".
-
-    Another name that is given with it has to be said in the same text.
-    """
-    bearer, is_given, alias = name.rpartition(ALSO_CALLED)
-    if is_given:
-        return any(has_words(text, alias) and is_said(bearer, [text]) for text in said)
+    """Whether the name was said; of "Alice's brother Tom" what was said is "my brother Tom", or "Tom"."""
     if any(has_words(text, name) for text in said):
         return True
     spoken = read_name(name)

@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+import pytest
+
 from mnemolog.schemas.entities.model import Alias, AnsweredName, EntityType, KnownEntity, NamedEntity
 from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
 from mnemolog.schemas.facts import ExtractedFact
@@ -9,7 +11,7 @@ from mnemolog.streams.entities.name_context import NameContext
 from mnemolog.streams.entities.turn_entities import TurnEntities
 
 FINI, JOSEFINE = "Fini", "Josefine"
-BOTH = f"{JOSEFINE}, called {FINI}"
+BOTH = NamedRelation(subject=JOSEFINE, predicate=SAME_AS, object=FINI)
 
 
 def known(number: int, name: str, kind: EntityType = "person", *, is_hidden: bool = False) -> KnownEntity:
@@ -22,34 +24,35 @@ def found_in(fact: ExtractedFact, *entities: KnownEntity) -> TurnEntities:
     return TurnEntities.of_facts([fact], entities, NameContext(owner="default/alice", source_id="t1"))
 
 
-def named(*names: str) -> ExtractedFact:
+def named(*names: str, same: NamedRelation = BOTH) -> ExtractedFact:
     people = tuple(NamedEntity(name=name, type="person", role="object") for name in names)
-    return ExtractedFact(text="It.", excerpt="said so", search_text="", entities=people)
+    return ExtractedFact(text="It.", excerpt="said so", search_text="", entities=people, relations=(same,))
 
 
 def test_another_name_that_nobody_has_is_added() -> None:
-    found = found_in(named(BOTH), known(1, JOSEFINE))
+    found = found_in(named(JOSEFINE), known(1, JOSEFINE))
     assert [(one.entity_id, one.alias.text) for one in found.added] == [(UUID(int=1), FINI)]
     assert not found.proposed
 
 
 def test_another_name_that_is_somebody_is_proposed_to_be_merged() -> None:
-    found = found_in(named(BOTH), known(1, JOSEFINE), known(2, FINI))
+    found = found_in(named(JOSEFINE), known(1, JOSEFINE), known(2, FINI))
     assert not found.added
     (merge,) = found.proposed.values()
-    assert (merge.merged.name, merge.into.name, merge.name, merge.is_told) == (FINI, JOSEFINE, BOTH, True)
+    assert (merge.merged.name, merge.into.name, merge.name, merge.is_told) == (FINI, JOSEFINE, "said so", True)
 
 
 def test_another_name_that_is_of_something_else_stays_its_name() -> None:
-    found = found_in(named(BOTH), known(1, JOSEFINE), known(2, FINI, "place"))
+    found = found_in(named(JOSEFINE), known(1, JOSEFINE), known(2, FINI, "place"))
     assert not found.added
     assert not found.proposed
     assert [(one.name, one.reason, one.entity_id) for one in found.unlinked] == [(FINI, "name_taken", UUID(int=2))]
 
 
-def test_a_name_that_readers_do_not_see_is_nobodys() -> None:
-    found = found_in(named(BOTH), known(1, JOSEFINE), known(2, FINI, is_hidden=True))
-    assert [(one.entity_id, one.alias.text) for one in found.added] == [(UUID(int=1), FINI)]
+@pytest.mark.parametrize(("bearer", "hidden"), [(JOSEFINE, FINI), (FINI, JOSEFINE)])
+def test_a_name_that_readers_do_not_see_is_nobodys(bearer: str, hidden: str) -> None:
+    found = found_in(named(), known(1, bearer), known(2, hidden, is_hidden=True))
+    assert [(one.entity_id, one.alias.text) for one in found.added] == [(UUID(int=1), hidden)]
     assert not found.proposed
     assert not found.unlinked
 
@@ -60,7 +63,7 @@ MEANT = AnsweredName(name="Ana", twins=(KELLER.entity_id, SCHMIDT.entity_id), en
 
 def test_the_other_name_is_of_whom_a_model_says_that_the_name_means() -> None:
     same = NamedRelation(subject="Ana", predicate=SAME_AS, object="Bee")
-    found = found_in(named("Ana", "Bee").model_copy(update={"relations": (same,)}), KELLER, SCHMIDT)
+    found = found_in(named("Ana", "Bee", same=same), KELLER, SCHMIDT)
     assert [name.text for name in found.doubtful.values()] == ["Ana"]
     answered = found.answered([MEANT])
     assert [(one.entity_id, one.alias.text) for one in answered.added] == [(KELLER.entity_id, "Bee")]
@@ -68,8 +71,6 @@ def test_the_other_name_is_of_whom_a_model_says_that_the_name_means() -> None:
 
 
 def test_what_a_turn_tells_is_proposed_whatever_a_model_says_of_other_names() -> None:
-    found = found_in(named("Ana", FINI, BOTH), known(1, JOSEFINE), KELLER, SCHMIDT)
+    found = found_in(named("Ana", JOSEFINE), known(1, JOSEFINE), known(2, FINI), KELLER, SCHMIDT)
     assert [name.text for name in found.doubtful.values()] == ["Ana"]
-    answered = found.answered([MEANT])
-    (fini,) = (entity_id for entity_id, (entity, _) in answered.new.items() if entity.name == FINI)
-    assert answered.proposed.keys() == {(fini, UUID(int=1))}
+    assert found.answered([MEANT]).proposed.keys() == {(UUID(int=2), UUID(int=1))}

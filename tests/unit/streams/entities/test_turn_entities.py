@@ -19,14 +19,10 @@ FIRST = ("Ana", "Anna", "Tom", "Thomas", "Tommy", "Carl", "Carla", "Bob", "Rober
 LAST = ("", " Keller", " Schmidt", " Maria Keller")
 TIES = ("", "my brother ", "my wife ", "our dog ", "Alice's brother ", "Tom's wife ", "meine Frau ")
 ORIGINS = ("", " from work", " from the gym")
-NAMES = (
-    st.builds(
-        lambda tie, first, last, origin: f"{tie}{first}{last}{origin if not tie else ''}",
-        *(st.sampled_from(words) for words in (TIES, FIRST, LAST, ORIGINS)),
-    )
-    | st.sampled_from(["my wife", "my brother", "our dog", "Tom's wife", "Alice's brother"])
-    | st.sampled_from(["Ana, called Li", "my brother Tom, called Bob", "Robert Keller, called Carl", "Li, called Ana"])
-)
+NAMES = st.builds(
+    lambda tie, first, last, origin: f"{tie}{first}{last}{origin if not tie else ''}",
+    *(st.sampled_from(words) for words in (TIES, FIRST, LAST, ORIGINS)),
+) | st.sampled_from(["my wife", "my brother", "our dog", "Tom's wife", "Alice's brother"])
 SIGNS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60)
 LONG_KEYS = st.sampled_from(["\ufdfa" * 20, " from ", "A"])  # the sign is 18 letters of a key
 TEXTS = SIGNS | st.lists(LONG_KEYS, max_size=4).map("".join)
