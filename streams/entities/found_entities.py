@@ -37,6 +37,10 @@ class FoundEntity:
     compared_by: Comparison | None = None
     reason: str | None = None
 
+    @property
+    def compared_ids(self) -> tuple[UUID, ...]:
+        return tuple(one.entity_id for one in self.compared)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityAlias:

@@ -1,6 +1,6 @@
 """Whose names are read, and by what the entities are looked up that they may mean."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,8 @@ from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import slip_heads
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
 from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
+
+MAX_USER_NAMES: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,14 @@ class NameContext:
     def other_speaker(self) -> str | None:
         """Who speaks, where it is not the user: "my wife" is theirs."""
         return None if not self.user_names or self.is_user(self.speaker) else self.speaker
+
+    @property
+    def registered_names(self) -> Sequence[str]:
+        """The names by which the user is known as an entity, that by which they speak first."""
+        if not self.user_names:
+            return ()
+        own = () if self.speaker is None or self.other_speaker else (self.speaker,)
+        return list(dict.fromkeys((*own, *self.user_names)))[:MAX_USER_NAMES]
 
 
 def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:

@@ -31,30 +31,32 @@ def named(*names: str, same: NamedRelation = BOTH) -> ExtractedFact:
 
 def test_another_name_that_nobody_has_is_added() -> None:
     found = found_in(named(JOSEFINE), known(1, JOSEFINE))
-    assert [(one.entity_id, one.alias.text) for one in found.added] == [(UUID(int=1), FINI)]
-    assert not found.proposed
+    assert [(one.entity_id, one.alias.text) for one in found.names.added] == [(UUID(int=1), FINI)]
+    assert not found.names.proposed
 
 
 def test_another_name_that_is_somebody_is_proposed_to_be_merged() -> None:
     found = found_in(named(JOSEFINE), known(1, JOSEFINE), known(2, FINI))
-    assert not found.added
-    (merge,) = found.proposed.values()
+    assert not found.names.added
+    (merge,) = found.names.proposed.values()
     assert (merge.merged.name, merge.into.name, merge.name, merge.is_told) == (FINI, JOSEFINE, "said so", True)
 
 
 def test_another_name_that_is_of_something_else_stays_its_name() -> None:
     found = found_in(named(JOSEFINE), known(1, JOSEFINE), known(2, FINI, "place"))
-    assert not found.added
-    assert not found.proposed
-    assert [(one.name, one.reason, one.entity_id) for one in found.unlinked] == [(FINI, "name_taken", UUID(int=2))]
+    assert not found.names.added
+    assert not found.names.proposed
+    assert [(one.name, one.reason, one.entity_id) for one in found.names.unlinked] == [
+        (FINI, "name_taken", UUID(int=2))
+    ]
 
 
 @pytest.mark.parametrize(("bearer", "hidden"), [(JOSEFINE, FINI), (FINI, JOSEFINE)])
 def test_a_name_that_readers_do_not_see_is_nobodys(bearer: str, hidden: str) -> None:
     found = found_in(named(), known(1, bearer), known(2, hidden, is_hidden=True))
-    assert [(one.entity_id, one.alias.text) for one in found.added] == [(UUID(int=1), hidden)]
-    assert not found.proposed
-    assert not found.unlinked
+    assert [(one.entity_id, one.alias.text) for one in found.names.added] == [(UUID(int=1), hidden)]
+    assert not found.names.proposed
+    assert not found.names.unlinked
 
 
 KELLER, SCHMIDT = known(3, "Ana Keller"), known(4, "Ana Schmidt")
@@ -64,13 +66,13 @@ MEANT = AnsweredName(name="Ana", twins=(KELLER.entity_id, SCHMIDT.entity_id), en
 def test_the_other_name_is_of_whom_a_model_says_that_the_name_means() -> None:
     same = NamedRelation(subject="Ana", predicate=SAME_AS, object="Bee")
     found = found_in(named("Ana", "Bee", same=same), KELLER, SCHMIDT)
-    assert [name.text for name in found.doubtful.values()] == ["Ana"]
+    assert [name.text for name in found.names.doubtful.values()] == ["Ana"]
     answered = found.answered([MEANT])
-    assert [(one.entity_id, one.alias.text) for one in answered.added] == [(KELLER.entity_id, "Bee")]
+    assert [(one.entity_id, one.alias.text) for one in answered.names.added] == [(KELLER.entity_id, "Bee")]
     assert [entity.name for entity, _ in answered.new.values()] == ["the user"]
 
 
 def test_what_a_turn_tells_is_proposed_whatever_a_model_says_of_other_names() -> None:
     found = found_in(named("Ana", JOSEFINE), known(1, JOSEFINE), known(2, FINI), KELLER, SCHMIDT)
-    assert [name.text for name in found.doubtful.values()] == ["Ana"]
-    assert found.answered([MEANT]).proposed.keys() == {(UUID(int=2), UUID(int=1))}
+    assert [name.text for name in found.names.doubtful.values()] == ["Ana"]
+    assert found.answered([MEANT]).names.proposed.keys() == {(UUID(int=2), UUID(int=1))}

@@ -10,7 +10,8 @@ from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.turn_entities import MAX_NEW_ENTITIES, TurnEntities
+from mnemolog.streams.entities.source_names import MAX_NEW_ENTITIES
+from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.entities.unlinked_names import unlinked_names
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.entity_talk import EntityTalk
@@ -188,7 +189,7 @@ def test_a_user_without_a_name_is_not_proposed_to_be_merged(*, is_user: bool, pr
     entities = (NamedEntity(name="Ben's wife Ana", type="person", role="object"),)
     fact = ExtractedFact(text="Ben met Ana", excerpt="said", search_text="", subject="Tom", entities=entities)
     found = TurnEntities.of_facts([fact], [*talk.known.values(), nameless], context)
-    assert len(found.proposed) == proposed
+    assert len(found.names.proposed) == proposed
 
 
 def test_names_beyond_the_bound_of_a_source_and_names_of_nobody_are_told() -> None:
