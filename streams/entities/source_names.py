@@ -133,12 +133,13 @@ class SourceNames:
 
     def _new_user(self, aliases: Sequence[Alias]) -> UUID:
         """Who was known by a name before it was the user's is the user from now on."""
-        called = [one for alias in aliases for one in self.registry.of_name(alias.key)]
+        found = {one.entity_id: one for alias in aliases for one in self.registry.of_name(alias.key)}
+        called = tuple(found.values())
         mark = Alias(text=aliases[0].text if aliases else USER, kind="user", key="user")
         if len(called) == 1 and called[0].type in ("person", "other"):
             self.add_alias(called[0].entity_id, mark, FoundEntity(entity=called[0], step="exact"))
             return called[0].entity_id
-        return self._register(mark.text, "person", (mark, *aliases), FoundEntity(step="user", compared=tuple(called)))
+        return self._register(mark.text, "person", (mark, *aliases), FoundEntity(step="user", compared=called))
 
     def leave_out(self, name: str, *, is_name: bool) -> None:
         """Tell of a name that it names nobody, or, if it is a name, that the source has too many."""

@@ -204,3 +204,15 @@ def test_names_beyond_the_bound_of_a_source_and_names_of_nobody_are_told() -> No
     assert left_out[0] == ("she", "no_name")
     assert left_out[1][1] == left_out[2][1] == "too_many"  # the user is one of a hundred
     assert [reason for _, reason in left_out[3:]] == ["no_new_fact"] * (MAX_UNLINKED - 3)
+
+
+def test_who_was_known_by_two_names_of_the_user_is_the_user() -> None:
+    names = ("Alice", "Alice Keller")
+    aliases = tuple(Alias(text=name, key=name.casefold()) for name in names)
+    known = KnownEntity(entity_id=UUID(int=1), name="Alice", type="person", aliases=aliases)
+    context = NameContext(owner="default/alice", source_id="t1", speaker="Alice", user_names=names)
+    found = TurnEntities.of_facts(
+        [ExtractedFact(text="Alice sings.", excerpt="I sing", search_text="")], [known], context
+    )
+    assert not found.new
+    assert found.registry[known.entity_id].keys("user")
