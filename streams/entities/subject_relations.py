@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
-from typing import Literal, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from mnemolog.schemas.entities.model import KnownEntity
@@ -14,7 +14,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery
 from mnemolog.streams.entities.entity_registry import names_of
 from mnemolog.streams.entities.turn_entities import TurnEntities
-from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.subjects import EntityRelation, compare_subjects
 
 
 class EntityFactReader(Protocol):
@@ -82,7 +82,9 @@ def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> Match
         subject = found.registry[subject_id] if subject_id else None
         candidates = (
             known.model_copy(
-                update={"subject_relation": _relation(subject, subjects.get(known.fact_id)) or known.subject_relation}
+                update={
+                    "subject_relation": entity_relation(subject, subjects.get(known.fact_id)) or known.subject_relation
+                }
             )
             for known in matched.candidates
         )
@@ -90,13 +92,8 @@ def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> Match
     return envelope.model_copy(update={"facts": tuple(facts)})
 
 
-def candidate_ids(envelope: MatchedFacts) -> Mapping[UUID, None]:
-    """The known facts that a turn is compared with, each once."""
-    return dict.fromkeys(known.fact_id for matched in envelope.facts for known in matched.candidates)
-
-
-def _relation(one: KnownEntity | None, other: KnownEntity | None) -> Literal["same", "other", "twin"] | None:
-    """Unknown where a fact has no entity, and for a user without a name, who may be anybody who is named."""
+def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> EntityRelation | None:
+    """Whether two facts with these subjects are about one entity: unknown where a fact has no entity, and for a user without a name, who may be anybody who is named."""
     if one is None or other is None:
         return None
     if one.entity_id == other.entity_id:
@@ -105,6 +102,11 @@ def _relation(one: KnownEntity | None, other: KnownEntity | None) -> Literal["sa
         return None
     are_twins = other.entity_id in one.possible_twins or one.entity_id in other.possible_twins
     return "twin" if are_twins or _may_be_one(one, other) else "other"
+
+
+def candidate_ids(envelope: MatchedFacts) -> Mapping[UUID, None]:
+    """The known facts that a turn is compared with, each once."""
+    return dict.fromkeys(known.fact_id for matched in envelope.facts for known in matched.candidates)
 
 
 def _may_be_one(one: KnownEntity, other: KnownEntity) -> bool:

@@ -79,11 +79,13 @@ class TurnDecider:
         is_late: bool,
         now: datetime,
         before_call: Callable[[PreparedTurn, SourceQuestion], Awaitable[None]] | None = None,
+        named: TurnEntities | None = None,
         names: DoubtfulNames | None = None,
     ) -> TurnDecision:
         """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said.
 
-        `before_call` is awaited before a model is asked about it. `names` are asked about in the same call.
+        `before_call` is awaited before a model is asked about it. `named` are the entities of its facts; the doubtful
+        `names` among theirs are asked about in the same call.
         """
         prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now)
         names = names and names.named_in(_told_facts(prepared.classifications))
@@ -98,12 +100,17 @@ class TurnDecider:
         )
         decisions = llm.decisions
         if names is not None:
-            found = names.found.answered(llm.answers)
-            prepared = prepared if found is names.found else prepared.with_subjects(found)
+            named = names.found.answered(llm.answers)
+            prepared = prepared if named is names.found else prepared.with_subjects(named)
             decisions = _with_subjects(decisions, prepared.classifications)
         made = decide(prepared.classifications, decisions, prepared.context, llm.retry_outcomes, llm.later_ends)
-        may_move = partial(may_end, rules=rules)
-        end_rules = EndRules(at=now, policy=rules, user_names=prepared.turn.user_names, may_end=may_move)
+        end_rules = EndRules(
+            at=now,
+            policy=rules,
+            user_names=prepared.turn.user_names,
+            may_end=partial(may_end, rules=rules),
+            subject_of=named.subject_of_new if named is not None else lambda _: None,
+        )
         events = await move_ends(made, self._lookups, end_rules)
         step = llm.step.model_copy(update={"dropped": prepared.dropped})
         return TurnDecision(events=events, step=step, answers=llm.answers)

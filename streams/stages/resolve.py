@@ -204,7 +204,7 @@ class ResolveStage:
         is_late = latest_end is not None and envelope.occurred_at < latest_end
         share = partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting)
         decision = await self._turn_decider.decide(
-            envelope, rules, thresholds, is_late=is_late, now=now, before_call=share, names=names
+            envelope, rules, thresholds, is_late=is_late, now=now, before_call=share, named=named, names=names
         )
         named = named and named.answered(decision.answers)
         events = await self._close_lapsed(envelope, decision.events, now)
