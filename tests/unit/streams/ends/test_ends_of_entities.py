@@ -36,7 +36,7 @@ class People:
     homes: dict[UUID, list[UUID]] = field(default_factory=dict)
 
     def say(self, entity: KnownEntity, name: str, since: int) -> UUID:
-        """A home in which somebody lives since a day; what they lived in then ends with it, or it with what is newer."""
+        """A home since a day: what they lived in then ends with it, or it with what is newer."""
         own = {fact_id: self.state(fact_id) for fact_id in self.homes.get(entity.entity_id, ())}
         begun = {fact_id: state.true_from for fact_id, state in own.items() if state.true_from is not None}
         newer = [one for one in begun if begun[one] > day(since)]
