@@ -10,7 +10,7 @@ from mnemolog.schemas.events import FactAdded, FactContradicted, FactCorrected, 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
-from mnemolog.streams.entities.subject_relations import entity_relation
+from mnemolog.streams.entities.subject_relations import entity_relation, subjects_by_fact
 from mnemolog.streams.text.subjects import EntityRelation, SubjectRelation, relate_names
 
 
@@ -73,10 +73,6 @@ def values_of(events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRule
         if (fact := event.new_fact) is not None:
             subject = rules.subject_of(event) or _subject_of_parts(event, lookups.facts, subjects)
             yield fact.fact_id, Value(fact.fact_id, fact, fact.true_from, fact.true_from, fact.confidence, subject)
-
-
-def subjects_by_fact(subjects: Sequence[KnownEntity]) -> dict[UUID, KnownEntity]:
-    return {fact_id: entity for entity in subjects for fact_id in entity.subject_of}
 
 
 def _subject_of_parts(
@@ -151,14 +147,19 @@ def slot_relation(
 
 def values_relation(one: Value, other: Value, rules: EndRules) -> SubjectRelation:
     """As `slot_relation`, by what is known of the entities that they are about."""
-    return slot_relation(one.fact, other.fact, rules, entity_relation(one.subject, other.subject))
+    return slot_relation(one.fact, other.fact, rules, _entities(one, other))
+
+
+def _entities(one: Value, other: Value) -> EntityRelation | None:
+    """A possible twin is another one: an entity of its own until somebody says more."""
+    found = entity_relation(one.subject, other.subject)
+    return "other" if found == "twin" else found
 
 
 def may_be_rivals(one: Value, other: Value, rules: EndRules) -> bool:
     """Whether both may be values of one slot, or `other` tells later that `one` has ended."""
     if one.true_from < other.true_from and tells_end_of(other.fact, one.fact):
-        entities = entity_relation(one.subject, other.subject)
-        return relate_names(one.fact.subject, other.fact.subject, entities, rules.user_names) != "other"
+        return relate_names(one.fact.subject, other.fact.subject, _entities(one, other), rules.user_names) != "other"
     return values_relation(one, other, rules) != "other"
 
 

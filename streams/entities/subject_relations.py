@@ -1,6 +1,6 @@
 """Whether the known facts that a turn is compared with are about the entities that its own facts are about."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
 from typing import Protocol
@@ -73,7 +73,7 @@ def _of_key(matched: MatchedFact) -> int:
 
 def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> MatchedFacts:
     """The facts of a turn with what the entities of their candidates say of whom these are about."""
-    subjects = {fact_id: entity for entity in found.registry for fact_id in entity.subject_of}
+    subjects = subjects_by_fact(found.registry)
     if not subjects:
         return envelope
     facts = []
@@ -92,8 +92,16 @@ def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> Match
     return envelope.model_copy(update={"facts": tuple(facts)})
 
 
+def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:
+    """The entities by the facts that are about them."""
+    return {fact_id: entity for entity in subjects for fact_id in entity.subject_of}
+
+
 def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> EntityRelation | None:
-    """Whether two facts with these subjects are about one entity: unknown where a fact has no entity, and for a user without a name, who may be anybody who is named."""
+    """Whether facts with these subjects are about one entity.
+
+    Unknown where a fact has no entity, and for a user without a name, who may be anybody who is named.
+    """
     if one is None or other is None:
         return None
     if one.entity_id == other.entity_id:

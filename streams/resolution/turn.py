@@ -187,10 +187,13 @@ class TurnDecider:
         beside = [await self._lookups.conflicting_fact_ids(retry.unresolved.fact_id) for retry in retries]
         needed = dict.fromkeys((*(retry.unresolved.fact_id for retry in retries), *chain.from_iterable(beside)))
         stored = await self._lookups.facts(tuple(needed))
-        retries = [
-            with_facts_beside(retry, [stored[fact_id] for fact_id in fact_ids if fact_id in stored], at=at)
+        rivals = (known.fact_id for retry in retries for known in retry.rivals)
+        subjects = await self._lookups.subjects_of(tuple(dict.fromkeys((*needed, *rivals))))
+        told = (
+            with_facts_beside(retry, [stored[fact_id] for fact_id in fact_ids if fact_id in stored], subjects, at=at)
             for retry, fact_ids in zip(retries, beside, strict=True)
-        ]
+        )
+        retries = [retry for retry in told if retry.rivals]
         newer = dict.fromkeys(
             known.fact_id
             for retry in retries
@@ -198,8 +201,8 @@ class TurnDecider:
             if retry.unresolved.true_from < known.true_from and known.fact_id not in context.version_starts
         )
         starts = await self._lookups.version_starts(tuple(newer)) if newer else {}
-        told = tuple(replace(retry, stored=stored.get(retry.unresolved.fact_id)) for retry in retries)
-        return told, replace(context, version_starts={**context.version_starts, **starts})
+        retries = [replace(retry, stored=stored.get(retry.unresolved.fact_id)) for retry in retries]
+        return tuple(retries), replace(context, version_starts={**context.version_starts, **starts})
 
     async def _with_ended_candidates(
         self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds
