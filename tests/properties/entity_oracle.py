@@ -145,7 +145,7 @@ class World:
     def is_decided(self, one: str, other: str) -> bool:
         """Whether a merge of two was proposed, or a person has said that they are two."""
         same, others = self.one_with(one), self.one_with(other)
-        pairs = [step.pair for step in self.steps if step.holds]
+        pairs = [step.pair if step.holds else step.parted for step in self.steps]
         return any((pair & same) and (pair & others) for pair in pairs)
 
     def _is_settled(self, proposal: Said) -> bool:

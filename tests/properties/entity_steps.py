@@ -14,6 +14,11 @@ class Step:
         """Two entities that may be one, and that nobody is to be asked about again."""
         return set()
 
+    @property
+    def parted(self) -> set[str]:
+        """The entities that are two again because the step was undone."""
+        return set()
+
 
 @dataclass(kw_only=True)
 class Said(Step):
@@ -60,6 +65,10 @@ class Merged(Step):
     entities: list[str]
     into: str
     of: Said | None = None
+
+    @property
+    def parted(self) -> set[str]:
+        return {self.into, *self.entities}
 
 
 @dataclass(kw_only=True)
