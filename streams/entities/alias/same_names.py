@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from mnemolog.schemas.entities.model import Alias, EntityType
+from mnemolog.schemas.entities.model import Alias, EntityType, KnownEntity
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.doubtful.name_answers import find_by_answer
 from mnemolog.streams.entities.entity_registry import same_type
 from mnemolog.streams.entities.found_entities import FoundEntity
 from mnemolog.streams.entities.name_keys import name_key
@@ -28,7 +29,8 @@ class _ReadName(NamedTuple):
 def tell_same(found: "TurnEntities", fact: ExtractedFact, pair: tuple[str, str]) -> None:
     """Make the one name that of whom the other one means. Where both are known, apart, a merge is proposed.
 
-    What is known counts first, then whom the fact is about. A name that somebody else has stays theirs.
+    What is known counts first, then whom the fact is about. A name that somebody else has stays theirs. Where one name
+    may mean several, the other one is given to none of them: who is called so is a possible twin of each.
     """
     meant = [one for name in _in_order(fact, pair) if (one := _meant(found, name, _type_of(fact, pair))) is not None]
     meant.sort(key=lambda one: one.finding.entity is None)
@@ -42,6 +44,10 @@ def tell_same(found: "TurnEntities", fact: ExtractedFact, pair: tuple[str, str])
             found.propose_told(taken, other_id, fact.excerpt)
     elif holders := found.registry.shown_of_name(key):
         found.tell_taken(other.spoken.text if other.spoken else "", holders)
+    elif other.spoken is not None and (possible := _may_mean(meant[0].finding)):
+        doubt = find_by_answer(other.spoken, FoundEntity(compared=possible), found.answers, found.registry)
+        found.tell_doubt(other.spoken.text, doubt)
+        _take(found, other._replace(finding=doubt))
     else:
         _take(found, other._replace(finding=FoundEntity(entity=found.registry[taken], step="alias")))
 
@@ -53,8 +59,17 @@ def tell_other_name(found: "TurnEntities", entity_id: UUID, name: SpokenName, fi
     others = [one for one in found.registry.shown_of_name(key) if one.entity_id != entity_id]
     if len(others) == 1 and same_type(others[0].type, found.registry[entity_id].type):
         found.propose_told(entity_id, others[0].entity_id, f"{name.text}{ALSO_CALLED}{name.alias}")
+    elif possible := _may_mean(finding):
+        found.tell_doubt(name.alias, FoundEntity(compared=possible))
     else:
         found.add_alias(entity_id, Alias(text=name.alias, key=key), finding)
+
+
+def _may_mean(finding: FoundEntity) -> tuple[KnownEntity, ...]:
+    """The known ones of which a name may mean each, where no model was asked; none where it means one."""
+    if finding.entity is None or finding.step == "model" or not finding.compared:
+        return ()
+    return (finding.entity, *finding.compared)
 
 
 def _in_order(fact: ExtractedFact, pair: tuple[str, str]) -> Sequence[str]:

@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+import pytest
+
 from mnemolog.schemas.entities.model import Alias, AnsweredName, EntityType, KnownEntity, NamedEntity
 from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
 from mnemolog.schemas.facts import ExtractedFact
@@ -52,6 +54,42 @@ def test_a_name_that_readers_do_not_see_is_nobodys() -> None:
     assert [(one.entity_id, one.alias.text) for one in found.added] == [(UUID(int=1), FINI)]
     assert not found.proposed
     assert not found.unlinked
+
+
+ANA = known(5, "Ana")
+AT_WORK = KnownEntity(
+    entity_id=UUID(int=6), name="Ana", type="person", aliases=(Alias(text="Ana from work", key="ana (work)"),)
+)
+
+
+@pytest.mark.parametrize("pair", [("Ana", "Bee"), ("Bee", "Ana")])
+def test_of_several_who_may_be_meant_nobody_gets_the_other_name(pair: tuple[str, str]) -> None:
+    """Ana alone is whom "Ana" means; but the words may be of the other one: Bee is somebody who may be either."""
+    same = NamedRelation(subject=pair[0], predicate=SAME_AS, object=pair[1])
+    found = found_in(named(*pair).model_copy(update={"relations": (same,)}), ANA, AT_WORK)
+    assert (found.added, found.proposed) == ([], {})
+    (bee,) = (entity for entity, _ in found.new.values() if entity.name == "Bee")
+    assert bee.possible_twins == (ANA.entity_id, AT_WORK.entity_id)
+    assert [name.text for name in found.doubtful.values()] == ["Bee"]
+    assert {link.entity_id for link in found.links} >= {ANA.entity_id, bee.entity_id}
+    assert [(one.name, one.reason, one.compared) for one in found.unlinked] == [("Bee", "in_doubt", bee.possible_twins)]
+
+
+def test_of_several_who_may_be_meant_nobody_gets_a_name_that_is_given_with_theirs() -> None:
+    found = found_in(named("Ana, called Bee"), ANA, AT_WORK)
+    assert (found.added, found.proposed) == ([], {})
+    assert [(one.name, one.reason) for one in found.unlinked] == [("Bee", "in_doubt")]
+
+
+def test_a_model_that_was_asked_links_the_other_name_and_gives_it_to_nobody() -> None:
+    same = NamedRelation(subject="Ana", predicate=SAME_AS, object="Bee")
+    found = found_in(named("Ana", "Bee").model_copy(update={"relations": (same,)}), ANA, AT_WORK)
+    told = AnsweredName(
+        name="Bee", twins=(ANA.entity_id, AT_WORK.entity_id), entity_id=AT_WORK.entity_id, reason="of work"
+    )
+    answered = found.answered([told])
+    assert AT_WORK.entity_id in {link.entity_id for link in answered.links if link.name == "Bee"}
+    assert answered.added == []
 
 
 KELLER, SCHMIDT = known(3, "Ana Keller"), known(4, "Ana Schmidt")
