@@ -19,6 +19,10 @@ class Step:
         """The entities that are two again because the step was undone."""
         return set()
 
+    def names_of(self, _entity: str) -> list[str]:
+        """The names that the step gives to an entity."""
+        return []
+
 
 @dataclass(kw_only=True)
 class Said(Step):
@@ -42,11 +46,17 @@ class Said(Step):
     def pair(self) -> set[str]:
         return set(self.proposed or ())
 
+    def names_of(self, entity: str) -> list[str]:
+        return self.gives if entity == self.entity else []
+
 
 @dataclass(kw_only=True)
 class Renamed(Step):
     entity: str
     name: str
+
+    def names_of(self, entity: str) -> list[str]:
+        return [self.name] if entity == self.entity else []
 
 
 @dataclass(kw_only=True)
@@ -56,6 +66,9 @@ class Called(Step):
     entity: str
     name: str
     loser: str | None
+
+    def names_of(self, entity: str) -> list[str]:
+        return [self.name] if entity == self.entity else []
 
 
 @dataclass(kw_only=True)
@@ -94,6 +107,9 @@ class Split(Step):
     @property
     def pair(self) -> set[str]:
         return {self.entity, self.new}
+
+    def names_of(self, entity: str) -> list[str]:
+        return [self.name, *self.names] if entity == self.new else []
 
 
 @dataclass(kw_only=True)
