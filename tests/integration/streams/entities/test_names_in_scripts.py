@@ -17,7 +17,12 @@ async def people(database: str) -> AsyncIterator[NamedPeople]:
 
 @pytest.mark.parametrize(
     ("known", "name", "are_twins"),
-    [("Юлия", "Julia", True), ("Julia Petrova", "Юлия Петрова", True), ("Νίκος", "Nikos", True), ("Иван", "Anna", False)],
+    [
+        ("Юлия", "Julia", True),
+        ("Julia Petrova", "Юлия Петрова", True),
+        ("Νίκος", "Nikos", True),
+        ("Иван", "Anna", False),
+    ],
 )
 async def test_a_name_in_another_alphabet_is_a_possible_twin(
     people: NamedPeople, known: str, name: str, are_twins: bool
