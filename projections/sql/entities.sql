@@ -509,7 +509,8 @@ CROSS JOIN LATERAL (
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: decided_pairs
--- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two.
+-- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two, also by
+-- undoing their merge.
 SELECT
     asked.merged,
     asked.into_id
@@ -517,8 +518,10 @@ FROM unnest(%(merged)s::uuid [], %(into)s::uuid []) AS asked (merged, into_id)
 WHERE EXISTS (
     SELECT
     FROM entity_changes AS change
-    WHERE change.event IN ('merge_proposed', 'merge_rejected', 'entity_split')
-        AND change.undone_by IS NULL
+    WHERE CASE
+        WHEN change.event = 'entities_merged' THEN change.undone_by IS NOT NULL
+        WHEN change.event IN ('merge_proposed', 'merge_rejected', 'entity_split') THEN change.undone_by IS NULL
+    END
         AND change.entity_ids && ARRAY(
             SELECT m.entity_id FROM entities AS m WHERE coalesce(m.merged_into, m.entity_id) = asked.merged
         )

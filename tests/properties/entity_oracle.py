@@ -17,6 +17,7 @@ from tests.properties.entity_steps import (
     Split,
     Step,
     Summarised,
+    Undone,
 )
 
 
@@ -91,10 +92,24 @@ class World:
             if head not in self.forgotten and not self.one_with(head).isdisjoint(self.living)
         }
         for name in self.names:
-            is_told = name.own or name.by is None or name.by.holds
+            is_told = name.own or name.by is None or name.by.holds or self._is_said_anew(name)
             if is_told and name.entity not in self.forgotten and self.heads[name.entity] in found:
                 found[self.heads[name.entity]].append(name)
         return found
+
+    def _is_said_anew(self, name: Name) -> bool:
+        """Whether a turn named the entity by this proper name alone before the turn that told it was undone."""
+        undone = [place for place, one in enumerate(self.steps) if isinstance(one, Undone) and one.target is name.by]
+        before = self.steps[: max(undone, default=0)]
+        others = {text for step in self.steps for text in step.names_of(name.entity) if key_of(text) != name.key}
+        return not name.is_tie and any(
+            isinstance(one, Said)
+            and one.holds
+            and one.entity == name.entity
+            and _has_words(one.fact, name.text)
+            and not any(_has_words(one.fact, other) for other in others)
+            for one in before
+        )
 
     def told(self) -> dict[str, list[Name]]:
         """The names of those entities that a person gave, or a fact tells that was not deleted."""
@@ -145,7 +160,7 @@ class World:
     def is_decided(self, one: str, other: str) -> bool:
         """Whether a merge of two was proposed, or a person has said that they are two."""
         same, others = self.one_with(one), self.one_with(other)
-        pairs = [step.pair for step in self.steps if step.holds]
+        pairs = [step.pair if step.holds else step.parted for step in self.steps]
         return any((pair & same) and (pair & others) for pair in pairs)
 
     def _is_settled(self, proposal: Said) -> bool:
@@ -249,6 +264,10 @@ class World:
 def key_of(text: str) -> str:
     """What a name says: "my wife Ana", as a name, says who is the wife."""
     return " ".join(text.split()[:2]) if text.startswith("my ") else text
+
+
+def _has_words(text: str, name: str) -> bool:
+    return f" {name} ".casefold() in f" {text} ".casefold()
 
 
 def world_after(steps: Iterable[Step]) -> World:
