@@ -12,7 +12,7 @@ from uuid import UUID
 
 from mnemolog.schemas.entities.model import Alias, Comparison, EntityType, KnownEntity, ResolutionStep
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
-from mnemolog.streams.entities.short_forms import forms_of
+from mnemolog.streams.entities.short_forms import forms_of, makes_another_name
 from mnemolog.streams.entities.similar.misspelled_names import likeness_of
 from mnemolog.streams.entities.spoken_names import SpokenName
 
@@ -100,12 +100,13 @@ def _of_similar(name: SpokenName, kind: EntityType, tie_key: str | None, registr
     people = [entity for entity in registry if entity.type in kinds]
     parts = [one for one in people if any(_is_part(name.key, known) for known in names_of(one))]
     forms = [one for one in people if any(_is_form(name.key, known) for known in names_of(one))]
-    doubtful = [one for one in people if any(_is_nearly_part(name.key, known) for known in names_of(one))]
     found = list({one.entity_id: one for one in (*parts, *forms)}.values())
+    others = [one for one in people if one not in found]
+    doubtful = [one for one in others if any(_is_nearly_part(name.key, known) for known in names_of(one))]
     fitting = [one for one in found if not _is_told_apart(name, tie_key, one)]
     if len(found) == len(fitting) == 1 and not doubtful:
         return FoundEntity(entity=fitting[0], step="prefix" if parts else "diminutive")
-    return FoundEntity(compared=(*found, *(one for one in doubtful if one not in found)))
+    return FoundEntity(compared=(*found, *doubtful))
 
 
 def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
@@ -164,11 +165,17 @@ def _has_other_surname(one: str, other: str) -> bool:
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one name is the first words, or the beginning of the first word, of the other one, with its surname."""
+    """Whether one name is the first words, or the beginning of the first word, of the other one, with its surname.
+
+    "Victor" is no beginning of Victoria: that is another name, unless it is a known short form, as Carol of Carolina.
+    """
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         return True
-    return _begins(short, long) and len(long.split()[0]) - len(short.split()[0]) >= MIN_LEFT_OUT
+    ending = long.split()[0].removeprefix(short.split()[0])
+    if not _begins(short, long) or len(ending) < MIN_LEFT_OUT:
+        return False
+    return not makes_another_name(ending) or _is_form(short, long)
 
 
 def _is_nearly_part(one: str, other: str) -> bool:
