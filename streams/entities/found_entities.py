@@ -5,6 +5,7 @@ and for things a name that may mean the same, which finds possible twins alone. 
 apart: "my brother Tom" is not "Tom from work".
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -12,16 +13,17 @@ from uuid import UUID
 
 from mnemolog.schemas.entities.model import Alias, Comparison, EntityType, KnownEntity, ResolutionStep
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
-from mnemolog.streams.entities.short_forms import forms_of, makes_another_name
+from mnemolog.streams.entities.short_forms import forms_of, is_beginning_of
 from mnemolog.streams.entities.similar.misspelled_names import likeness_of
 from mnemolog.streams.entities.spoken_names import SpokenName
 
 MIN_PREFIX: Final = 3
 """Letters that a part of a name has at least (Arandu's write pipeline): "Jo" is not João."""
-MIN_LEFT_OUT: Final = 2
-"""Letters that it leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are two names."""
-
 _FORMER: Final = "ex_"
+_AND: Final = re.compile(r" (?:and|und|et|y|&) ")
+"""What makes a name that of two: "Ana and Ben"."""
+_YOUNGER: Final = re.compile(r" (?:jr|sr|junior|senior|ii|iii)")
+"""What tells a child from a parent of one name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,21 +167,19 @@ def _has_other_surname(one: str, other: str) -> bool:
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one name is the first words, or the beginning of the first word, of the other one, with its surname.
-
-    "Victor" is no beginning of Victoria: that is another name, unless it is a known short form, as Carol of Carolina.
-    """
+    """Whether one name is the first words of the other one, or with its surname the beginning of the first of them."""
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
-        return True
-    ending = long.split()[0].removeprefix(short.split()[0])
-    if not _begins(short, long) or len(ending) < MIN_LEFT_OUT:
-        return False
-    return not makes_another_name(ending) or _is_form(short, long)
+        rest = long.removeprefix(short)
+        return not (_AND.match(rest) or _YOUNGER.fullmatch(rest))
+    return _begins(short, long) and is_beginning_of(short.split()[0], long.split()[0])
 
 
 def _is_nearly_part(one: str, other: str) -> bool:
+    """Whether it may be one, or not: "Jan" and "Janet", "John Smith" and "John Smith Jr."."""
     short, long = sorted((one, other), key=len)
+    if long.startswith(f"{short} "):
+        return _YOUNGER.fullmatch(long.removeprefix(short)) is not None
     return _begins(short, long) and not _is_part(one, other)
 
 
