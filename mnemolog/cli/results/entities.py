@@ -23,6 +23,13 @@ def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
     print_entries(counted(len(found), "entity", "entities"), [_entry(one) for one in found])
 
 
+def show_who(found: "Sequence[Entity]", ids: ShortIds = WHOLE_IDS) -> None:
+    if found:
+        show_entities(found, ids)
+    else:
+        print_text("nobody and nothing known is that: `mnemolog relations` lists what they are to each other")
+
+
 def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
     one = found.entity
     print_line(f"{one.name}, {'the user' if one.is_user else one.type} ({one.entity_id})")

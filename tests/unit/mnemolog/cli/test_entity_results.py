@@ -13,6 +13,7 @@ from mnemolog.cli.results import (
     show_neighbours,
     show_pending,
     show_relations,
+    show_who,
     show_why_not,
 )
 from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityName
@@ -91,6 +92,13 @@ def test_a_list_has_the_names_and_the_beginnings_of_ids(capsys: pytest.CaptureFi
 def test_without_entities_it_says_how_there_will_be_some(capsys: pytest.CaptureFixture[str]) -> None:
     show_entities([])
     assert "check the scope" in capsys.readouterr().out
+
+
+def test_who_tells_that_nobody_is_it_and_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+    show_who([])
+    assert "nobody and nothing known is that: `mnemolog relations`" in " ".join(capsys.readouterr().out.split())
+    show_who([entity(ANA, "Ana")])
+    assert "Ana: person" in capsys.readouterr().out
 
 
 def test_one_has_its_names_facts_and_twins(capsys: pytest.CaptureFixture[str]) -> None:
