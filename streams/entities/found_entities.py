@@ -15,7 +15,7 @@ from mnemolog.schemas.entities.model import Alias, Comparison, EntityType, Known
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
 from mnemolog.streams.entities.short_forms import forms_of, is_beginning_of
 from mnemolog.streams.entities.similar.misspelled_names import likeness_of
-from mnemolog.streams.entities.spoken_names import SpokenName
+from mnemolog.streams.entities.spoken_names import SpokenName, age_in
 
 MIN_PREFIX: Final = 3
 """Letters that a part of a name has at least (Arandu's write pipeline): "Jo" is not João."""
@@ -60,18 +60,19 @@ class ProposedMerge(NamedTuple):
 
 def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
     """The entity that a name of a type means; `tie_key` names the tie in it together with whose it is."""
+    tied = [one for one in registry.of_tie(tie_key) if not _is_of_other_age(name, tie_key, one)] if tie_key else []
     if not name.key:
-        return _of_tie(registry.of_tie(tie_key) if tie_key else [], is_new=name.is_new)
+        return _of_tie(tied, is_new=name.is_new)
     called = [entity for entity in registry.of_name(name.key) if same_type(kind, entity.type)]
     if name.is_another:
         return FoundEntity(compared=tuple(called))
     if called:
         return _of_called(name, tie_key, called)
-    tied = [entity for entity in registry.of_tie(tie_key) if not names_of(entity)] if tie_key else []
-    if tied and name.is_new:
-        return FoundEntity(compared=tuple(tied))
-    if len(tied) == 1:  # "my wife" was known without a name
-        return FoundEntity(entity=tied[0], step="tie")
+    nameless = [entity for entity in tied if not names_of(entity)]
+    if nameless and name.is_new:
+        return FoundEntity(compared=tuple(nameless))
+    if len(nameless) == 1:  # "my wife" was known without a name
+        return FoundEntity(entity=nameless[0], step="tie")
     steps = (step(name, kind, tie_key, registry) for step in (_of_similar, _of_misspelled, _of_meaning))
     return next((found for found in steps if found.entity or found.compared), FoundEntity())
 
@@ -137,6 +138,13 @@ def _of_tie(tied: Sequence[KnownEntity], *, is_new: bool) -> FoundEntity:
     if len(fitting) != 1:
         return FoundEntity(compared=tuple(tied))
     return FoundEntity(entity=fitting[0], step="tie", compared=tuple(one for one in tied if one is not fitting[0]))
+
+
+def _is_of_other_age(name: SpokenName, tie_key: str, entity: KnownEntity) -> bool:
+    """Whether one is the older and the other the younger of a tie: "my big brother", "my little brother"."""
+    told = {age_in(alias.text) for alias in entity.aliases if (alias.kind, alias.key) == ("tie", tie_key)} - {None}
+    age = age_in(name.text)
+    return age is not None and bool(told) and age not in told
 
 
 def _is_told_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
