@@ -61,7 +61,7 @@ class ReadPredicate:
     is_reversed: bool = False
 
 
-_PREFIXES: Final = ("is_", "has_", "my_", "a_", "the_")
+_PREFIXES: Final = ("is_", "are_", "has_", "my_", "a_", "the_")
 _GAPS: Final = re.compile(r"[^a-z0-9]+")
 
 

@@ -21,7 +21,9 @@ _WHERE: Final = rf"(?P<name>(?!(?i:{WORDS['no_employers']})(?!\w)){NAME}(?: {NAM
 _PLACES: Final = {"employer": ("works", "works_no_more"), "lives_in": ("lives", "lives_no_more")}
 _OF_SOMEBODY: Final = {
     predicate: tuple(
-        re.compile(rf"^(?P<who>(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME})?) (?i:{WORDS[words]}) {_WHERE}")
+        re.compile(
+            rf"^(?P<who>(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME}(?: {NAME})?)?) (?i:{WORDS[words]}) {_WHERE}"
+        )
         for words in forms
     )
     for predicate, forms in _PLACES.items()

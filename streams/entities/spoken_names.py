@@ -50,6 +50,7 @@ PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
 """Words that stand for somebody and name nobody."""
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
+_AGES: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words without which a name is the same; "Mr. Miller" and "Mrs. Miller" are two."""
@@ -81,6 +82,12 @@ class SpokenName:
     @property
     def key(self) -> str:
         return name_key(self.untitled)
+
+
+def age_in(text: str) -> str | None:
+    """Whether a name with a tie is of an older or a younger one: "my big brother", "ma sœur cadette"."""
+    match = _AGES.search(text)
+    return match.lastgroup if match else None
 
 
 def read_name(text: str) -> SpokenName | None:
