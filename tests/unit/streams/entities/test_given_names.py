@@ -9,7 +9,9 @@ from mnemolog.streams.entities.name_context import NameContext
 CONTEXT = NameContext(owner="default/alice", source_id="c1")
 
 
-@pytest.mark.parametrize("name", ["!!!", "Dr !!!", "the ...", "Prof. --", "!!! from work", "another ?!", "she", "\u200b"])
+@pytest.mark.parametrize(
+    "name", ["!!!", "Dr !!!", "the ...", "Prof. --", "!!! from work", "another ?!", "she", "\u200b"]
+)
 def test_signs_and_titles_name_nobody(name: str) -> None:
     with pytest.raises(NoNameError, match="names nobody"):
         given_alias(name, EntityRegistry(()), CONTEXT)
