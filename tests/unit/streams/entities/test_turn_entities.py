@@ -207,3 +207,15 @@ def test_names_beyond_the_bound_of_a_source_and_names_of_nobody_are_told() -> No
     assert left_out[0] == ("she", "no_name")
     assert left_out[1][1] == left_out[2][1] == "too_many"  # the user is one of a hundred
     assert [reason for _, reason in left_out[3:]] == ["no_new_fact"] * (MAX_UNLINKED - 3)
+
+
+def test_what_a_reply_calls_the_subject_of_a_fact_without_one_is_named_all_the_same() -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    named = tuple(NamedEntity(name=name, type="person", role="subject") for name in ("Uwe", "Vera", "Alice"))
+    ((user, *links),) = talk.tell(
+        ExtractedFact(text="Uwe and Vera dance.", excerpt="x", search_text="", entities=named)
+    )
+    assert (user.role, [(link.name, link.role) for link in links]) == (
+        "subject",
+        [("Uwe", "mention"), ("Vera", "mention")],
+    )
