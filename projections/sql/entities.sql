@@ -508,6 +508,15 @@ CROSS JOIN LATERAL (
 ) AS shown
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
+-- name: with_hidden_names
+-- Those of these entities that have, or had, a name which readers do not see.
+SELECT asked.entity_id
+FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id)
+WHERE EXISTS (
+    SELECT FROM jsonb_each(names_in_change(ARRAY[asked.entity_id])) AS named (name, is_shown)
+    WHERE named.is_shown = 'false'::jsonb
+);
+
 -- name: decided_pairs
 -- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two, also by
 -- undoing their merge.

@@ -51,15 +51,22 @@ class NameContext:
 
 
 def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:
-    """Whom a fact names, its subject first, the user left out."""
+    """Whom a fact names, its subject first, the user left out.
+
+    Where the fact is said to have no subject, what is called its subject is a mention.
+    """
     subject = fact.subject
     if subject is not None and not context.is_user(subject) and 0 < len(subject) <= MAX_NAME:
         told = [entity.type for entity in fact.entities if entity.role == "subject"]
         kind = "person" if subject == context.other_speaker else next(iter(told), "other")
         yield NamedEntity(name=subject, type=kind, role="subject")
     for entity in fact.entities:
-        if entity.role != "subject" and not context.is_user(entity.name):
+        if context.is_user(entity.name):
+            continue
+        if entity.role != "subject":
             yield entity
+        elif subject is None:
+            yield entity.model_copy(update={"role": "mention"})
 
 
 def same_names(fact: ExtractedFact) -> Iterator[tuple[str, str]]:

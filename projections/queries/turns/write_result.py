@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries.results import EventResult, StageCost, Tokens, WriteResult
+from mnemolog.projections.queries.shown_reasons import with_shown_reasons
 from mnemolog.projections.queries.turns.trace import FactTexts, build_trace, fact_ids_of_commit
 from mnemolog.projections.queries.turns.traced_names import NO_NAMES, EntityNames, entity_names
 from mnemolog.projections.sql import queries
@@ -58,6 +59,7 @@ async def turn_status(
     commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
         return WriteResult(turn_id=turn_id, status="pending")
+    commit = await with_shown_reasons(conn, commit)
     if not verbose:
         return write_result(commit, None, prices)
     texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit))

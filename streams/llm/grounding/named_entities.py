@@ -21,7 +21,7 @@ from mnemolog.schemas.entities.model import (
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.spoken_names import read_name, ties_in
 from mnemolog.streams.llm.grounding.entity_types import read_type
-from mnemolog.streams.llm.reply_parser import Line, ReplyModel, shortened
+from mnemolog.streams.llm.reply_parser import ReplyModel, shortened
 from mnemolog.streams.text.normalise import has_words
 
 _ROLES: tuple[Role, ...] = ("subject", "object", "mention")
@@ -29,9 +29,9 @@ _ROLES: tuple[Role, ...] = ("subject", "object", "mention")
 
 class EntityReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
     name: Text
-    type: Line
-    role: Annotated[Line, Field(json_schema_extra={"enum": list(_ROLES)})]
-    aliases: SkipJsonSchema[tuple[Line, ...]] = ()
+    type: Text
+    role: Annotated[Text, Field(json_schema_extra={"enum": list(_ROLES)})]
+    aliases: SkipJsonSchema[tuple[Text, ...]] = ()
     """Nobody asks for them: each is read as a relation `same_as`."""
 
 
