@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mnemolog.streams.entities.alias.aliases_in_text import is_another_name
+from mnemolog.streams.entities.relations_in_text import workplaces_and_homes
 from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, REGIONS, SENTENCE_STARTERS, SMALL_WORDS
 
@@ -60,13 +61,20 @@ def person_meant(sentence: str, before: Sequence[str], speaker: str) -> str | No
             if people.get(kind) and name and people[kind] != name:
                 return None
             people[kind] = people.get(kind) or name
-        names = {word for found in relatives for word in (found["name"] or found["called"] or "").split()}
+        relatives_names = (found["name"] or found["called"] or "" for found in relatives)
+        names = {word for name in (*relatives_names, *workplaces_and_homes(said)) for word in name.split()}
         if any(_may_be_person(word, names | {*speaker.split()}) for word in _CAPITAL.findall(said)):
             return None
     if len(people) != 1 or re.fullmatch(_EITHER, next(iter(people))):
         return None
     ((kind, name),) = people.items()
     return f"{speaker}'s {kind} {name}".strip()
+
+
+def named_in_place(sentence: str, person: str, speaker: str) -> str:
+    """A sentence that begins with a pronoun, as it would name whom it means: "My sister Ana moved to Bern."."""
+    whom = person.removeprefix(f"{speaker}'s ")
+    return _SUBJECT.sub(lambda _: f"My {whom}", plain(sentence), count=1)
 
 
 def name_given(sentence: str) -> str | None:
