@@ -26,7 +26,7 @@ _AT_NAME: Final = re.compile(rf"(?<!\w)(?i:{_AT_PLACE}) (?P<name>{_WHERE})")
 _OF_SOMEBODY: Final = {
     predicate: tuple(
         re.compile(
-            rf"^(?P<who>(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME}(?: {NAME})?)?)"
+            rf"^(?P<who>(?:(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME}(?: {NAME})?)?)|{NAME}(?: {NAME})?)"
             rf"(?: (?i:{_AT_PLACE}) {_WHERE} (?i:{WORDS['and']}))? (?i:{WORDS[words]}) (?P<name>{_WHERE})"
         )
         for words in forms
@@ -63,21 +63,27 @@ def _club_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]
     )
 
 
-def stated_in_text(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """What a sentence that ends nothing says of the subject, and of those who have a tie to them."""
+def stated_in_text(said: str, subject: str | None, named: Collection[str] = ()) -> tuple[NamedRelation, ...]:
+    """What a sentence that ends nothing says of the subject, of those who have a tie to them, and of those named."""
     if len(subject or "") > MAX_NAME:
         return ()
-    return (*_member_relations(said, subject), *_club_relations(said, subject), *relations_of_others(said, subject))
+    others = relations_of_others(said, subject, named)
+    return (*_member_relations(said, subject), *_club_relations(said, subject), *others)
 
 
-def relations_of_others(said: str, subject: str | None, *, ended: bool = False) -> tuple[NamedRelation, ...]:
-    """Where somebody with a tie to the subject works or lives, or no longer does: "My brother works at Acme"."""
+def relations_of_others(
+    said: str, subject: str | None, named: Collection[str] = (), *, ended: bool = False
+) -> tuple[NamedRelation, ...]:
+    """Where somebody works or lives, or no longer does: "My brother works at Acme".
+
+    They have a tie to the subject, or one of the names that are known to be `named`.
+    """
     found = ((predicate, forms[ended].match(said)) for predicate, forms in _OF_SOMEBODY.items())
     told = ((predicate, match, told_name(match["who"], subject)) for predicate, match in found if match)
     return tuple(
         NamedRelation(subject=name, predicate=predicate, object=match["name"])
         for predicate, match, name in told
-        if max(len(name), len(match["name"])) <= MAX_NAME
+        if max(len(name), len(match["name"])) <= MAX_NAME and (name in named or any(ties_in(match["who"])))
     )
 
 

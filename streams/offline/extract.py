@@ -146,11 +146,13 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
     about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
-    ended = _ended(words, speaker, [one for one in acts if one.act == "ends"])
-    named = {*named, *(name_key(one.value).partition(" ")[0] for one in acts if one.act == "ends")}
-    relations = ended if hint == "retract" else stated_in_text(words, speaker)
+    ended = [one for one in acts if one.act == "ends"]
+    named = {*named, *(name_key(one.value).partition(" ")[0] for one in ended)}
     is_german = bool(WORDS["german"].search(said))
     entities = sentence_entities(words, speaker, has_capital_nouns=is_german, named=named)
+    names = [one.name for one in entities]
+    is_over = hint == "retract"
+    relations = _ended(words, speaker, ended, names) if is_over else stated_in_text(words, speaker, names)
     return ExtractedFact(
         text=text,
         excerpt=said,
@@ -172,11 +174,13 @@ def _ends_something(words: str) -> bool:
     return bool(WORDS["ended"].search(words) or WORDS["sold"].fullmatch(without_fillers(words)))
 
 
-def _ended(words: str, speaker: str, acts: Sequence[SlotStatement]) -> tuple[NamedRelation, ...]:
+def _ended(
+    words: str, speaker: str, acts: Sequence[SlotStatement], named: Collection[str]
+) -> tuple[NamedRelation, ...]:
     """What a sentence says to be over: nothing where it is doubtful, or what somebody says or thinks."""
     if _is_unsure(words):
         return ()
-    over = (*ended_relations(words, speaker), *relations_of_others(words, speaker, ended=True))
+    over = (*ended_relations(words, speaker), *relations_of_others(words, speaker, named, ended=True))
     return over or tuple(chain.from_iterable(ended_values(one.keys, one.value, speaker) for one in acts))
 
 

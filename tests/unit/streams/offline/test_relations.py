@@ -162,3 +162,19 @@ def test_where_somebody_works_and_lives_is_of_that_type() -> None:
     (works, lives), _ = read_turn(turn(user("My brother Tom works at Acme. My aunt lives in Thal."), speaker="Alice"))
     assert [(one.name, one.type) for one in works.entities[1:]] == [("Acme", "organisation")]
     assert [(one.name, one.type) for one in lives.entities[1:]] == [("Thal", "place")]
+
+
+@pytest.mark.parametrize(
+    ("text", "triples"),
+    [
+        ("Tom works at Acme.", [("Tom", "employer", "Acme")]),
+        ("Tom Meyer no longer lives in Ulm.", [("Tom Meyer", "lives_in", "Ulm")]),
+        ("Everyone works at Acme.", []),
+        ("Inka works at Acme.", []),
+        ("Monday works for Tom.", []),
+        ("Tom says Ben works at Acme.", []),
+    ],
+)
+def test_who_is_named_clearly_works_and_lives_somewhere(text: str, triples: Triples) -> None:
+    ((_, relations),) = said(text)
+    assert relations == triples
