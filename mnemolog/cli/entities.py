@@ -152,7 +152,7 @@ def neighbours(
     return lambda client: client.neighbours(name, hops=hops, believed_at=believed_at, true_at=true_at)
 
 
-@query_command(results.show_entities)
+@query_command(results.show_who)
 def who(
     *,
     name: Annotated[str, typer.Argument(help='what somebody is: "my wife", "my dog", "Ana\'s boss"')],

@@ -22,6 +22,13 @@ def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
     print_entries(counted(len(found), "entity", "entities"), [_entry(one) for one in found])
 
 
+def show_who(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
+    if not found:
+        print_text('nobody is known to be that: ask as in "my wife" or "Tom\'s boss"; `relations` lists who is what')
+        return
+    show_entities(found)
+
+
 def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
     one = found.entity
     print_line(f"{one.name}, {'the user' if one.is_user else one.type} ({one.entity_id})")
