@@ -387,23 +387,36 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT %(limit)s;
 
 -- name: entities_called
--- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so.
+-- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so; else the
+-- persons whose first name it is.
 SELECT
     {entity_columns},
     {pending_merges}
-FROM shown_entities AS e
-WHERE {scope}
-    AND (
-        e.entity_id::text LIKE %(prefix)s
-        OR EXISTS (
-            SELECT FROM shown_entity_names AS alias
-            WHERE alias.entity_id = e.entity_id
-                AND (
-                    lower(alias.alias) = lower(%(name)s)
-                    OR (alias.kind = 'name' AND (alias.key = %(key)s OR starts_with(alias.key, %(key)s || ' (')))
+FROM (
+    SELECT
+        near.*,
+        min(near.distance) OVER (PARTITION BY near.tenant, near.user_id, near.agent_id, near.app_id, near.run_id) AS nearest
+    FROM (
+        SELECT
+            e.*,
+            CASE WHEN e.entity_id::text LIKE %(prefix)s THEN 0
+                ELSE (
+                    SELECT
+                        min(CASE
+                            WHEN lower(alias.alias) = lower(%(name)s) THEN 0
+                            WHEN alias.kind <> 'name' THEN NULL
+                            WHEN alias.key = %(key)s OR starts_with(alias.key, %(key)s || ' (') THEN 0
+                            WHEN e.type = 'person' AND starts_with(alias.key, %(key)s || ' ') THEN 1
+                        END)
+                    FROM shown_entity_names AS alias
+                    WHERE alias.entity_id = e.entity_id
                 )
-        )
-    )
+            END AS distance
+        FROM shown_entities AS e
+        WHERE {scope}
+    ) AS near
+) AS e
+WHERE e.distance = e.nearest
 ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT 20;
 

@@ -24,10 +24,10 @@ def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
 
 
 def show_who(found: "Sequence[Entity]", ids: ShortIds = WHOLE_IDS) -> None:
-    if found:
-        show_entities(found, ids)
-    else:
-        print_text("nobody and nothing known is that: `mnemolog relations` lists what they are to each other")
+    if not found:
+        print_text('nobody is known to be that: ask as in "my wife" or "Tom\'s boss"; `relations` lists who is what')
+        return
+    show_entities(found, ids)
 
 
 def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
