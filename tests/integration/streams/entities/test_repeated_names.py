@@ -10,6 +10,7 @@ from mnemolog.projections.queries.errors import UnknownEntityError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.commands import SplitEntity
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import ALICE
@@ -133,3 +134,18 @@ async def test_repetitions_of_one_scope_tell_nothing_of_another(people: NamedPeo
     await say_chess(people, "Ana")
     await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
     assert await people.rows("SELECT name FROM entities WHERE user_id = 'ben'") == [("Ana",)]
+
+
+async def test_a_relation_that_is_told_and_split_again_is_one_moment(
+    people: NamedPeople, memory: AsyncMemoryClient
+) -> None:
+    await people.say("Chess Club is old", ("Chess Club", "organisation"))
+    first = await say_chess(people, "Ana")
+    again = await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    await people.undo(again)
+    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    (new,) = [event.new_fact for event in first.events if event.new_fact]
+    club = (await memory.entity("Chess Club", user_id="alice")).entity
+    await people.order(SplitEntity(entity_id=club.entity_id, name="Other Club", fact_ids=(new.fact_id,)))
+    timeline = (await memory.entity("Other Club", user_id="alice")).timeline
+    assert [one.text for one in timeline if one.change == "related"] == ["Ana member_of Other Club"]
