@@ -13,7 +13,7 @@ from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write.projector import Projector
-from mnemolog.schemas.command import Undo
+from mnemolog.schemas.command import Delete, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.commands import SplitEntity
 from mnemolog.schemas.entities.events import EntityAliasAdded, EntityRegistered, FactLinked
@@ -255,6 +255,26 @@ async def test_explain_tells_what_the_model_said(people: NamedPeople) -> None:
         explanation, _ = await explain(connection, "default", fact_id)
     (tom,) = (one for one in explanation.entities if one.step == "model")
     assert (tom.name, tom.compared, tom.reason) == (STONE, [HILL], "she plays chess")
+
+
+async def test_a_reason_of_the_model_has_no_name_that_readers_do_not_see(people: NamedPeople) -> None:
+    await two_toms(people)
+    people.model.choose, people.model.why = choose_called(STONE), f"{STONE} sails, {HILL} plays chess"
+    commit = await people.say("Tom won", ("Tom", "person"))
+    (fact_id,) = (event.new_fact.fact_id for event in commit.events if event.new_fact)
+
+    async def explained() -> tuple[list[str], str | None]:
+        async with people.pipeline.pool.connection() as connection:
+            explanation, _ = await explain(connection, "default", fact_id)
+        (tom,) = (one for one in explanation.entities if one.step == "model")
+        return tom.compared, tom.reason
+
+    assert await explained() == ([HILL], people.model.why)
+    ((of_hill,),) = await people.rows("SELECT fact_id FROM facts WHERE text = %s", f"{HILL} plays chess")
+    deleted = await people.order(Delete(fact_ids=(of_hill,)))
+    assert await explained() == ([], f"{STONE} sails, (hidden) plays chess")
+    await people.undo(deleted)
+    assert await explained() == ([HILL], people.model.why)
 
 
 async def test_an_undo_of_the_turn_takes_link_and_alias_back_and_a_rebuild_agrees(
