@@ -303,7 +303,7 @@ async def test_sql_users_find_who_was_given_a_tie(database: str) -> None:
         await people.order(AliasEntity(entity_id=eva[0], name="my boss"))
     for when, found in (("", [("Eva",)]), (", believed_at => '2026-03-02'", [])):
         asked = "SELECT name FROM memory.who('my boss', user_id => 'alice'{})"
-        assert await rows(database, cast("LiteralString", asked.format(when))) == found
+        assert await rows(database, asked.format(when)) == found
 
 
 async def test_sql_users_find_entities_and_neighbours(client: AsyncMemoryClient, database: str) -> None:
