@@ -61,6 +61,10 @@ class Merged(Step):
     into: str
     of: Said | None = None
 
+    @property
+    def concerned(self) -> set[str]:
+        return {*self.entities, self.into}
+
 
 @dataclass(kw_only=True)
 class Rejected(Step):
@@ -93,6 +97,10 @@ class Forgotten(Step):
 
     entity: str
     facts: set[str] = field(default_factory=set)
+
+    @property
+    def concerned(self) -> set[str]:
+        return {self.entity}
 
 
 @dataclass(kw_only=True)
