@@ -83,6 +83,10 @@ class Merged(Step):
     def parted(self) -> set[str]:
         return {self.into, *self.entities}
 
+    @property
+    def concerned(self) -> set[str]:
+        return {*self.entities, self.into}
+
 
 @dataclass(kw_only=True)
 class Rejected(Step):
@@ -118,6 +122,10 @@ class Forgotten(Step):
 
     entity: str
     facts: set[str] = field(default_factory=set)
+
+    @property
+    def concerned(self) -> set[str]:
+        return {self.entity}
 
 
 @dataclass(kw_only=True)

@@ -1,7 +1,7 @@
 """Relations as the client shows them: lists, neighbours, who somebody is, and the graph."""
 
 from collections.abc import AsyncIterator
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString
 
 import psycopg
 import pytest

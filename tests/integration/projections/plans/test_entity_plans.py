@@ -171,7 +171,7 @@ FROM entities WHERE entity_id = md5('big/entity/3')::uuid
 async def test_a_prompt_reads_few_entities_of_a_big_scope(connection: AsyncConnection[TupleRow]) -> None:
     """It has 20 000 of them: those that are named, that the user is related to, and of whom their ties are."""
     given = await parameters(connection) | SHOWN | {"user_id": ["big"]}
-    columns = "place, entity_id, name, type, names, ties, twins, facts".split(", ")
+    columns = ["place", "entity_id", "name", "type", "names", "ties", "twins", "facts"]
     async with connection.transaction(force_rollback=True):
         await connection.execute(TIE)
         rows = await (await connection.execute(HOT["entities_for"], given)).fetchall()
