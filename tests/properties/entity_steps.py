@@ -81,7 +81,7 @@ class Merged(Step):
 
     @property
     def parted(self) -> set[str]:
-        return {self.into, *self.entities}
+        return self.concerned
 
     @property
     def concerned(self) -> set[str]:

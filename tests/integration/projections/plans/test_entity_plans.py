@@ -161,8 +161,8 @@ TIE: Final = """
 INSERT INTO entity_aliases (
     entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, owner, source_id
 )
-SELECT md5('big/entity/3')::uuid, 'tie', 'dog of ' || md5('big/entity/4')::uuid, '@dog', 'dog', 2, entity_id, recorded_at,
-    tenant, user_id, owner, source_id
+SELECT md5('big/entity/3')::uuid, 'tie', 'dog of ' || md5('big/entity/4')::uuid, '@dog', 'dog', 2, entity_id,
+    recorded_at, tenant, user_id, owner, source_id
 FROM entities WHERE entity_id = md5('big/entity/3')::uuid
 """
 
