@@ -11,7 +11,7 @@ from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.source_names import MAX_NEW_ENTITIES
+from mnemolog.streams.entities.source.source_names import MAX_NEW_ENTITIES
 from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.entities.unlinked_names import unlinked_names
 from tests.support.builders.commits import added, commit
