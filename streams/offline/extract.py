@@ -19,8 +19,8 @@ from mnemolog.streams.entities.relations_in_text import (
     ended_values,
     relations_of_others,
     stated_in_text,
-    typed_by_relations,
     value_relations,
+    with_workplaces_and_homes,
 )
 from mnemolog.streams.entities.spoken_names import ALSO_CALLED
 from mnemolog.streams.llm.grounding.evidence import with_questions
@@ -84,7 +84,7 @@ def _about_person(fact: ExtractedFact, person: str, speaker: str) -> ExtractedFa
     words = named_in_place(fact.excerpt, person, speaker)
     places = relations_of_others(words, speaker, ended=fact.action_hint == "retract")
     relations = fact.relations if _is_unsure(words) else (*fact.relations, *places)
-    entities = typed_by_relations(entities, relations)
+    entities = with_workplaces_and_homes(entities, relations)
     told = {"text": text, "search_text": search_text, "subject": person, "entities": entities, "relations": relations}
     return fact.model_copy(update=told)
 
@@ -165,7 +165,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         event_time=begun[0] if begun else None,
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
-        entities=typed_by_relations(entities, relations),
+        entities=with_workplaces_and_homes(entities, relations),
         relations=relations,
     )
 
