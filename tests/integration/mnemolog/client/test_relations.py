@@ -1,7 +1,7 @@
 """Relations as the client shows them: lists, neighbours, who somebody is, and the graph."""
 
 from collections.abc import AsyncIterator
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -302,8 +302,8 @@ async def test_sql_users_find_who_was_given_a_tie(database: str) -> None:
         (eva,) = await rows(database, "SELECT entity_id FROM memory.entity('Eva', user_id => 'alice')")
         await people.order(AliasEntity(entity_id=eva[0], name="my boss"))
     for when, found in (("", [("Eva",)]), (", believed_at => '2026-03-02'", [])):
-        asked = "SELECT name FROM memory.who('my boss', user_id => 'alice'{})"
-        assert await rows(database, cast("LiteralString", asked.format(when))) == found
+        asked: LiteralString = "SELECT name FROM memory.who('my boss', user_id => 'alice'{})"
+        assert await rows(database, asked.format(when)) == found
 
 
 async def test_sql_users_find_entities_and_neighbours(client: AsyncMemoryClient, database: str) -> None:
