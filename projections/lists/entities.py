@@ -37,7 +37,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 MIN_ID: Final = 4
 """Characters of an id that are taken for one."""
-_COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
+ENTITY_PARTS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ async def entities(
 ) -> list[Entity]:
     """The entities of a scope, in the order in which they were named first. Raises `QueryError` for a limit below 1."""
     check_limit(limit)
-    query = read_query("entities", "listed_entities", scope=scope.parameters, row="e", parts=_COLUMNS)
+    query = read_query("entities", "listed_entities", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     return await fetch_rows(conn, Entity, query, {**scope.parameters, "type": kind, "limit": limit, "after": after})
 
 
@@ -147,7 +147,7 @@ async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str
     check_id_text(name=given)
     is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
     asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
-    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=_COLUMNS)
+    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
 
 
@@ -182,7 +182,7 @@ async def details(
     Then the facts are those that `facts_as_of` has, names, timeline and history end at `believed_at`, and there is no
     summary.
     """
-    similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=_COLUMNS)
+    similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     twins = {**scope.parameters, "entity_id": one.entity_id, "twins": one.possible_twins}
     shown = EntityDetails(
         entity=one,

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.lists.entities import Entity
+from mnemolog.projections.lists.entities import ENTITY_PARTS, Entity
 from mnemolog.projections.lists.mermaid import mermaid
 from mnemolog.projections.lists.relations import NOW, AskedTimes, EntityRelation, relations
 from mnemolog.projections.queries.errors import QueryError
@@ -22,7 +22,6 @@ from mnemolog.schemas.entities.model import tie_head
 MAX_HOPS: Final = 2
 MAX_USERS: Final = 100
 """Scopes whose user "my" may mean in one question: each has its relations read."""
-_COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +191,7 @@ async def _entities(
     with_user: bool = False,
     limit: int | None = None,
 ) -> list[Entity]:
-    query = read_query("entities", "entities_of_ids", scope=scope.parameters, row="e", parts=_COLUMNS)
+    query = read_query("entities", "entities_of_ids", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     asked = {**_ids(ids), "with_user": with_user, "limit": limit}
     return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
 
