@@ -200,7 +200,8 @@ async def _names_in_reasons(conn: AsyncConnection[TupleRow], links: Sequence[Ent
     named = {entity_id for link in links if link.reason for entity_id in (link.entity_id, *link.compared)}
     if not named:
         return {}
-    names: dict[str, bool] = await fetch_value(conn, queries("explain")["names_in_reasons"], {"entity_ids": list(named)})
+    asked = {"entity_ids": list(named)}
+    names: dict[str, bool] = await fetch_value(conn, queries("explain")["names_in_reasons"], asked)
     return names
 
 
