@@ -69,6 +69,11 @@ class Entity:
         """The ids of its scope, in the order of `SCOPE_FIELDS`."""
         return tuple(getattr(self, name) for name in SCOPE_FIELDS)
 
+    @property
+    def scope(self) -> Scope:
+        """Its scope, in which its twins and all that it is related to are, too."""
+        return Scope.from_columns(value or "" for value in self.scope_ids)
+
     def __repr__(self) -> str:
         return brief_repr(self, "name", "type", "aliases", "facts", "entity_id")
 
@@ -165,23 +170,19 @@ def _candidates(found: Sequence[Entity]) -> list[tuple[str, str]]:
     """The id of each with its name, and whose it is where they are of several scopes."""
     if len({one.scope_ids for one in found}) == 1:
         return [(str(one.entity_id), ", also ".join((one.name, *one.aliases[:1]))) for one in found]
-    whose = [scope_in_words(Scope.from_columns(value or "" for value in one.scope_ids)) for one in found]
+    whose = [scope_in_words(one.scope) for one in found]
     return [(str(one.entity_id), f"{its}: {one.name}") for one, its in zip(found, whose, strict=True)]
 
 
 async def details(
-    conn: AsyncConnection[TupleRow],
-    scope: ScopeFilter,
-    one: Entity,
-    *,
-    all_versions: bool = False,
-    as_of: AskedTimes = NOW,
+    conn: AsyncConnection[TupleRow], one: Entity, *, all_versions: bool = False, as_of: AskedTimes = NOW
 ) -> EntityDetails:
-    """All that is known of an entity of the scope, or was known at one time to be true at another.
+    """All that is known of an entity, or was known at one time to be true at another.
 
     Then the facts are those that `facts_as_of` has, names, timeline and history end at `believed_at`, and there is no
     summary.
     """
+    scope = ScopeFilter.of_scope(one.scope)
     similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     twins = {**scope.parameters, "entity_id": one.entity_id, "twins": one.possible_twins}
     shown = EntityDetails(
@@ -218,7 +219,7 @@ async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, a
 async def _scope_then(conn: AsyncConnection[TupleRow], one: Entity, as_of: AskedTimes) -> list[Fact]:
     """What was known of the whole scope of an entity."""
     believed_at = as_of.believed_at or datetime.now(UTC)
-    scope = ScopeFilter.of_scope(Scope.from_columns(value or "" for value in one.scope_ids))
+    scope = ScopeFilter.of_scope(one.scope)
     return await facts_as_of(conn, scope, believed_at=believed_at, true_at=as_of.true_at or believed_at)
 
 

@@ -85,7 +85,7 @@ async def user_entities(conn: AsyncConnection[TupleRow], scope: ScopeFilter) -> 
 
 
 async def neighbours(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, entity_id: UUID, *, hops: int = 1, as_of: AskedTimes = NOW
+    conn: AsyncConnection[TupleRow], entity: Entity, *, hops: int = 1, as_of: AskedTimes = NOW
 ) -> list[Neighbour]:
     """The entities within `hops` of one over relations that hold, the nearest first, each once.
 
@@ -93,8 +93,9 @@ async def neighbours(
     """
     if not 1 <= hops <= MAX_HOPS:
         raise QueryError(f"hops is {hops}: give 1 or {MAX_HOPS}")
+    scope = ScopeFilter.of_scope(entity.scope)
     known = await relations(conn, scope, mirrors=True, as_of=as_of)
-    paths: dict[UUID, list[EntityRelation]] = {entity_id: []}
+    paths: dict[UUID, list[EntityRelation]] = {entity.entity_id: []}
     for _ in range(hops):
         paths |= _one_hop_further(paths, known)
     found = {one.entity_id: one for one in await _entities(conn, scope, list(paths))}
