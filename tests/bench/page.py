@@ -16,12 +16,12 @@ from tests.bench.rival.report import report
 from tests.bench.sample_turns import USERS
 from tests.bench.scaling import CORES, on_many_cores, scaling_table
 from tests.bench.scope_cost import ScopeCost
-from tests.bench.shared_calls import BACKLOG, backlog_table
+from tests.bench.shared_calls import BACKLOG, LINGER_SECONDS, LINGER_USERS, backlog_table, linger_table
 from tests.bench.shared_calls import USERS as BACKLOG_USERS
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_throughput import IN_FLIGHT, Throughput
 from tests.bench.understanding_cost import USERS as NAMED_USERS
-from tests.bench.understanding_cost import cost_table, rows_table
+from tests.bench.understanding_cost import UnderstandingCost, cost_table, rows_table
 
 TEMPLATE: Final = Path(__file__).with_name("performance.md.in")
 STAGES: Final = "a process for each stage"
@@ -71,13 +71,21 @@ def page(results: Results) -> str:
         "backlog": str(BACKLOG),
         "backlog_users": str(BACKLOG_USERS),
         "backlog_table": backlog_table(results.backlogs),
+        "linger_users": str(LINGER_USERS),
+        "linger_seconds": str(LINGER_SECONDS),
+        "linger_table": linger_table(results.lingers),
         "named_rounds": str(plan.named_rounds),
         "named_users": str(NAMED_USERS),
         "named_turns": str(len(SAID)),
-        "named_cost_table": cost_table(results.understanding),
+        "named_cost_tables": "\n\n".join(map(_named_costs, results.understanding)),
         "named_rows_table": rows_table(results.understanding),
     }
     return Template(TEMPLATE.read_text()).substitute(fields)
+
+
+def _named_costs(cost: UnderstandingCost) -> str:
+    where = "Offline" if cost.provider == "offline" else f"With the {cost.provider}"
+    return f"{where}:\n\n{cost_table(cost)}"
 
 
 def scopes_table(costs: Iterable[ScopeCost]) -> str:

@@ -16,7 +16,7 @@ from tests.bench.query_speed import QueryFigures, measure_queries
 from tests.bench.sample_turns import turns
 from tests.bench.scaling import PARTITIONS, Scaling
 from tests.bench.scope_cost import ScopeCost, measure_scope_costs
-from tests.bench.shared_calls import CALL_TURNS, BacklogCost, measure_backlog
+from tests.bench.shared_calls import CALL_TURNS, LINGERS, BacklogCost, LingerCost, measure_backlog, measure_linger
 from tests.bench.statistics import Percentiles
 from tests.bench.turn_pairs import TurnPairs, measure_pairs
 from tests.bench.turn_throughput import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
@@ -61,7 +61,7 @@ FULL: Final = Plan(
     questions=500,
     acknowledgements=500,
     commands=100,
-    named_rounds=8,
+    named_rounds=6,
     workers=(1, 2, 4, 8),
 )
 QUICK: Final = Plan(
@@ -98,6 +98,7 @@ class Results:
     queries: tuple[QueryFigures, ...]
     scope_costs: tuple[ScopeCost, ...]
     backlogs: tuple[BacklogCost, ...]
+    lingers: tuple[LingerCost, ...]
     understanding: tuple[UnderstandingCost, ...]
     scaling: tuple[Scaling, ...]
     load_at_the_end: float
@@ -134,6 +135,7 @@ async def measure(plan: Plan, tell: Tell) -> Results:
             queries=tuple([await bench.queries(size) for size in plan.sizes]),
             scope_costs=await bench.scope_costs(),
             backlogs=tuple([await bench.backlog(call_turns) for call_turns in CALL_TURNS]),
+            lingers=tuple([await bench.linger(seconds) for seconds in LINGERS]),
             understanding=await bench.understanding(),
             scaling=tuple([await bench.scaling(count) for count in plan.workers if count <= machine.cores]),
             load_at_the_end=describe().load,
@@ -239,8 +241,13 @@ class _Benchmark:
         async with environment(self._servers, f"backlog{call_turns}") as one:
             return await measure_backlog(self._with_model(one), call_turns=call_turns)
 
+    async def linger(self, seconds: int) -> LingerCost:
+        self._tell(f"turns that wait {seconds} s for each other")
+        async with environment(self._servers, f"linger{seconds}") as one:
+            return await measure_linger(self._with_model(one), linger=seconds)
+
     async def understanding(self) -> tuple[UnderstandingCost, ...]:
-        self._tell("turns that name people, with entities and without")
+        self._tell("turns that name people, with each part of understanding and without")
         rounds = self._plan.named_rounds
         async with named_model_server() as base_url:
             return tuple([await measure_provider(self._servers, one, base_url, rounds=rounds) for one in PROVIDERS])

@@ -123,17 +123,17 @@ async def latency(
     ):
         watch = ProgressReader(connection, arena.servers.pids | pids | started)
         warming, measured = turns
-        published = len(await _publish_at_rate(client, warming, rate, warm_up))
+        published = len(await publish_at_rate(client, warming, rate, warm_up))
         before = await watch.sample()
-        acknowledged = await _publish_at_rate(client, measured, rate, seconds)
+        acknowledged = await publish_at_rate(client, measured, rate, seconds)
         after = await watch.sample()
         await watch.until_done(published + len(acknowledged))
-        rows = await (await connection.execute(_LATENCIES, {"measured": f"{MEASURED}%"})).fetchall()
+        rows = await milliseconds_to_commit(connection)
         return Latency(
             offered=rate,
             rate=rate_between(before, after),
-            total=Percentiles.of([waited * 1000 for waited, _ in rows]),
-            without_model=Percentiles.of([(waited - calls * model_seconds) * 1000 for waited, calls in rows]),
+            total=Percentiles.of([waited for waited, _ in rows]),
+            without_model=Percentiles.of([waited - calls * model_seconds * 1000 for waited, calls in rows]),
             acknowledged=Percentiles.of(acknowledged),
         )
 
@@ -183,6 +183,12 @@ class TurnPublisher:
             await publisher.close()
 
 
+async def milliseconds_to_commit(connection: AsyncConnection[TupleRow]) -> list[tuple[float, int]]:
+    """Of each measured turn, from its publication to the commit of its transaction, and the calls of the model."""
+    rows = await (await connection.execute(_LATENCIES, {"measured": f"{MEASURED}%"})).fetchall()
+    return [(seconds * 1000, calls) for seconds, calls in rows]
+
+
 async def costs(connection: AsyncConnection[TupleRow]) -> Costs:
     """Read from the commits; every turn must have come to facts."""
     row = await (await connection.execute(_COSTS)).fetchone()
@@ -205,9 +211,7 @@ async def acknowledgements(client: AsyncMemoryClient, turns: Iterator[Turn], cou
     return [await _acknowledged(client, turn) for turn in islice(turns, count)]
 
 
-async def _publish_at_rate(
-    client: AsyncMemoryClient, turns: Iterator[Turn], rate: float, seconds: float
-) -> list[float]:
+async def publish_at_rate(client: AsyncMemoryClient, turns: Iterator[Turn], rate: float, seconds: float) -> list[float]:
     """Publish at `rate` whatever comes of it; milliseconds until each was acknowledged."""
     count = round(rate * seconds)
     tasks: list[asyncio.Task[float]] = []

@@ -1,9 +1,9 @@
-"""What entities and relations cost a turn: CPU, tokens, rows and bytes, with them and without.
+"""What understanding costs a turn: CPU, tokens, rows and bytes, with each of its parts and without.
 
     python -m tests.bench.understanding_cost
 
 prints the tables alone; `make bench` measures it too. The same turns go through the stages in one process, without
-Kafka, by turns with entities and without them, each over a database of its own.
+Kafka, with each setting by turns, each over a database of its own.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams.settings import StreamsSettings
@@ -27,11 +27,31 @@ from tests.quality.model_sources import chosen_models
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
 
 PROVIDERS: Final = ("offline", "test server")
-ROUNDS: Final = 8
-USERS: Final = 12
+ROUNDS: Final = 6
+USERS: Final = 8
 """New users in each round, at once."""
 STAGES: Final = "stages"
 POSTGRES: Final = "postgres"
+EVERYTHING: Final = "everything"
+NO_ENTITIES: Final = "no entities and relations"
+TURN_ALONE: Final = "the turn alone"
+_NO_CONVERSATION: Final[dict[str, Any]] = {"conversation_messages": 0}
+_NO_FACTS: Final[dict[str, Any]] = {"known_facts": 0}
+_NO_NAMES: Final[dict[str, Any]] = {"known_entities": 0}
+VARIANTS: Final[Mapping[str, dict[str, Any]]] = {
+    EVERYTHING: {},
+    "no conversation": _NO_CONVERSATION,
+    "no known facts": _NO_FACTS,
+    "no known entities": _NO_NAMES,
+    "no question about names": {"ask_about_names": False},
+    "no vectors of names": {"name_twin_threshold": 0.0},
+    NO_ENTITIES: _NO_NAMES,
+    TURN_ALONE: _NO_CONVERSATION | _NO_FACTS | _NO_NAMES,
+}
+"""The settings of each; those without entities run in a process without their functions, too."""
+_WITHOUT_ENTITIES: Final = frozenset({NO_ENTITIES, TURN_ALONE})
+_FOR_MODELS: Final = frozenset({"no known facts", "no known entities", "no question about names"})
+"""What the offline rules do not have."""
 
 _TABLES: Final[LiteralString] = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'mnemolog' ORDER BY 1"
 
@@ -63,41 +83,59 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderstandingCost:
-    """The same turns of one provider, with entities and without."""
+    """The same turns of one provider, with each of its variants."""
 
     provider: str
-    with_them: Spent
-    without: Spent
+    spent: Mapping[str, Spent]
+
+    @property
+    def both(self) -> tuple[Spent, Spent]:
+        """With entities, and without them."""
+        return self.spent[EVERYTHING], self.spent[NO_ENTITIES]
 
 
-async def measure_understanding(
-    plain: Environment, named: Environment, provider: str, base_url: str, *, rounds: int
+def variants_of(provider: str) -> tuple[str, ...]:
+    return tuple(name for name in VARIANTS if provider != "offline" or name not in _FOR_MODELS)
+
+
+async def measure_provider(
+    running: Servers, provider: str, base_url: str, *, rounds: int = ROUNDS
 ) -> UnderstandingCost:
-    """One round more is run than measured: the first warms up. Each database is of one of the two."""
-    found = {True: Spent(), False: Spent()}
-    async with AsyncExitStack() as running:
+    """Each variant over a new database; one round more is run than measured: the first warms up."""
+    found = {name: Spent() for name in variants_of(provider)}
+    pids = {STAGES: os.getpid(), POSTGRES: running.pids["postgres"]}
+    async with AsyncExitStack() as stack:
         pipelines = {
-            has_entities: await running.enter_async_context(_pipeline(one, provider, base_url))
-            for has_entities, one in ((True, named), (False, plain))
+            name: await stack.enter_async_context(await _pipeline(stack, running, provider, name, base_url))
+            for name in found
         }
-        pids = {STAGES: os.getpid(), POSTGRES: named.servers.pids["postgres"]}
         for number in range(rounds + 1):
-            for has_entities in (True, False) if number % 2 else (False, True):
-                commits, cpu = await _round(pipelines[has_entities], number, pids, has_entities=has_entities)
+            for name in _in_turn(tuple(found), number):
+                commits, cpu = await _round(pipelines[name], number, pids, has_entities=name not in _WITHOUT_ENTITIES)
                 if number:
-                    found[has_entities].add(commits, cpu)
-        for has_entities, spent in found.items():
-            every = await _rows(pipelines[has_entities])
-            spent.rows = {name: round(count * rounds / (rounds + 1)) for name, count in every.items()}
-    return UnderstandingCost(provider=provider, with_them=found[True], without=found[False])
+                    found[name].add(commits, cpu)
+        for name, spent in found.items():
+            every = await _rows(pipelines[name])
+            spent.rows = {table_name: round(count * rounds / (rounds + 1)) for table_name, count in every.items()}
+    return UnderstandingCost(provider=provider, spent=found)
 
 
-def _pipeline(one: Environment, provider: str, base_url: str) -> AbstractAsyncContextManager[InProcessPipeline]:
-    settings = StreamsSettings.model_validate({"provider": "offline", "postgres": one.settings.postgres})
+def _in_turn(names: Sequence[str], number: int) -> Sequence[str]:
+    """Another one first in each round, and by turns from behind, so that none always follows the same one."""
+    start = number % len(names)
+    turned = (*names[start:], *names[:start])
+    return turned if number % 2 else turned[::-1]
+
+
+async def _pipeline(
+    stack: AsyncExitStack, running: Servers, provider: str, variant: str, base_url: str
+) -> AbstractAsyncContextManager[InProcessPipeline]:
+    name = f"{provider}_{variant}".replace(" ", "_")
+    one: Environment = await stack.enter_async_context(environment(running, name))
+    chosen: dict[str, Any] = {"provider": "offline", "postgres": one.settings.postgres} | VARIANTS[variant]
     if provider != "offline":
-        settings = settings.model_copy(
-            update={"provider": "openai", "embedding_provider": "offline", "base_url": base_url}
-        )
+        chosen |= {"provider": "openai", "embedding_provider": "offline", "base_url": base_url}
+    settings = StreamsSettings.model_validate(chosen)
     return in_process_pipeline(settings, *chosen_models(settings))
 
 
@@ -128,30 +166,36 @@ async def _rows(pipeline: InProcessPipeline) -> dict[str, int]:
     return counts
 
 
-def cost_table(costs: Sequence[UnderstandingCost]) -> str:
-    """For one turn; ratios of CPU are medians of those of the rounds."""
-    rows: list[tuple[str, ...]] = []
-    for name, told in ((STAGES, "CPU of the stages and of the projector, ms"), (POSTGRES, "CPU of Postgres, ms")):
-        rows.append((told, *(cell for one in costs for cell in _cpu(one, name))))
-    for attribute, told in _SUMS.items():
-        cells = (
-            cell for one in costs for cell in _pair(*(getattr(s, attribute) / s.turns for s in _both(one)), digits=2)
+def cost_table(cost: UnderstandingCost) -> str:
+    """What one turn of a provider takes in each variant; ratios of CPU are medians of those of the rounds."""
+    head = (
+        *("a turn with", "CPU ms of the stages", "times the turn alone", "CPU ms of Postgres", "times the turn alone"),
+        *_SUMS.values(),
+        "rows",
+    )
+    rows = [
+        (
+            name,
+            *_cpu(cost, spent, STAGES),
+            *_cpu(cost, spent, POSTGRES),
+            *(f"{getattr(spent, attribute) / spent.turns:.{_DIGITS.get(attribute, 0)}f}" for attribute in _SUMS),
+            f"{sum(spent.rows.values()) / spent.turns:.1f}",
         )
-        rows.append((told, *cells))
-    head = [f"{one.provider}: {what}" for one in costs for what in ("with", "without", "ratio")]
-    return table(("a turn", *head), rows)
+        for name, spent in cost.spent.items()
+    ]
+    return table(head, rows)
 
 
 def rows_table(costs: Sequence[UnderstandingCost]) -> str:
-    """Rows for one turn in the tables whose number of rows differs, and in all of them."""
-    names = sorted({name for one in costs for spent in _both(one) for name in spent.rows})
-    differing = [name for name in names if any(one.with_them.rows[name] != one.without.rows[name] for one in costs)]
+    """Rows for one turn in the tables whose number of rows differs with entities and without, and in all of them."""
+    names = sorted({name for one in costs for spent in one.both for name in spent.rows})
+    differing = [name for name in names if any(len({spent.rows[name] for spent in one.both}) > 1 for one in costs)]
     shown = {f"`{name}`": (name,) for name in differing} | {"all tables": tuple(names)}
     head = [f"{one.provider}: {what}" for one in costs for what in ("with", "without", "ratio")]
     lines = []
     for told, of in shown.items():
-        counts = ([sum(spent.rows[name] for name in of) / spent.turns for spent in _both(one)] for one in costs)
-        lines.append((told, *(cell for pair in counts for cell in _pair(*pair, digits=2))))
+        counts = ([sum(spent.rows[name] for name in of) / spent.turns for spent in one.both] for one in costs)
+        lines.append((told, *(cell for pair in counts for cell in _pair(*pair))))
     return table(("rows a turn", *head), lines)
 
 
@@ -161,37 +205,26 @@ _SUMS: Final = {
     "reply_tokens": "reply tokens",
     "commit_bytes": "bytes of its commit",
 }
+_DIGITS: Final = {"calls": 2}
 
 
-def _both(cost: UnderstandingCost) -> tuple[Spent, Spent]:
-    return cost.with_them, cost.without
+def _cpu(cost: UnderstandingCost, spent: Spent, name: str) -> tuple[str, str]:
+    alone = cost.spent[TURN_ALONE].cpu[name]
+    milliseconds = 1000 * median(spent.cpu[name]) / (spent.turns / len(spent.cpu[name]))
+    ratio = median(one / other for one, other in zip(spent.cpu[name], alone, strict=True))
+    return f"{milliseconds:.2f}", f"{ratio:.2f}"
 
 
-def _cpu(cost: UnderstandingCost, name: str) -> list[str]:
-    rounds = len(cost.without.cpu[name])
-    turns = cost.without.turns / rounds
-    spent = [1000 * median(one.cpu[name]) / turns for one in _both(cost)]
-    pairs = zip(cost.with_them.cpu[name], cost.without.cpu[name], strict=True)
-    return [*(f"{one:.2f}" for one in spent), f"{median(one / other for one, other in pairs):.2f}"]
-
-
-def _pair(one: float, other: float, *, digits: int) -> list[str]:
-    return [f"{one:.{digits}f}", f"{other:.{digits}f}", f"{one / other:.2f}" if other else "-"]
-
-
-async def measure_provider(
-    running: Servers, provider: str, base_url: str, *, rounds: int = ROUNDS
-) -> UnderstandingCost:
-    """Over two new databases."""
-    name = provider.replace(" ", "_")
-    async with environment(running, f"plain_{name}") as plain, environment(running, f"named_{name}") as named:
-        return await measure_understanding(plain, named, provider, base_url, rounds=rounds)
+def _pair(one: float, other: float) -> tuple[str, str, str]:
+    return f"{one:.2f}", f"{other:.2f}", f"{one / other:.2f}" if other else "-"
 
 
 async def main() -> None:
     async with servers() as running, named_model_server() as base_url:
         costs = [await measure_provider(running, provider, base_url) for provider in PROVIDERS]
-    sys.stdout.write(f"{cost_table(costs)}\n\n{rows_table(costs)}\n")
+    for cost in costs:
+        sys.stdout.write(f"{cost.provider}\n\n{cost_table(cost)}\n\n")
+    sys.stdout.write(f"{rows_table(costs)}\n")
 
 
 if __name__ == "__main__":

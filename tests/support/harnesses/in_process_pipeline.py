@@ -67,11 +67,15 @@ async def in_process_pipeline(
 ) -> AsyncIterator[InProcessPipeline]:
     """A pipeline over the migrated database of `settings` that asks these models; it closes them.
 
+    Its connections are those of a worker: each plans a statement once.
+
     It waits up to 60 s for known facts, so that a busy machine asks the same prompts.
     """
     settings = settings.model_copy(update={"known_timeout": _KNOWN_TIMEOUT})
     assert settings.postgres is not None
-    async with open_pool(settings.postgres, min_size=1, max_size=_POOL, application_name="quality") as pool:
+    async with open_pool(
+        settings.postgres, min_size=1, max_size=_POOL, application_name="quality", autocommit=True, looks_up=True
+    ) as pool:
         replies = ReplyStore(pool)
         chats = CachedChatModel(chat, replies)
         embeddings = CachedEmbedder(

@@ -16,11 +16,20 @@ from tests.bench.query_speed import QueryFigures
 from tests.bench.rebuild_speed import RebuildFigures, RebuildSpeed
 from tests.bench.scaling import Scaling, on_many_cores, scaling_table
 from tests.bench.scope_cost import Cost, ScopeCost
-from tests.bench.shared_calls import CALL_TURNS, BacklogCost, backlog_table
+from tests.bench.shared_calls import CALL_TURNS, LINGERS, BacklogCost, LingerCost, backlog_table, linger_table
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_pairs import TurnPairs
 from tests.bench.turn_throughput import Costs, Latency, Throughput
-from tests.bench.understanding_cost import PROVIDERS, Spent, UnderstandingCost, cost_table, rows_table
+from tests.bench.understanding_cost import (
+    NO_ENTITIES,
+    PROVIDERS,
+    TURN_ALONE,
+    Spent,
+    UnderstandingCost,
+    cost_table,
+    rows_table,
+    variants_of,
+)
 from tests.bench.worker_layouts import LAYOUTS
 
 SPREAD = Percentiles(count=100, p50=4.0, p95=8.0, highest=9.0)
@@ -111,8 +120,30 @@ RESULTS = Results(
         )
         for call_turns in CALL_TURNS
     ),
+    lingers=tuple(
+        LingerCost(
+            linger=linger,
+            to_commit=Percentiles(count=400, p50=1000.0 * linger, p95=2000.0 * linger, highest=9000.0),
+            turns=400,
+            facts=600,
+            extractions=400 // (linger + 1),
+            conflicts=40,
+            asked=400_000 // (linger + 1),
+            said=80_000,
+            asked_conflicts=20_000,
+            said_conflicts=4000,
+            in_vain=0,
+        )
+        for linger in LINGERS
+    ),
     understanding=tuple(
-        UnderstandingCost(provider=one, with_them=spent(3.0, entities=12), without=spent(2.0, entities=0))
+        UnderstandingCost(
+            provider=one,
+            spent={
+                name: spent(2.0, entities=0) if name in (NO_ENTITIES, TURN_ALONE) else spent(3.0, entities=12)
+                for name in variants_of(one)
+            },
+        )
         for one in PROVIDERS
     ),
     scaling=(Scaling(workers=1, stored=stored(100)), Scaling(workers=2, stored=stored(150))),
@@ -170,10 +201,21 @@ def test_a_backlog_is_told_for_a_thousand_turns_with_its_price() -> None:
     assert (alone[7:10], together[7:10]) == (["1.10", "0", "0.996"], ["0.15", "0", "0.236"])
 
 
-def test_what_entities_cost_is_told_for_one_turn_beside_a_turn_without_them() -> None:
-    told = cost_table(RESULTS.understanding[:1])
-    assert "| CPU of the stages and of the projector, ms | 2250.00 | 1500.00 | 1.50 |" in told
-    assert "| prompt tokens | 200.00 | 200.00 | 1.00 |" in told
+def test_turns_that_wait_for_each_other_are_told_with_the_seconds_that_it_takes() -> None:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in linger_table(RESULTS.lingers).splitlines()]
+    assert rows[2][:5] == ["0", "1000", "100", "1.10", "1050000"]
+    assert rows[-1] == ["5", "165", "100", "0.27", "216665", "0.423", "1500", "5.0", "10.0"]
+
+
+def test_what_each_part_of_understanding_costs_is_told_for_one_turn_beside_the_turn_alone() -> None:
+    offline, server = ([line.split(" | ") for line in cost_table(one).splitlines()] for one in RESULTS.understanding)
+    assert [row[0] for row in offline[2:]] == ["| everything", *("| " + name for name in variants_of("offline")[1:])]
+    assert len(server) > len(offline)
+    assert offline[2][1:] == ["2250.00", "1.50", "500.00", "1.00", "1.50", "200", "10", "1000", "4.5 |"]
+    assert offline[-1][1:3] == ["1500.00", "1.00"]
+
+
+def test_rows_are_told_with_entities_and_without() -> None:
     rows = rows_table(RESULTS.understanding[:1])
     assert "| `entities` | 3.00 | 0.00 | - |" in rows
     assert "| all tables | 4.50 | 1.50 | 3.00 |" in rows
