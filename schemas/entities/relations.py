@@ -61,7 +61,7 @@ class ReadPredicate:
     is_reversed: bool = False
 
 
-_PREFIXES: Final = ("is_", "has_", "my_", "a_", "the_")
+_PREFIXES: Final = ("is_", "are_", "has_", "my_", "a_", "the_")
 _MAX_SAID: Final = 2 * MAX_PREDICATE
 """Characters of what is said for a predicate: with more, it is none."""
 _GAPS: Final = re.compile(r"[^a-z0-9]+")
@@ -112,6 +112,12 @@ def name_of_predicate(said: str) -> str:
     if read is None:
         return said
     return read.predicate.inverse or said if read.is_reversed else read.predicate.name
+
+
+def is_same_as(said: str) -> bool:
+    """Whether a word for a predicate says that two names are of one: that is no relation."""
+    read = read_predicate(said)
+    return read is not None and read.predicate.name == SAME_AS
 
 
 def _forms(word: str) -> Iterator[str]:

@@ -9,10 +9,10 @@ from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities.model import MAX_NAME
 from mnemolog.schemas.entities.relations import (
     MAX_RELATIONS,
-    SAME_AS,
     STRENGTHS,
     NamedRelation,
     Strength,
+    is_same_as,
     read_predicate,
 )
 from mnemolog.schemas.turn import Turn
@@ -46,9 +46,9 @@ def named_relations(
 
 
 def _relation(reply: RelationReply, known: set[str], other_speaker: str | None) -> NamedRelation | None:
-    read = read_predicate(reply.predicate)
-    if read is not None and read.predicate.name == SAME_AS:
+    if is_same_as(reply.predicate):
         return None
+    read = read_predicate(reply.predicate)
     said = _known_names((reply.subject, reply.object), known)
     names = [other_speaker if other_speaker and is_user_word(name) else name for name in said]
     if read is None or len(names) < 2 or name_key(names[0]) == name_key(names[1]):  # noqa: PLR2004 -- both of them

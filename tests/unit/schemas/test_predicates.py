@@ -33,6 +33,9 @@ NAME: TypeAdapter[str] = TypeAdapter(PredicateName)
         ("member_of", "member_of", False),
         ("member", "member_of", True),
         ("ex-wife", "former_spouse", False),
+        ("are friends", "friend", False),
+        ("colleagues", "colleague", False),
+        ("cousins", "cousin", False),
     ],
 )
 def test_a_word_for_a_predicate_is_read(said: str, name: str, is_reversed: bool) -> None:

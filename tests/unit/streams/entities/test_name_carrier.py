@@ -181,7 +181,7 @@ def test_a_promoted_name_is_found_by_a_tie_that_is_known_here() -> None:
     found, names = carried(promoted("Ana sings"), linked((USER, "subject"), (ANA, "object")), known=(USER, here))
     (links,) = names.links.values()
     assert links[-1].entity_id == here.entity_id
-    assert [one.alias.text for one in found.added] == ["Ana"]
+    assert [one.alias.text for one in found.names.added] == ["Ana"]
 
 
 def test_ties_that_go_in_a_circle_end() -> None:
