@@ -107,9 +107,7 @@ class EntityLinker:
             meant=vectors.queries(entity for fact in facts for entity in named_entities(fact, context)),
             near_from=self._name_twin,
         )
-        found = TurnEntities.of_facts(facts, known, context, vectors)
-        await self._leave_out_decided(found)
-        return found
+        return TurnEntities.of_facts(facts, known, context, vectors)
 
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
         """The names of a source of which a model is asked whom they mean; None where there are none."""

@@ -9,6 +9,7 @@ from mnemolog.schemas.entities.relations import is_same_as
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import slip_heads
+from mnemolog.streams.entities.similar.scripts import other_script_ends
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
 from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
 
@@ -50,15 +51,22 @@ class NameContext:
 
 
 def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:
-    """Whom a fact names, its subject first, the user left out."""
+    """Whom a fact names, its subject first, the user left out.
+
+    Where the fact is said to have no subject, what is called its subject is a mention.
+    """
     subject = fact.subject
     if subject is not None and not context.is_user(subject) and 0 < len(subject) <= MAX_NAME:
         told = [entity.type for entity in fact.entities if entity.role == "subject"]
         kind = "person" if subject == context.other_speaker else next(iter(told), "other")
         yield NamedEntity(name=subject, type=kind, role="subject")
     for entity in fact.entities:
-        if entity.role != "subject" and not context.is_user(entity.name):
+        if context.is_user(entity.name):
+            continue
+        if entity.role != "subject":
             yield entity
+        elif subject is None:
+            yield entity.model_copy(update={"role": "mention"})
 
 
 def same_names(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
@@ -70,7 +78,7 @@ def same_names(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
 class LookupKeys:
     """What entities are looked up by: the heads of their names, and whole keys, which count more.
 
-    And the first and last letters of names: misspelled ones have them too.
+    And the first and last letters of names: misspelled ones have them too, and those in other scripts some of a few.
     """
 
     heads: frozenset[str]
@@ -102,7 +110,8 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     ties = {tie_head(name.tie) for name in names if name.tie}
     slips = {head for key in keys for head in slip_heads(key)}
     heads = frozenset({USER_HEAD, *ties, *slips, *map(name_head, keys | forms)})
-    return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
+    ends = frozenset(map(name_ends, keys)).union(*map(other_script_ends, keys))
+    return LookupKeys(heads=heads, keys=frozenset(keys), ends=ends)
 
 
 def _spoken(said: set[str], context: NameContext) -> Iterator[SpokenName]:

@@ -1,30 +1,27 @@
 """Takes a name apart as it was said: "my brother Tom" is a tie and a name, "Tom from work" has an origin."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME
+from mnemolog.schemas.entities.tie_words import TIES, WORDS_AROUND_TIES
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.text.patterns import tables
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES
 
-_TABLES: Final[Mapping[str, Mapping[str, str]]] = tables(Path(__file__).with_name("ties.toml"))
-_KINDS: Final = ("group", "person", "animal")
-TIE_TYPES: Final = {tie: kind for kind in _KINDS for tie in _TABLES[kind]}
+TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
 """What somebody or something can be to another one, with the type of it. A group has no name of one who is in it."""
-WORDS: Final = _TABLES["words"]
+WORDS: Final = WORDS_AROUND_TIES
 """Patterns of the words around ties and names."""
-_TIES: Final = "|".join(f"(?P<{tie}>{words})" for kind in _KINDS for tie, words in _TABLES[kind].items())
+_TIES: Final = "|".join(f"(?P<{tie}>{words})" for ties in TIES.values() for tie, words in ties.items())
 TIE: Final = (
     rf"(?P<attributes>(?:(?:{WORDS['new']}|{WORDS['before_tie']}) )*?)(?:{_TIES})(?P<after> (?:{WORDS['after_tie']}))?"
 )
 """The pattern of all ties, a group each, with the adjectives at them: "older brother", "sœur aînée"."""
 ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
 """The pattern of all ties, without groups of their own."""
-GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in _TABLES["group"].items())
+GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in TIES["group"].items())
 """The pattern of groups, a group each."""
 NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
 """The pattern of a word with a capital, in which case counts; of "Tom's" it is "Tom"."""
@@ -50,6 +47,7 @@ PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
 """Words that stand for somebody and name nobody."""
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
+_AGES: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words without which a name is the same; "Mr. Miller" and "Mrs. Miller" are two."""
@@ -81,6 +79,12 @@ class SpokenName:
     @property
     def key(self) -> str:
         return name_key(self.untitled)
+
+
+def age_in(text: str) -> str | None:
+    """Whether a name with a tie is of an older or a younger one: "my big brother", "ma sœur cadette"."""
+    match = _AGES.search(text)
+    return match.lastgroup if match else None
 
 
 def read_name(text: str) -> SpokenName | None:

@@ -121,6 +121,10 @@ class TurnEntities:
         """What the statement of an event names."""
         return links_once(link for said in self.statements_of(event) for link in self._links[said])
 
+    def subject_of_new(self, event: MemoryEvent) -> KnownEntity | None:
+        """The entity that the new fact of an event is about."""
+        return next((self.registry[one.entity_id] for one in self.links_of(event) if one.role == "subject"), None)
+
     def relations_of(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
         """What the statement of an event says that entities are to each other."""
         said = (relation for said in self.statements_of(event) for relation in self._relations[said])

@@ -197,6 +197,7 @@ class ResolveStage:
             is_late=undecided.is_late,
             now=now,
             before_call=partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting),
+            named=named,
             names=undecided.names,
         )
         _count_decision(decision)

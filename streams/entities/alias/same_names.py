@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from mnemolog.schemas.entities.model import EntityType
+from mnemolog.schemas.entities.model import EntityType, KnownEntity
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.doubtful.name_answers import find_by_answer
 from mnemolog.streams.entities.entity_registry import names_of
 from mnemolog.streams.entities.found_entities import FoundEntity
 from mnemolog.streams.entities.source.source_names import NameMeaning, SourceNames
@@ -14,7 +15,8 @@ from mnemolog.streams.entities.stated_relations import name_forms
 def tell_same(names: SourceNames, fact: ExtractedFact, pair: tuple[str, str]) -> None:
     """Make the one name that of whom the other one means. Where both are known, apart, a merge is proposed.
 
-    What is known counts first, then whom the fact is about. A name that somebody else has stays theirs.
+    What is known counts first, then whom the fact is about. A name that somebody else has stays theirs. Where one name
+    may mean several, the other one is given to none of them: who is called so is a possible twin of each.
     """
     kind = _type_of(fact, pair)
     meant = [one for name in _in_order(fact, pair) if (one := _meant(names, name, kind)) is not None]
@@ -28,8 +30,19 @@ def tell_same(names: SourceNames, fact: ExtractedFact, pair: tuple[str, str]) ->
             names.propose_told(taken, other_id, fact.excerpt)
     elif holders := names.registry.shown_of_name(other.name.key):
         names.tell_taken(other.name.text, holders)
+    elif possible := _may_mean(meant[0].finding):
+        doubt = find_by_answer(other.name, FoundEntity(compared=possible), names.answers, names.registry)
+        names.tell_doubt(other.name.text, doubt)
+        names.take_name(other._replace(finding=doubt))
     else:
         names.take_name(other._replace(finding=FoundEntity(entity=names.registry[taken], step="alias")))
+
+
+def _may_mean(finding: FoundEntity) -> tuple[KnownEntity, ...]:
+    """The known ones of which a name may mean each, where no model was asked; none where it means one."""
+    if finding.entity is None or finding.step == "model" or not finding.compared:
+        return ()
+    return (finding.entity, *finding.compared)
 
 
 def _in_order(fact: ExtractedFact, pair: tuple[str, str]) -> Sequence[str]:

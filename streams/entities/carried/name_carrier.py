@@ -200,7 +200,10 @@ class NameCarrier:
                 )
 
     def _relations(self, event: MemoryEvent, fact: NewFact, links: Sequence[EntityLink]) -> Iterator[StatedRelation]:
-        """A new text that denies what the old one said carries over no more that it is so."""
+        """A new text that denies what the old one said carries over no more that it is so.
+
+        Two of another scope may be one here, and are nothing to each other.
+        """
         yield from self._found.relations_of(event)
         named = {link.entity_id for link in links}
         is_denial = fact.action_hint == "retract" and event.promoted_from is None
@@ -210,7 +213,8 @@ class NameCarrier:
                     continue
                 ends = [source.entities[entity_id] for entity_id in (relation.subject_id, relation.object_id)]
                 here = [self._id_here(event, fact, source, end) for end in ends]
-                if all(one in named or end.keys("user") for one, end in zip(here, ends, strict=True)):
+                is_named = all(one in named or end.keys("user") for one, end in zip(here, ends, strict=True))
+                if is_named and len(set(here)) == len(here):
                     yield _stated(relation, *filter(None, here))
 
     def _sources_of(self, event: MemoryEvent) -> list[LinkedFact]:

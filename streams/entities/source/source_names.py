@@ -151,6 +151,12 @@ class SourceNames:
         known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
         self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
 
+    def tell_doubt(self, name: str, finding: FoundEntity) -> None:
+        """A name that is given to one of several: that is for a person to decide, unless a model knows which."""
+        if finding.entity is None:
+            known = tuple(one.entity_id for one in finding.compared if one.entity_id not in self.new)
+            self.unlinked.append(UnlinkedName(name=name, reason="in_doubt", compared=known))
+
     def propose_told(self, one_id: UUID, other_id: UUID, words: str) -> None:
         """Propose to merge two that are known apart, whom these words say to be one. The user is merged into nobody."""
         into, merged = self.registry[one_id], self.registry[other_id]

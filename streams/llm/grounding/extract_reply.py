@@ -154,9 +154,8 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
         is_found = evidence.message_of(fact.excerpt) is not None
         fault = evidence.complaint(fact.text, fact.excerpt) if is_found else None
         if is_found and not fault:
-            entities, left_out = said_entities(
-                fact.entities, (*evidence.contents, comparable_text(fact.text)), task.turn
-            )
+            said = (*evidence.contents, comparable_text(fact.text))
+            entities, left_out = said_entities(fact.entities, said, task.turn, task.entity_types)
             speaker = other_speaker(task.turn, comparable_text(fact.excerpt))
             names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
             relations = named_relations(fact.relations, names, task.turn, speaker)

@@ -18,15 +18,15 @@ from mnemolog.schemas.entities.relations import (
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.stated_relations import name_forms
-from mnemolog.streams.llm.reply_parser import Line, ReplyModel
+from mnemolog.streams.llm.reply_parser import ReplyModel
 from mnemolog.streams.text.subjects import is_user_word
 
 
 class RelationReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
     subject: Text
-    predicate: Line
+    predicate: Text
     object: Text
-    strength: Annotated[Line, Field(json_schema_extra={"enum": list(STRENGTHS)})]
+    strength: Annotated[Text, Field(json_schema_extra={"enum": list(STRENGTHS)})]
 
 
 def named_relations(

@@ -59,6 +59,38 @@ def test_a_name_that_readers_do_not_see_is_nobodys(bearer: str, hidden: str) -> 
     assert not found.names.unlinked
 
 
+ANA = known(5, "Ana")
+AT_WORK = KnownEntity(
+    entity_id=UUID(int=6), name="Ana", type="person", aliases=(Alias(text="Ana from work", key="ana (work)"),)
+)
+
+
+@pytest.mark.parametrize("pair", [("Ana", "Bee"), ("Bee", "Ana")])
+def test_of_several_who_may_be_meant_nobody_gets_the_other_name(pair: tuple[str, str]) -> None:
+    """Ana alone is whom "Ana" means; but the words may be of the other one: Bee is somebody who may be either."""
+    same = NamedRelation(subject=pair[0], predicate=SAME_AS, object=pair[1])
+    found = found_in(named(*pair).model_copy(update={"relations": (same,)}), ANA, AT_WORK)
+    assert (found.names.added, found.names.proposed) == ([], {})
+    (bee,) = (entity for entity, _ in found.new.values() if entity.name == "Bee")
+    assert bee.possible_twins == (ANA.entity_id, AT_WORK.entity_id)
+    assert [name.text for name in found.names.doubtful.values()] == ["Bee"]
+    assert {link.entity_id for link in found.links} >= {ANA.entity_id, bee.entity_id}
+    assert [(one.name, one.reason, one.compared) for one in found.names.unlinked] == [
+        ("Bee", "in_doubt", bee.possible_twins)
+    ]
+
+
+def test_a_model_that_was_asked_links_the_other_name_and_gives_it_to_nobody() -> None:
+    same = NamedRelation(subject="Ana", predicate=SAME_AS, object="Bee")
+    found = found_in(named("Ana", "Bee").model_copy(update={"relations": (same,)}), ANA, AT_WORK)
+    told = AnsweredName(
+        name="Bee", twins=(ANA.entity_id, AT_WORK.entity_id), entity_id=AT_WORK.entity_id, reason="of work"
+    )
+    answered = found.answered([told])
+    assert AT_WORK.entity_id in {link.entity_id for link in answered.links if link.name == "Bee"}
+    assert answered.names.added == []
+
+
 KELLER, SCHMIDT = known(3, "Ana Keller"), known(4, "Ana Schmidt")
 MEANT = AnsweredName(name="Ana", twins=(KELLER.entity_id, SCHMIDT.entity_id), entity_id=KELLER.entity_id, reason="told")
 

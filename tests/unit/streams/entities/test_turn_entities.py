@@ -236,3 +236,15 @@ def test_who_was_known_by_two_names_of_the_user_is_the_user() -> None:
     )
     assert not found.new
     assert found.registry[known.entity_id].keys("user")
+
+
+def test_what_a_reply_calls_the_subject_of_a_fact_without_one_is_named_all_the_same() -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    named = tuple(NamedEntity(name=name, type="person", role="subject") for name in ("Uwe", "Vera", "Alice"))
+    ((user, *links),) = talk.tell(
+        ExtractedFact(text="Uwe and Vera dance.", excerpt="x", search_text="", entities=named)
+    )
+    assert (user.role, [(link.name, link.role) for link in links]) == (
+        "subject",
+        [("Uwe", "mention"), ("Vera", "mention")],
+    )

@@ -320,3 +320,21 @@ def test_an_excerpt_of_nothing_visible_is_no_evidence() -> None:
 def test_no_text_can_break_the_parser(text: str) -> None:
     parsed = parse_extraction(text, SUBJECT)
     assert (parsed.value is None) == bool(parsed.complaints)
+
+
+@pytest.mark.parametrize("field", ["type", "role", "aliases"])
+def test_no_long_part_of_an_entity_costs_a_fact(field: str) -> None:
+    entity: dict[str, Any] = {"name": "Alice", "type": "person", "role": "mention"}
+    entity[field] = ["x" * 10_000] if field == "aliases" else "x" * 10_000
+    parsed = parse_extraction(facts_reply(extracted_json(entities=[entity])), SUBJECT)
+    assert parsed.complaints == ()
+    assert parsed.value is not None
+    assert [one.name for one in parsed.value[0].entities] == ["Alice"]
+
+
+@pytest.mark.parametrize("field", ["predicate", "strength"])
+def test_no_long_part_of_a_relation_costs_a_fact(field: str) -> None:
+    relation = {"subject": "Alice", "predicate": "friend", "object": "Berlin", "strength": "strong"}
+    parsed = parse_extraction(facts_reply(extracted_json(relations=[relation | {field: "a_" * 5_000}])), SUBJECT)
+    assert parsed.complaints == ()
+    assert parsed.value is not None

@@ -81,7 +81,7 @@ MESSAGES = TALK | st.text(st.characters(exclude_categories=["Cs"], exclude_chara
 def test_the_rules_stay_few() -> None:
     """But for the module that answers prompts with them."""
     files = [path for path in (ROOT / "streams/offline").iterdir() if path.is_file() and path.name != "model.py"]
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 1160
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 1200
 
 
 def letters(text: str) -> str:
