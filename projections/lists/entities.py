@@ -37,7 +37,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 MIN_ID: Final = 4
 """Characters of an id that are taken for one."""
-_COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
+ENTITY_PARTS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,11 @@ class Entity:
     def scope_ids(self) -> tuple[str | None, ...]:
         """The ids of its scope, in the order of `SCOPE_FIELDS`."""
         return tuple(getattr(self, name) for name in SCOPE_FIELDS)
+
+    @property
+    def scope(self) -> Scope:
+        """Its scope, in which its twins and all that it is related to are, too."""
+        return Scope.from_columns(value or "" for value in self.scope_ids)
 
     def __repr__(self) -> str:
         return brief_repr(self, "name", "type", "aliases", "facts", "entity_id")
@@ -143,7 +148,7 @@ async def entities(
 ) -> list[Entity]:
     """The entities of a scope, in the order in which they were named first. Raises `QueryError` for a limit below 1."""
     check_limit(limit)
-    query = read_query("entities", "listed_entities", scope=scope.parameters, row="e", parts=_COLUMNS)
+    query = read_query("entities", "listed_entities", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     return await fetch_rows(conn, Entity, query, {**scope.parameters, "type": kind, "limit": limit, "after": after})
 
 
@@ -155,7 +160,7 @@ async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str
     check_id_text(name=given)
     is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
     asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
-    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=_COLUMNS)
+    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
 
 
@@ -173,24 +178,20 @@ def _candidates(found: Sequence[Entity]) -> list[tuple[str, str]]:
     """The id of each with its name, and whose it is where they are of several scopes."""
     if len({one.scope_ids for one in found}) == 1:
         return [(str(one.entity_id), ", also ".join((one.name, *one.aliases[:1]))) for one in found]
-    whose = [scope_in_words(Scope.from_columns(value or "" for value in one.scope_ids)) for one in found]
+    whose = [scope_in_words(one.scope) for one in found]
     return [(str(one.entity_id), f"{its}: {one.name}") for one, its in zip(found, whose, strict=True)]
 
 
 async def details(
-    conn: AsyncConnection[TupleRow],
-    scope: ScopeFilter,
-    one: Entity,
-    *,
-    all_versions: bool = False,
-    as_of: AskedTimes = NOW,
+    conn: AsyncConnection[TupleRow], one: Entity, *, all_versions: bool = False, as_of: AskedTimes = NOW
 ) -> EntityDetails:
-    """All that is known of an entity of the scope, or was known at one time to be true at another.
+    """All that is known of an entity, or was known at one time to be true at another.
 
     Then the facts are those that `facts_as_of` has, names, timeline and history end at `believed_at`, and there is no
     summary.
     """
-    similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=_COLUMNS)
+    scope = ScopeFilter.of_scope(one.scope)
+    similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     twins = {**scope.parameters, "entity_id": one.entity_id, "twins": one.possible_twins}
     shown = EntityDetails(
         entity=one,
@@ -226,7 +227,7 @@ async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, a
 async def _scope_then(conn: AsyncConnection[TupleRow], one: Entity, as_of: AskedTimes) -> list[Fact]:
     """What was known of the whole scope of an entity."""
     believed_at = as_of.believed_at or datetime.now(UTC)
-    scope = ScopeFilter.of_scope(Scope.from_columns(value or "" for value in one.scope_ids))
+    scope = ScopeFilter.of_scope(one.scope)
     return await facts_as_of(conn, scope, believed_at=believed_at, true_at=as_of.true_at or believed_at)
 
 

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.lists.entities import Entity
+from mnemolog.projections.lists.entities import ENTITY_PARTS, Entity
 from mnemolog.projections.lists.mermaid import mermaid
 from mnemolog.projections.lists.relations import NOW, AskedTimes, EntityRelation, relations
 from mnemolog.projections.queries.errors import QueryError
@@ -22,7 +22,6 @@ from mnemolog.schemas.entities.model import tie_head
 MAX_HOPS: Final = 2
 MAX_USERS: Final = 100
 """Scopes whose user "my" may mean in one question: each has its relations read."""
-_COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +90,7 @@ async def user_entities(conn: AsyncConnection[TupleRow], scope: ScopeFilter) -> 
 
 
 async def neighbours(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, entity_id: UUID, *, hops: int = 1, as_of: AskedTimes = NOW
+    conn: AsyncConnection[TupleRow], entity: Entity, *, hops: int = 1, as_of: AskedTimes = NOW
 ) -> list[Neighbour]:
     """The entities within `hops` of one over relations that hold, the nearest first, each once.
 
@@ -99,8 +98,9 @@ async def neighbours(
     """
     if not 1 <= hops <= MAX_HOPS:
         raise QueryError(f"hops is {hops}: give 1 or {MAX_HOPS}")
+    scope = ScopeFilter.of_scope(entity.scope)
     known = await relations(conn, scope, mirrors=True, as_of=as_of)
-    paths: dict[UUID, list[EntityRelation]] = {entity_id: []}
+    paths: dict[UUID, list[EntityRelation]] = {entity.entity_id: []}
     for _ in range(hops):
         paths |= _one_hop_further(paths, known)
     found = {one.entity_id: one for one in await _entities(conn, scope, list(paths))}
@@ -197,7 +197,7 @@ async def _entities(
     with_user: bool = False,
     limit: int | None = None,
 ) -> list[Entity]:
-    query = read_query("entities", "entities_of_ids", scope=scope.parameters, row="e", parts=_COLUMNS)
+    query = read_query("entities", "entities_of_ids", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     asked = {**_ids(ids), "with_user": with_user, "limit": limit}
     return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
 

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity
+from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation, read_predicate
 from mnemolog.schemas.entities.relations import WORDS as PREDICATE_WORDS
-from mnemolog.schemas.entities.relations import NamedRelation, read_predicate
+from mnemolog.streams.entities.alias.aliases_in_text import aliases_in
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.named_ties import ended_ties_in, members_in
 from mnemolog.streams.entities.names_in_text import value_entities
@@ -61,6 +62,18 @@ def _club_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]
         NamedRelation(subject=subject or USER, predicate="member_of", object=match["name"])
         for match in _CLUB.finditer(said)
     )
+
+
+def aliases_told(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """The names that a sentence says to be of one: "Everyone calls my aunt Margarethe Gretel"."""
+    told = ((told_name(given.bearer, subject), given.alias) for given in aliases_in(said))
+    return tuple(same for bearer, alias in told for same in same_as(bearer, alias))
+
+
+def same_as(bearer: str, alias: str) -> Iterator[NamedRelation]:
+    """That two names are of one; nothing where one is too long."""
+    if max(len(bearer), len(alias)) <= MAX_NAME:
+        yield NamedRelation(subject=bearer, predicate=SAME_AS, object=alias)
 
 
 def stated_in_text(said: str, subject: str | None, named: Collection[str] = ()) -> tuple[NamedRelation, ...]:

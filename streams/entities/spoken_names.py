@@ -41,14 +41,13 @@ _FROM_IN_TEXT: Final = re.compile(
     rf"(?<!\w)(?P<name>{NAME}(?: {NAME})?) "
     rf"(?:from (?:(?:the|my|our) )?[a-z][\w-]+|(?i:{WORDS['from']}) (?i:{WORDS['origins']}))(?!\w)"
 )
-ALSO_CALLED: Final = ", called "
-"""What stands between a name and another one of the same bearer: "my sister Josefine, called Fini"."""
 MAX_ORIGIN: Final = MAX_NAME - len(" ()")
 """Letters of the key of an origin: it stands behind the key of a name."""
 PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
 """Words that stand for somebody and name nobody."""
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
+_AGES: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words without which a name is the same; "Mr. Miller" and "Mrs. Miller" are two."""
@@ -61,8 +60,7 @@ class SpokenName:
 
     `name` is the proper name in it, `tie` what it is to `owner`, which is None for the speaker, and `origin` the key
     of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin. A new
-    one of a tie ("my new dog") `is_new`: it is not the one that was known by the tie. `alias` is another name that is
-    given with it.
+    one of a tie ("my new dog") `is_new`: it is not the one that was known by the tie.
     """
 
     text: str
@@ -71,7 +69,6 @@ class SpokenName:
     owner: str | None = None
     origin: str | None = None
     is_another: bool = False
-    alias: str | None = None
     is_new: bool = False
 
     @property
@@ -83,10 +80,11 @@ class SpokenName:
     def key(self) -> str:
         return name_key(self.untitled)
 
-    @property
-    def name_keys(self) -> tuple[str, ...]:
-        """The keys of all names in it."""
-        return tuple(filter(None, (self.key, name_key(self.alias or ""))))
+
+def age_in(text: str) -> str | None:
+    """Whether a name with a tie is of an older or a younger one: "my big brother", "ma sœur cadette"."""
+    match = _AGES.search(text)
+    return match.lastgroup if match else None
 
 
 def read_name(text: str) -> SpokenName | None:
@@ -94,9 +92,6 @@ def read_name(text: str) -> SpokenName | None:
     said = " ".join(text.translate(_TYPOGRAPHY).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
-    bearer, called, alias = said.rpartition(ALSO_CALLED)
-    if called and _is_proper(alias) and (named := read_name(bearer)) is not None:
-        return replace(named, alias=alias)
     if found := _apposed(said) or _tied(said):
         return found
     if match := _FROM.match(said):

@@ -6,7 +6,6 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from mnemolog.schemas.entities.model import MAX_NAME, NamedEntity
 from mnemolog.schemas.entities.relations import NamedRelation
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
@@ -15,14 +14,15 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
 from mnemolog.streams.entities.relations_in_text import (
+    aliases_told,
     ended_relations,
     ended_values,
     relations_of_others,
+    same_as,
     stated_in_text,
     value_relations,
     with_workplaces_and_homes,
 )
-from mnemolog.streams.entities.spoken_names import ALSO_CALLED
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
@@ -78,13 +78,11 @@ def _about_person(fact: ExtractedFact, person: str, speaker: str) -> ExtractedFa
     if fact.key is not None:
         return fact
     text, search_text = (with_person(said, person) for said in (fact.text, fact.search_text))
-    entities, alias = fact.entities, name_given(fact.excerpt)
-    if alias is not None and len(name := f"{person}{ALSO_CALLED}{alias}") <= MAX_NAME:
-        entities = (NamedEntity(name=name, type="person", role="object"),)
-    words = named_in_place(fact.excerpt, person, speaker)
-    places = relations_of_others(words, speaker, ended=fact.action_hint == "retract")
-    relations = fact.relations if _is_unsure(words) else (*fact.relations, *places)
-    entities = with_workplaces_and_homes(entities, relations)
+    words, alias = named_in_place(fact.excerpt, person, speaker), name_given(fact.excerpt)
+    is_over = fact.action_hint == "retract"
+    places = () if _is_unsure(words) else relations_of_others(words, speaker, ended=is_over)
+    relations = (*fact.relations, *(same_as(person, alias) if alias else ()), *places)
+    entities = with_workplaces_and_homes(fact.entities, relations)
     told = {"text": text, "search_text": search_text, "subject": person, "entities": entities, "relations": relations}
     return fact.model_copy(update=told)
 
@@ -166,7 +164,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
         entities=with_workplaces_and_homes(entities, relations),
-        relations=relations,
+        relations=(*aliases_told(words, speaker), *relations),
     )
 
 

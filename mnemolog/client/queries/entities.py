@@ -66,7 +66,7 @@ class EntityQueryMixin(EntityLookup):
         """
         within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
         one = await self._one_entity(str(name), within, as_of)
-        return await self._query(lists.details, within, one, all_versions=all_versions, as_of=as_of)
+        return await self._query(lists.details, one, all_versions=all_versions, as_of=as_of)
 
     async def relations(
         self,
@@ -87,11 +87,11 @@ class EntityQueryMixin(EntityLookup):
         unless given. Entities are those of now, after all merges and splits; what was taken back since is left out.
         """
         within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
-        ids = None if entity is None else [await self._id_of_entity(entity, within, as_of)]
+        one = None if entity is None else await self._one_entity(entity, within, as_of)
         return await self._query(
             relations.relations,
-            within,
-            subject_ids=ids,
+            within if one is None else ScopeFilter.of_scope(one.scope),
+            subject_ids=None if one is None else [one.entity_id],
             predicate=predicate,
             all_versions=all_versions,
             mirrors=entity is not None,
@@ -112,8 +112,8 @@ class EntityQueryMixin(EntityLookup):
         The times are those of `relations`. Raises as `entity` does, and `QueryError` for other hops.
         """
         within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
-        entity_id = await self._id_of_entity(entity, within, as_of)
-        return await self._query(entity_graph.neighbours, within, entity_id, hops=hops, as_of=as_of)
+        one = await self._one_entity(entity, within, as_of)
+        return await self._query(entity_graph.neighbours, one, hops=hops, as_of=as_of)
 
     async def who(
         self,
@@ -149,9 +149,6 @@ class EntityQueryMixin(EntityLookup):
         """
         as_of = _as_of(believed_at, true_at)
         return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions, as_of=as_of)
-
-    async def _id_of_entity(self, given: str, within: ScopeFilter, as_of: AskedTimes) -> UUID:
-        return (await self._one_entity(given, within, as_of)).entity_id
 
 
 def _as_of(believed_at: When | None, true_at: When | None) -> AskedTimes:

@@ -56,13 +56,14 @@ def always_add(conflict: NumberedConflict) -> Mapping[str, Any]:
 class NamingModel:
     """Extracts the facts that it was given for a turn, decides conflicts as `judge` does, and sums up word by word.
 
-    Doubtful names mean whom `choose` says.
+    Doubtful names mean whom `choose` says, for the reason `why`.
     """
 
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     judge: Judge = always_add
     asked: list[NumberedConflict] = field(default_factory=list)
     choose: Choose = choose_nobody
+    why: str = "she plays chess"
     asked_names: list[DoubtfulName] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
     model: str = "reader-1"
@@ -88,7 +89,7 @@ class NamingModel:
         labels = entity_labels(names)
         chosen = [self.choose(name) for name in names]
         return [
-            name_json(number, labels.get(one.entity_id, UNKNOWN) if one else 0, reason="she plays chess")
+            name_json(number, labels.get(one.entity_id, UNKNOWN) if one else 0, reason=self.why)
             for number, one in enumerate(chosen, 1)
         ]
 
@@ -105,23 +106,39 @@ class NamedPeople:
     offsets: dict[str, int] = field(default_factory=dict)
 
     async def say(
-        self, text: str, *named: tuple[str, str], scope: Scope = ALICE, speaker: str | None = "Alice", **fields: Any
+        self,
+        text: str,
+        *named: tuple[str, str],
+        scope: Scope = ALICE,
+        speaker: str | None = "Alice",
+        on_day: int | None = None,
+        **fields: Any,
     ) -> Commit:
         """The commit of a turn that says `text`, one fact with these `fields` that names others, with their types."""
         entities = [{"name": name, "type": kind, "role": "object"} for name, kind in named]
         fact = fact_json(text, **{"entities": entities} | fields)
-        return await self.say_facts(text, [fact], scope=scope, speaker=speaker)
+        return await self.say_facts(text, [fact], scope=scope, speaker=speaker, on_day=on_day)
 
     async def say_facts(
-        self, text: str, facts: list[dict[str, Any]], *, scope: Scope = ALICE, speaker: str | None = "Alice"
+        self,
+        text: str,
+        facts: list[dict[str, Any]],
+        *,
+        scope: Scope = ALICE,
+        speaker: str | None = "Alice",
+        on_day: int | None = None,
     ) -> Commit:
-        """The commit of a turn that says `text`, of which the model makes these facts."""
-        place, at = self._next_place(scope)
+        """The commit of a turn that says `text`, of which the model makes these facts.
+
+        It comes a day after what came before it, and was said then, or `on_day` since the start.
+        """
+        place, arrived = self._next_place(scope)
+        at = arrived if on_day is None else START + timedelta(days=on_day)
         turn_id = f"turn-{place['offset']}"
         self.model.facts[turn_id] = facts
         messages = (Message(role="user", content=text),)
         turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=speaker)
-        return await self.pipeline.process_turn(turn, **place, now=at + timedelta(seconds=3))
+        return await self.pipeline.process_turn(turn, **place, now=arrived + timedelta(seconds=3))
 
     async def say_raw(self, text: str, scope: Scope = ALICE, *, speaker: str = "Alice") -> Commit:
         """The commit of a turn that is stored as it is."""

@@ -28,6 +28,7 @@ def test_what_is_too_long_is_no_name() -> None:
     ("said", "triple"),
     [
         ("My brother Tom works at Rolls-Royce.", ("Alice's brother Tom", "employer", "Rolls-Royce")),
+        ("My wife Ana Keller works at Bosch.", ("Alice's wife Ana Keller", "employer", "Bosch")),
         ("My brother Tom Meyer works at Acme.", ("Alice's brother Tom Meyer", "employer", "Acme")),
         ("My sister works at Bosch in Ulm.", ("Alice's sister", "employer", "Bosch")),
         ("Meine Schwester arbeitet bei Siemens.", ("Alice's Schwester", "employer", "Siemens")),
