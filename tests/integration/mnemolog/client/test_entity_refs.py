@@ -1,8 +1,8 @@
 """What somebody is names an entity, in commands as in `entity` and `who`: in each scope its own "my wife"."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import pytest
