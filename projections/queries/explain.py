@@ -14,7 +14,7 @@ from mnemolog.projections.queries.errors import UnknownFactError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.history import FactEvent, FactRelation, fact_events
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.shown_reasons import shown_reason
+from mnemolog.projections.queries.shown_reasons import shown_reason, with_shown_reasons
 from mnemolog.projections.queries.turns.trace import (
     TracedCall,
     TracedDecision,
@@ -139,7 +139,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     (fact,) = facts
     origin = await conn.execute(queries("explain")["origin"], named)
     ((event_id, record, messages),) = await origin.fetchall()
-    commit = Commit.from_bytes(record)
+    commit = await with_shown_reasons(conn, Commit.from_bytes(record))
     event = next(event for event in commit.events if event.event_id == event_id)
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
@@ -163,7 +163,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
 
 async def _repetitions(conn: AsyncConnection[TupleRow], fact_id: UUID) -> list[Commit]:
     rows = await conn.execute(queries("explain")["repetitions"], {"fact_id": fact_id})
-    return [Commit.from_bytes(record) for (record,) in await rows.fetchall()]
+    return [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in await rows.fetchall()]
 
 
 async def _linked_entities(

@@ -179,21 +179,21 @@ WITH subjects AS (
 
 found AS (
     SELECT
-        alias.entity_id,
-        bool_or(alias.kind = 'user') AS is_user,
-        bool_or(alias.key = ANY(%(keys)s::text [])) AS is_called,
-        bool_or(alias.head = ANY(%(heads)s::text [])) AS is_headed,
-        max(alias.recorded_at) AS recorded_at
-    FROM current_entity_names AS alias
+        n.entity_id,
+        bool_or(n.kind = 'user') AS is_user,
+        bool_or(n.key = ANY(%(keys)s::text [])) AS is_called,
+        bool_or(n.head = ANY(%(heads)s::text [])) AS is_headed,
+        max(n.recorded_at) AS recorded_at
+    FROM current_entity_names AS n
     WHERE
-        (alias.tenant, alias.user_id, alias.agent_id, alias.app_id, alias.run_id)
+        (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
         = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
         AND (
-            alias.head = ANY(%(heads)s::text [])
-            OR left(alias.key, 1) || right(split_part(alias.key, ' (', 1), 1) = ANY(%(ends)s::text [])
+            n.head = ANY(%(heads)s::text [])
+            OR left(n.key, 1) || right(split_part(n.key, ' (', 1), 1) = ANY(%(ends)s::text [])
         )
-    GROUP BY alias.entity_id
-    ORDER BY is_user DESC, is_called DESC, is_headed DESC, recorded_at DESC, alias.entity_id
+    GROUP BY n.entity_id
+    ORDER BY is_user DESC, is_called DESC, is_headed DESC, recorded_at DESC, n.entity_id
     LIMIT %(limit)s
 ),
 
@@ -268,23 +268,24 @@ SELECT
         ORDER BY twins.since, twins.twin_id
     ) AS possible_twins,
     ARRAY(
-        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
-        FROM current_entity_names AS alias
-        WHERE alias.entity_id = e.entity_id
-        ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
+        SELECT jsonb_build_object('text', n.alias, 'kind', n.kind, 'key', n.current_key)
+        FROM current_entity_names AS n
+        WHERE n.entity_id = e.entity_id
+        ORDER BY n.recorded_at, n.place, n.kind, n.key
         LIMIT %(aliases)s
     ) AS aliases,
     ARRAY(
-        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
-        FROM current_entity_names AS alias
-        WHERE alias.entity_id = e.entity_id
-            AND alias.kind <> 'user'
-            AND alias.head = ANY(%(heads)s::text [])
+        SELECT jsonb_build_object('text', n.alias, 'kind', n.kind, 'key', n.current_key)
+        FROM current_entity_names AS n
+        WHERE n.entity_id = e.entity_id
+            AND n.kind <> 'user'
+            AND n.head = ANY(%(heads)s::text [])
             AND NOT EXISTS (
                 SELECT FROM shown_entity_names AS shown
                 WHERE shown.entity_id = e.entity_id
-                    AND (shown.kind, shown.current_key) = (alias.kind, alias.current_key)
+                    AND (shown.kind, shown.current_key) = (n.kind, n.current_key)
             )
+        ORDER BY n.recorded_at, n.place, n.kind, n.key
         LIMIT %(aliases)s
     ) AS hidden,
     ARRAY(SELECT subjects.fact_id FROM subjects WHERE subjects.entity_id = e.entity_id) AS fact_ids,
@@ -387,23 +388,36 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT %(limit)s;
 
 -- name: entities_called
--- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so.
+-- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so; else the
+-- persons whose first name it is.
 SELECT
     {entity_columns},
     {pending_merges}
-FROM shown_entities AS e
-WHERE {scope}
-    AND (
-        e.entity_id::text LIKE %(prefix)s
-        OR EXISTS (
-            SELECT FROM shown_entity_names AS alias
-            WHERE alias.entity_id = e.entity_id
-                AND (
-                    lower(alias.alias) = lower(%(name)s)
-                    OR (alias.kind = 'name' AND (alias.key = %(key)s OR starts_with(alias.key, %(key)s || ' (')))
+FROM (
+    SELECT
+        near.*,
+        min(near.distance) OVER (PARTITION BY near.tenant, near.user_id, near.agent_id, near.app_id, near.run_id) AS nearest
+    FROM (
+        SELECT
+            e.*,
+            CASE WHEN e.entity_id::text LIKE %(prefix)s THEN 0
+                ELSE (
+                    SELECT
+                        min(CASE
+                            WHEN lower(alias.alias) = lower(%(name)s) THEN 0
+                            WHEN alias.kind <> 'name' THEN NULL
+                            WHEN alias.key = %(key)s OR starts_with(alias.key, %(key)s || ' (') THEN 0
+                            WHEN e.type = 'person' AND starts_with(alias.key, %(key)s || ' ') THEN 1
+                        END)
+                    FROM shown_entity_names AS alias
+                    WHERE alias.entity_id = e.entity_id
                 )
-        )
-    )
+            END AS distance
+        FROM shown_entities AS e
+        WHERE {scope}
+    ) AS near
+) AS e
+WHERE e.distance = e.nearest
 ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT 20;
 
@@ -507,6 +521,15 @@ CROSS JOIN LATERAL (
     SELECT * FROM shown_entities WHERE shown_entities.entity_id = coalesce(e.merged_into, e.entity_id) LIMIT 1
 ) AS shown
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
+
+-- name: with_hidden_names
+-- Those of these entities that have, or had, a name which readers do not see.
+SELECT asked.entity_id
+FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id)
+WHERE EXISTS (
+    SELECT FROM jsonb_each(names_in_change(ARRAY[asked.entity_id])) AS named (name, is_shown)
+    WHERE named.is_shown = 'false'::jsonb
+);
 
 -- name: decided_pairs
 -- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two, also by

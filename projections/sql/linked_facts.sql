@@ -78,7 +78,7 @@ SELECT
 FROM entities AS e
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid [])
     OR e.entity_id IN (
-        SELECT substring(tie.current_key FROM '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$')::uuid
+        SELECT holder_of_tie(tie.current_key)
         FROM current_entity_names AS tie
         WHERE tie.entity_id = ANY(%(entity_ids)s::uuid []) AND tie.kind = 'tie'
     );

@@ -127,10 +127,15 @@ SELECT
     said.fact_id
 FROM relationships AS r
 INNER JOIN current_evidence AS said ON r.relation_id = said.relation_id
-LEFT JOIN fact_entities AS s ON said.fact_id = s.fact_id AND r.subject_id = s.entity_id AND s.moved_to IS NOT NULL
-LEFT JOIN fact_entities AS o ON said.fact_id = o.fact_id AND r.object_id = o.entity_id AND o.moved_to IS NOT NULL
-INNER JOIN entities AS was ON coalesce(s.moved_to, r.subject_id) = was.entity_id
-INNER JOIN entities AS whom ON coalesce(o.moved_to, r.object_id) = whom.entity_id
+CROSS JOIN LATERAL ( -- several events may have linked one
+    SELECT
+        min(link.moved_to::text) FILTER (WHERE link.entity_id = r.subject_id)::uuid AS subject_id,
+        min(link.moved_to::text) FILTER (WHERE link.entity_id = r.object_id)::uuid AS object_id
+    FROM fact_entities AS link
+    WHERE link.fact_id = said.fact_id
+) AS moved
+INNER JOIN entities AS was ON coalesce(moved.subject_id, r.subject_id) = was.entity_id
+INNER JOIN entities AS whom ON coalesce(moved.object_id, r.object_id) = whom.entity_id
 CROSS JOIN LATERAL (
     SELECT e.entity_id, e.name FROM shown_entities AS e WHERE e.entity_id = coalesce(was.merged_into, was.entity_id) LIMIT 1
 ) AS subject

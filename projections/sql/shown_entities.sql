@@ -6,9 +6,9 @@ SELECT
     shown.entity_id,
     shown.name,
     shown.type,
-    shown.names,
-    shown.ties,
-    shown.twins,
+    shown.names[:%(aliases)s + 1] AS names,
+    shown.ties[:%(aliases)s] AS ties,
+    shown.twins[:%(aliases)s] AS twins,
     CASE
         WHEN shown.is_said THEN ARRAY(
             SELECT jsonb_build_object(
@@ -58,11 +58,8 @@ CROSS JOIN LATERAL (
         WHERE
             n.head = '@user'
             AND n.kind = 'user'
-            AND n.tenant = asked.tenant
-            AND n.user_id = asked.user_id
-            AND n.agent_id = asked.agent_id
-            AND n.app_id = asked.app_id
-            AND n.run_id = asked.run_id
+            AND (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
+            = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
         LIMIT 1
     ),
 
@@ -80,11 +77,8 @@ CROSS JOIN LATERAL (
             AND n.kind = 'name'
             -- Scripts that put no space between words have names of two signs.
             AND (length(split_part(n.key, ' (', 1)) >= 3 OR n.key ~ '^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]{2}')
-            AND n.tenant = asked.tenant
-            AND n.user_id = asked.user_id
-            AND n.agent_id = asked.agent_id
-            AND n.app_id = asked.app_id
-            AND n.run_id = asked.run_id
+            AND (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
+            = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
         ORDER BY n.recorded_at DESC, n.entity_id, n.key
         LIMIT %(looked_at)s
     ),
@@ -108,55 +102,21 @@ CROSS JOIN LATERAL (
         WHERE
             n.head = ANY(%(ties)s)
             AND n.kind = 'tie'
-            AND n.tenant = asked.tenant
-            AND n.user_id = asked.user_id
-            AND n.agent_id = asked.agent_id
-            AND n.app_id = asked.app_id
-            AND n.run_id = asked.run_id
+            AND (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
+            = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
             AND right(n.current_key, 36) = own.entity_id::text
         ORDER BY is_said DESC, n.recorded_at DESC, n.entity_id, n.key
         LIMIT %(looked_at)s
     ),
 
-    related AS MATERIALIZED (
-        SELECT
-            coalesce(other.merged_into, other.entity_id) AS entity_id,
-            asked.predicates ? held.predicate AS is_said
-        FROM own
-        CROSS JOIN LATERAL (
-            SELECT
-                CASE WHEN member.entity_id = r.subject_id THEN r.object_id ELSE r.subject_id END AS other_id,
-                CASE WHEN member.entity_id = r.subject_id THEN r.predicate ELSE r.inverse END AS predicate,
-                r.relation_id
-            FROM entities AS member
-            INNER JOIN relationships AS r ON member.entity_id IN (r.subject_id, r.object_id)
-            WHERE
-                coalesce(member.merged_into, member.entity_id) = own.entity_id
-                AND r.tenant = asked.tenant
-                AND r.user_id = asked.user_id
-                AND r.agent_id = asked.agent_id
-                AND r.app_id = asked.app_id
-                AND r.run_id = asked.run_id
-            ORDER BY r.recorded_at DESC, r.ordinal DESC, r.relation_id
-            LIMIT %(looked_at)s
-        ) AS held
-        INNER JOIN entities AS other ON held.other_id = other.entity_id
-        WHERE (
-            SELECT bool_or(said.strength IS NOT NULL) AND NOT bool_or(said.ended_at IS NOT NULL)
-            FROM relationship_evidence AS said
-            CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0) AS f
-            WHERE said.relation_id = held.relation_id AND f.status = 'active'
-        )
-    ),
-
     chosen AS (
         SELECT
             found.entity_id,
-            min(found.rank) AS rank
+            bool_or(found.is_said) IS TRUE AS is_said
         FROM (
             SELECT
                 named.entity_id,
-                CASE WHEN named.is_said THEN 1 ELSE 2 END AS rank
+                named.is_said
             FROM (
                 SELECT
                     heard.entity_id,
@@ -180,53 +140,20 @@ CROSS JOIN LATERAL (
             UNION ALL
             SELECT
                 related.entity_id,
-                CASE WHEN related.is_said THEN 1 ELSE 2 END
-            FROM related
+                asked.predicates ? related.predicate
+            FROM own
+            CROSS JOIN LATERAL related_entities(own.entity_id, %(looked_at)s) AS related
         ) AS found
         WHERE found.entity_id NOT IN (SELECT own.entity_id FROM own)
         GROUP BY found.entity_id
-        ORDER BY rank, found.entity_id
+        ORDER BY is_said DESC, found.entity_id
         LIMIT asked.entities
     )
 
     SELECT
-        e.entity_id,
-        e.name,
-        e.type,
-        e.recorded_at,
-        chosen.rank = 1 AS is_said,
-        ARRAY(
-            SELECT n.alias
-            FROM shown_entity_names AS n
-            WHERE n.entity_id = e.entity_id AND n.kind = 'name'
-            GROUP BY n.alias
-            ORDER BY n.alias = e.name DESC, min(n.recorded_at), min(n.place), n.alias
-            LIMIT %(aliases)s + 1
-        ) AS names,
-        ARRAY(
-            SELECT split_part(n.current_key, ' of ', 1) || ' of ' || CASE
-                WHEN right(n.current_key, 36) IN (SELECT own.entity_id::text FROM own) THEN 'the user'
-                ELSE (
-                    SELECT holder.name FROM shown_entities AS holder
-                    WHERE holder.entity_id::text = right(n.current_key, 36)
-                    AND (holder.tenant, holder.user_id, holder.agent_id, holder.app_id, holder.run_id)
-                    = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
-                )
-            END AS tie
-            FROM shown_entity_names AS n
-            WHERE n.entity_id = e.entity_id AND n.kind = 'tie'
-            GROUP BY tie
-            ORDER BY min(n.recorded_at), min(n.place), tie
-            LIMIT %(aliases)s
-        ) AS ties,
-        ARRAY(
-            SELECT twins.twin_id FROM shown_entity_twins AS twins WHERE twins.entity_id = e.entity_id
-            ORDER BY twins.since, twins.twin_id
-            LIMIT %(aliases)s
-        ) AS twins
+        e.*,
+        chosen.is_said
     FROM chosen
-    CROSS JOIN LATERAL (
-        SELECT * FROM shown_entities WHERE shown_entities.entity_id = chosen.entity_id LIMIT 1
-    ) AS e
+    CROSS JOIN LATERAL shown_entity_details(chosen.entity_id) AS e
 ) AS shown
 ORDER BY asked.place, shown.is_said DESC, shown.recorded_at DESC, shown.entity_id;

@@ -43,19 +43,22 @@ LEFT JOIN LATERAL (
                 recent.recorded_at
             -- OFFSET 0: the words of what is said are found once, and not again for each fact.
             FROM (SELECT search_words(asked.said, %(lexemes)s) AS words OFFSET 0) AS question
+            -- The newest by the index of their times; a condition on the status in it makes Postgres sort the whole scope.
             CROSS JOIN LATERAL (
-                SELECT f.*
-                FROM facts AS f
+                SELECT newest.*
+                FROM (
+                    SELECT *
+                    FROM facts AS f
+                    WHERE
+                        (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+                        = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+                    ORDER BY f.recorded_at DESC
+                    OFFSET 0
+                ) AS newest
                 WHERE
-                    f.status = 'active'
-                    AND f.tenant = asked.tenant
-                    AND f.user_id = asked.user_id
-                    AND f.agent_id = asked.agent_id
-                    AND f.app_id = asked.app_id
-                    AND f.run_id = asked.run_id
-                    AND (f.valid_until IS NULL OR f.valid_until > asked.at)
-                    AND (f.true_to IS NULL OR f.true_to > asked.at)
-                ORDER BY f.recorded_at DESC
+                    newest.status = 'active'
+                    AND (newest.valid_until IS NULL OR newest.valid_until > asked.at)
+                    AND (newest.true_to IS NULL OR newest.true_to > asked.at)
                 LIMIT %(recent)s
             ) AS recent
             WHERE recent.words @@ question.words
@@ -73,16 +76,26 @@ LEFT JOIN LATERAL (
                 true,
                 0,
                 f.recorded_at
-            FROM facts AS f
+            FROM (
+                SELECT *
+                FROM facts AS of_slot
+                WHERE
+                    of_slot.status = 'active'
+                    AND of_slot.key = ANY(ARRAY(SELECT jsonb_array_elements_text(asked.slots)))
+                    AND (of_slot.tenant, of_slot.user_id, of_slot.agent_id, of_slot.app_id, of_slot.run_id)
+                    = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+                UNION ALL
+                SELECT *
+                FROM facts AS of_one
+                WHERE
+                    of_one.status = 'active'
+                    AND of_one.single_valued
+                    AND (asked.slots ? of_one.key) IS NOT TRUE
+                    AND (of_one.tenant, of_one.user_id, of_one.agent_id, of_one.app_id, of_one.run_id)
+                    = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+            ) AS f
             WHERE
-                f.status = 'active'
-                AND (f.single_valued OR asked.slots ? f.key)
-                AND f.tenant = asked.tenant
-                AND f.user_id = asked.user_id
-                AND f.agent_id = asked.agent_id
-                AND f.app_id = asked.app_id
-                AND f.run_id = asked.run_id
-                AND (f.valid_until IS NULL OR f.valid_until > asked.at)
+                (f.valid_until IS NULL OR f.valid_until > asked.at)
                 AND (f.true_to IS NULL OR f.true_to > asked.at)
                 AND (
                     f.subject IS NULL

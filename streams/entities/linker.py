@@ -107,9 +107,7 @@ class EntityLinker:
             meant=vectors.queries(entity for fact in facts for entity in named_entities(fact, context)),
             near_from=self._name_twin,
         )
-        found = TurnEntities.of_facts(facts, known, context, vectors)
-        await self._leave_out_decided(found)
-        return found
+        return TurnEntities.of_facts(facts, known, context, vectors)
 
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
         """The names of a source of which a model is asked whom they mean; None where there are none."""
@@ -160,9 +158,9 @@ class EntityLinker:
         return await self._linked.linked_facts(fact_ids) if fact_ids else {}
 
     async def _leave_out_decided(self, found: TurnEntities) -> None:
-        if found.proposed:
-            for pair in await self._reader.decided_pairs(found.proposed):
-                del found.proposed[pair]
+        if found.names.proposed:
+            for pair in await self._reader.decided_pairs(found.names.proposed):
+                del found.names.proposed[pair]
 
 
 def _context(envelope: MatchedFacts) -> NameContext:

@@ -5,6 +5,7 @@ It is the plain reading of the rules and shares no code with the product: sets o
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from tests.properties.entity_steps import (
     Called,
@@ -20,6 +21,9 @@ from tests.properties.entity_steps import (
     Undone,
 )
 
+PREDICATES: Final = {"my wife": "spouse", "my brother": "sibling"}
+"""What relations of the user say of who is called so."""
+
 
 @dataclass
 class Seen:
@@ -34,6 +38,8 @@ class Seen:
     pending: set[str] = field(default_factory=set)
     summary: tuple[int, int] | None = None
     """The version of the summary that is shown, and how many facts have changed since."""
+    ties: dict[str, set[str]] = field(default_factory=dict)
+    """The facts that say what it is to the user, by the predicate."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,8 @@ class World:
                 facts = self.facts_of(head) - self.deleted
                 shown = [name.text for name in names]
                 summary = self._summary_of(head, facts)
-                found[head] = Seen(self._shown_name(head, shown), set(shown), facts, set(), summary)
+                name, ties = self._shown_name(head, shown), _ties_of(facts)
+                found[head] = Seen(name, set(shown), facts, set(), summary, ties)
         for one, other in self.pending().values():
             for mine, theirs in ((one, other), (other, one)):
                 if mine in found:
@@ -259,6 +266,16 @@ class World:
     def _take(self, loser: str, names: Iterable[str]) -> None:
         same, keys = self.one_with(loser), {key_of(name) for name in names}
         self.names = [one for one in self.names if not (one.entity in same and one.key in keys)]
+
+
+def _ties_of(facts: Iterable[str]) -> dict[str, set[str]]:
+    """What facts say that somebody is to the user."""
+    found: dict[str, set[str]] = {}
+    for fact in facts:
+        for tie, predicate in PREDICATES.items():
+            if f" {tie}" in fact:
+                found.setdefault(predicate, set()).add(fact)
+    return found
 
 
 def key_of(text: str) -> str:

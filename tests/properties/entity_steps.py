@@ -81,7 +81,11 @@ class Merged(Step):
 
     @property
     def parted(self) -> set[str]:
-        return {self.into, *self.entities}
+        return self.concerned
+
+    @property
+    def concerned(self) -> set[str]:
+        return {*self.entities, self.into}
 
 
 @dataclass(kw_only=True)
@@ -118,6 +122,10 @@ class Forgotten(Step):
 
     entity: str
     facts: set[str] = field(default_factory=set)
+
+    @property
+    def concerned(self) -> set[str]:
+        return {self.entity}
 
 
 @dataclass(kw_only=True)

@@ -56,13 +56,14 @@ def always_add(conflict: NumberedConflict) -> Mapping[str, Any]:
 class NamingModel:
     """Extracts the facts that it was given for a turn, decides conflicts as `judge` does, and sums up word by word.
 
-    Doubtful names mean whom `choose` says.
+    Doubtful names mean whom `choose` says, for the reason `why`.
     """
 
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     judge: Judge = always_add
     asked: list[NumberedConflict] = field(default_factory=list)
     choose: Choose = choose_nobody
+    why: str = "she plays chess"
     asked_names: list[DoubtfulName] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
     model: str = "reader-1"
@@ -88,7 +89,7 @@ class NamingModel:
         labels = entity_labels(names)
         chosen = [self.choose(name) for name in names]
         return [
-            name_json(number, labels.get(one.entity_id, UNKNOWN) if one else 0, reason="she plays chess")
+            name_json(number, labels.get(one.entity_id, UNKNOWN) if one else 0, reason=self.why)
             for number, one in enumerate(chosen, 1)
         ]
 

@@ -5,7 +5,10 @@ import pytest
 from mnemolog.projections.sql import queries
 
 REMEMBERED = 4096  # characters; Psycopg looks for the parameters of longer statements at each call
-EACH_TURN = ("candidates", "conversation", "limits", "policies", "replies", "shown_facts")
+EACH_TURN = (
+    *("candidates", "conversation", "entities", "limits", "linked_facts", "policies", "replies"),
+    *("shown_entities", "shown_facts"),
+)
 
 
 @pytest.mark.parametrize("file", EACH_TURN)

@@ -23,10 +23,10 @@ from mnemolog.schemas.entities.model import NameQuery
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS, SMALL_RUN
-from tests.support.databases import fresh_database
+from tests.support.databases import database_name, fresh_database
 from tests.support.filled_entities import fill_entities, name_of_entity
-from tests.support.filled_scopes import MODEL, fill_scopes
-from tests.support.plans import SIZES, SMALL, SMALL_FACTS, connected, numbered, plan_of, rows_read, whole_scans
+from tests.support.filled_scopes import MODEL
+from tests.support.plans import SMALL, SMALL_FACTS, connected, numbered, plan_of, rows_read, whole_scans
 
 pytestmark = pytest.mark.postgres
 TABLES: Final = (
@@ -69,10 +69,9 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def filled_with_entities(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
+async def filled_with_entities(postgres_admin_url: str, filled_database: str) -> AsyncIterator[str]:
     """110 000 facts, each with an entity of its own."""
-    with fresh_database(postgres_admin_url, template=template_database) as url:
-        fill_scopes(url, SIZES, dimensions=3)
+    with fresh_database(postgres_admin_url, template=database_name(filled_database)) as url:
         fill_entities(url)
         async with await connected(url) as conn:
             await conn.execute("VACUUM ANALYZE")
@@ -156,6 +155,29 @@ async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[Tupl
     read = {table: rows_read(plan, table) for table in TABLES}
     assert all(rows <= 20 * SMALL_FACTS for rows in read.values()), read
     assert sum(read.values()) > 0 or name == "history_of_entity"
+
+
+TIE: Final = """
+INSERT INTO entity_aliases (
+    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, owner, source_id
+)
+SELECT md5('big/entity/3')::uuid, 'tie', 'dog of ' || md5('big/entity/4')::uuid, '@dog', 'dog', 2, entity_id,
+    recorded_at, tenant, user_id, owner, source_id
+FROM entities WHERE entity_id = md5('big/entity/3')::uuid
+"""
+
+
+async def test_a_prompt_reads_few_entities_of_a_big_scope(connection: AsyncConnection[TupleRow]) -> None:
+    """It has 20 000 of them: those that are named, that the user is related to, and of whom their ties are."""
+    given = await parameters(connection) | SHOWN | {"user_id": ["big"]}
+    columns = ["place", "entity_id", "name", "type", "names", "ties", "twins", "facts"]
+    async with connection.transaction(force_rollback=True):
+        await connection.execute(TIE)
+        rows = await (await connection.execute(HOT["entities_for"], given)).fetchall()
+        plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['entities_for'].as_string()}", given)
+    ties = [tie for row in rows for tie in dict(zip(columns, row, strict=True))["ties"]]
+    assert sorted(ties) == [f"dog of {name_of_entity(4)}", "wife of the user"]
+    assert 0 < rows_read(plan, "entities") < 1000
 
 
 @pytest.mark.parametrize("times", [{"believed_at": AT}, {"true_at": AT}, {"believed_at": AT, "true_at": AT}])

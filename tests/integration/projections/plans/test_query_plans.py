@@ -8,6 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
+from psycopg.types.json import Jsonb
 
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.fact_rows import read_query
@@ -22,6 +23,7 @@ from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.event_history import EventHistoryStore
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.shown_facts import RECENT_FACTS, ShownFactStore
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
@@ -101,6 +103,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "user_names": FactStore.QUERIES["user_names"],
     "values_since": FactStore.QUERIES["values_since"],
     "events": EventHistoryStore.QUERIES["events"],
+    "known_for": ShownFactStore.QUERIES["known_for"],
 }
 NOT_OF_WORKERS: Final = {
     *(name for name in HOT if name.startswith(("search", "profiles_"))),
@@ -154,6 +157,19 @@ PARAMETERS: Final[dict[str, Any]] = {
     "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]),
     "categories": ["hard_preference", "health"],
     "vectors": [Vector.from_values(MODEL, [1.0, 0.0, 0.0])] * 2,
+}
+SLOTS: Final = 20
+OF_TURN: Final[dict[str, Any]] = {
+    **SCOPE_COLUMNS,
+    "at": [AT],
+    "speaker": [None],
+    "speakers": [Jsonb([])],
+    "slots": [Jsonb(["key_3", "key_4"])],
+    "said": ["What did I say about word7?"],
+    "facts": [10],
+    "recent": RECENT_FACTS,
+    "limit_of_slots": SLOTS,
+    "lexemes": 64,
 }
 
 
@@ -249,6 +265,27 @@ async def test_no_turns_of_other_owners_are_read(connection: AsyncConnection[Tup
     found = 10
     assert SMALL_FACTS <= rows_read(plan, "turn_journal") <= SMALL_FACTS + found
     assert rows_read(plan, "commits") == 0
+
+
+@pytest.mark.parametrize("rows", [110_000, 1_000_000])
+@pytest.mark.parametrize("user_id", ["user7", "big"])
+async def test_an_extraction_reads_the_newest_facts_and_those_of_slots(
+    connection: AsyncConnection[TupleRow], user_id: str, rows: int
+) -> None:
+    """Of a big scope as of a small one."""
+    statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['known_for'].as_string()}"
+    of_slots = "SELECT count(*) FROM facts WHERE user_id = %s AND (key IN ('key_3', 'key_4') OR single_valued)"
+    one_value = "UPDATE facts SET single_valued = true WHERE user_id = 'big' AND key = 'key_5'"
+    async with connection.transaction(force_rollback=True):
+        await connection.execute(one_value)
+        ((in_slots,),) = await (await connection.execute(of_slots, [user_id])).fetchall()
+        await believe_in_rows(connection, rows)
+        given = PARAMETERS | OF_TURN | {"user_id": [user_id]}
+        plan = await plan_of(connection, statement, given)
+        shown = await (await connection.execute(HOT["known_for"], given)).fetchall()
+    newest = {"user7": SMALL_FACTS, "big": RECENT_FACTS}[user_id]
+    assert 0.9 * newest < facts_read(plan) < 1.1 * newest + in_slots
+    assert len(shown) > (SLOTS if user_id == "big" else 0)
 
 
 async def test_a_profile_reads_no_more_than_it_shows_of_a_big_scope(connection: AsyncConnection[TupleRow]) -> None:

@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 
 from mnemolog.projections.queries.explain import explain
-from mnemolog.projections.queries.turns.write_result import write_result
+from mnemolog.projections.queries.turns.write_result import turn_status, write_result
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write.projector import Projector
-from mnemolog.schemas.command import Undo
+from mnemolog.schemas.command import Delete, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.commands import SplitEntity
 from mnemolog.schemas.entities.events import EntityAliasAdded, EntityRegistered, FactLinked
@@ -255,6 +255,24 @@ async def test_explain_tells_what_the_model_said(people: NamedPeople) -> None:
         explanation, _ = await explain(connection, "default", fact_id)
     (tom,) = (one for one in explanation.entities if one.step == "model")
     assert (tom.name, tom.compared, tom.reason) == (STONE, [HILL], "she plays chess")
+
+
+async def test_what_the_model_said_is_not_shown_once_a_name_of_them_is_hidden(people: NamedPeople) -> None:
+    await two_toms(people)
+    people.model.choose = choose_called(STONE)
+    commit = await people.say("Tom won", ("Tom", "person"))
+    (fact_id,) = (event.new_fact.fact_id for event in commit.events if event.new_fact)
+    ((sails,),) = await people.rows("SELECT fact_id FROM facts WHERE text = %s", f"{STONE} sails")
+    deleted = await people.order(Delete(fact_ids=(sails,)))
+    for reason in ("(hidden)", "she plays chess"):
+        async with people.pipeline.pool.connection() as connection:
+            explanation, _ = await explain(connection, "default", fact_id)
+            result = await turn_status(connection, "default", commit.source_id, verbose=True)
+        assert result.trace is not None
+        shown = [one.reason for one in explanation.entities if one.step == "model"]
+        assert [*shown, *(one.reason for one in result.trace.answers)] == [reason] * 2
+        assert [note.rpartition(": ")[2] for note in result.notes] == [reason]
+        await people.undo(deleted)
 
 
 async def test_an_undo_of_the_turn_takes_link_and_alias_back_and_a_rebuild_agrees(

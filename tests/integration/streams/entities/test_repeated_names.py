@@ -1,6 +1,7 @@
 """What a repetition says of entities besides belongs to the fact that it repeats, and goes with its own undo."""
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,8 +10,11 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.queries.errors import UnknownEntityError
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.stores.shown_entities import ShownEntitiesRequest, ShownEntityStore
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.commands import SplitEntity
 from mnemolog.schemas.scope import Scope
+from mnemolog.streams.conversation.said_names import TIE_HEADS
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import ALICE
 from tests.support.builders.model_replies import decision_json, fact_json
@@ -133,3 +137,46 @@ async def test_repetitions_of_one_scope_tell_nothing_of_another(people: NamedPeo
     await say_chess(people, "Ana")
     await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
     assert await people.rows("SELECT name FROM entities WHERE user_id = 'ben'") == [("Ana",)]
+
+
+async def test_a_relation_that_is_told_and_split_again_is_one_moment(
+    people: NamedPeople, memory: AsyncMemoryClient
+) -> None:
+    await people.say("Chess Club is old", ("Chess Club", "organisation"))
+    first = await say_chess(people, "Ana")
+    again = await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    await people.undo(again)
+    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    (new,) = [event.new_fact for event in first.events if event.new_fact]
+    club = (await memory.entity("Chess Club", user_id="alice")).entity
+    await people.order(SplitEntity(entity_id=club.entity_id, name="Other Club", fact_ids=(new.fact_id,)))
+    timeline = (await memory.entity("Other Club", user_id="alice")).timeline
+    assert [one.text for one in timeline if one.change == "related"] == ["Ana member_of Other Club"]
+
+
+async def test_a_prompt_names_nobody_for_a_relation_of_an_undone_repetition(people: NamedPeople) -> None:
+    await people.say("Chess Club is old", ("Chess Club", "organisation"))
+    await say_chess(people, "Alice")
+    again = await say_chess(people, "Alice", "Chess Club", relations=[{**CLUB, "subject": "Alice"}])
+    assert [event.event for event in again.entity_events] == ["fact_linked", "relation_stated"]
+    assert await names_in_prompt(people) == ["Chess Club"]
+    undone = await people.undo(again)
+    assert await names_in_prompt(people) == []
+    await people.undo(undone)
+    assert await names_in_prompt(people) == ["Chess Club"]
+
+
+async def names_in_prompt(people: NamedPeople) -> list[str]:
+    """The entities that an extraction is shown beside a turn that names nobody."""
+    asked = ShownEntitiesRequest(
+        scope=ALICE,
+        said="hello",
+        heads=(),
+        ties=(),
+        predicates=(),
+        at=datetime(2026, 12, 1, tzinfo=UTC),
+        entities=10,
+        facts=10,
+    )
+    (shown,) = await ShownEntityStore(people.pipeline.pool, ties=TIE_HEADS).shown_entities([asked])
+    return [one.name for one in shown.entities]
