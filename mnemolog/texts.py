@@ -106,6 +106,7 @@ _UNLINKED_PHRASES: Final[Mapping[UnlinkedReason, str]] = {
     "no_name": "it is the name of nobody",
     "no_new_fact": "no new fact has it",
     "name_taken": "it stays the name of who had it first",
+    "in_doubt": "several may be meant, so it was given to none of them: give it with alias",
 }
 
 

@@ -25,6 +25,7 @@ from mnemolog.schemas.facts import (
     Slot,
 )
 from mnemolog.schemas.filters.model import GivenFilter
+from mnemolog.schemas.instructions.model import INSTRUCTIONS_ADVICE
 from mnemolog.schemas.policy import Level, Limits, Policy
 from mnemolog.schemas.scope import Scope
 
@@ -292,7 +293,10 @@ class Command(Versioned):
 
     @classmethod
     def error_advice(cls, paths: Iterable[FieldPath]) -> str:
-        if any("policy" in place for place in paths):
+        places = list(paths)
+        if any("instructions" in place for place in places):
+            return f"; {INSTRUCTIONS_ADVICE}"
+        if any("policy" in place for place in places):
             return f"; a policy has {', '.join(Policy.model_fields)}; limits are {', '.join(Limits.model_fields)}"
         return ""
 

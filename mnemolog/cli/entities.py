@@ -53,7 +53,7 @@ def show_entity(
     believed_at: BelievedAt = None,
     true_at: TrueAt = None,
 ) -> Query:
-    """Show the names of one of them, the facts that name it, who may be the same, and what persons decided about it."""
+    """Show one of them: names, facts, values and relations, what has ended, who may be the same, what was decided."""
     return lambda client: client.entity(name, all_versions=all_versions, believed_at=believed_at, true_at=true_at)
 
 
@@ -152,7 +152,7 @@ def neighbours(
     return lambda client: client.neighbours(name, hops=hops, believed_at=believed_at, true_at=true_at)
 
 
-@query_command(results.show_entities)
+@query_command(results.show_who)
 def who(
     *,
     name: Annotated[str, typer.Argument(help='what somebody is: "my wife", "my dog", "Ana\'s boss"')],

@@ -385,8 +385,8 @@ class MemoryClient:
     ) -> list[Entity]:
         """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
 
-        "My" is the user's. What somebody is to another one follows from relations that hold now, or at the times that
-        `relations` takes; an empty list where nobody is that.
+        "My" is the user's; "wife" alone is, too, where nobody has that name. What somebody is to another one follows
+        from relations that hold now, or at the times that `relations` takes; an empty list where nobody is that.
         """
 
     def graph(

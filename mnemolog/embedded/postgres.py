@@ -122,7 +122,7 @@ async def _init_cluster(plan: PostgresPlan, binaries: Path, account: Account) ->
     os.chown(password_file, account.uid, account.gid)
     options = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={password_file}", "-E", "UTF8"]
     options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
-    options += ["--no-sync"] if plan.test else []
+    options += ["--no-sync", "--set", "scram_iterations=1"] if plan.test else []
     try:
         initdb = Child(_command(plan, [str(binaries / "initdb"), "-D", str(unfinished), *options], account))
         await initdb.wait_until_finished(timeout=INIT_SECONDS)

@@ -128,6 +128,11 @@ class EntityDetails:
     history: list[EntityHistoryEntry] = field(default_factory=list)
     summary: EntitySummary | None = None
 
+    @property
+    def name(self) -> str:
+        """The own name of the entity."""
+        return self.entity.name
+
     def __repr__(self) -> str:
         facts = [f"  {one.role}: {one.fact.text} ({one.fact.fact_id})" for one in self.facts]
         return "\n".join([repr(self.entity), f"{counted(len(facts), 'fact')}:", *facts])
@@ -148,7 +153,10 @@ async def entities(
 
 
 async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str) -> list[Entity]:
-    """The entities with this name, at most 20, or whose id begins so; `key` is the form in which it is compared."""
+    """The entities with this name, at most 20, or whose id begins so; `key` is the form in which it is compared.
+
+    Where there are none in a scope, the persons of whom it is the first name.
+    """
     check_id_text(name=given)
     is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
     asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}

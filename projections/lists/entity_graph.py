@@ -32,6 +32,11 @@ class Neighbour:
     hops: int
     path: list[EntityRelation]
 
+    @property
+    def name(self) -> str:
+        """The own name of the entity."""
+        return self.entity.name
+
     def __repr__(self) -> str:
         return f"Neighbour({self.entity.name!r}, hops={self.hops}, path={self.path!r})"
 

@@ -9,12 +9,12 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows, fetch_value
+from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import UnknownFactError
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.history import FactEvent, FactRelation, fact_events
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.shown_reasons import shown_reason
+from mnemolog.projections.queries.shown_reasons import shown_reason, with_shown_reasons
 from mnemolog.projections.queries.turns.trace import (
     TracedCall,
     TracedDecision,
@@ -26,7 +26,7 @@ from mnemolog.projections.queries.turns.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.events import FactLinked
-from mnemolog.schemas.entities.model import Comparison, EntityLink, ResolutionStep, Role
+from mnemolog.schemas.entities.model import Comparison, ResolutionStep, Role
 from mnemolog.schemas.events import FactsMerged, MemoryEvent
 
 
@@ -139,7 +139,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     (fact,) = facts
     origin = await conn.execute(queries("explain")["origin"], named)
     ((event_id, record, messages),) = await origin.fetchall()
-    commit = Commit.from_bytes(record)
+    commit = await with_shown_reasons(conn, Commit.from_bytes(record))
     event = next(event for event in commit.events if event.event_id == event_id)
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
@@ -163,7 +163,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
 
 async def _repetitions(conn: AsyncConnection[TupleRow], fact_id: UUID) -> list[Commit]:
     rows = await conn.execute(queries("explain")["repetitions"], {"fact_id": fact_id})
-    return [Commit.from_bytes(record) for (record,) in await rows.fetchall()]
+    return [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in await rows.fetchall()]
 
 
 async def _linked_entities(
@@ -177,7 +177,6 @@ async def _linked_entities(
     rows = await conn.execute(queries("entities")["names"], {"entity_ids": named}) if named else None
     names: dict[UUID, str] = {entity_id: name for entity_id, name, _ in await rows.fetchall()} if rows else {}
     changes = await _changes(conn, {link.entity_id for link in links})
-    told_names = await _names_in_reasons(conn, links)
     return [
         LinkedEntity(
             entity_id=link.entity_id,
@@ -188,21 +187,11 @@ async def _linked_entities(
             compared=[names[other] for other in link.compared if other in names],
             compared_by=link.compared_by,
             changes=changes.get(link.entity_id, []),
-            reason=link.reason and shown_reason(link.reason, told_names),
+            reason=link.reason,
         )
         for link in links
         if link.entity_id in names
     ]
-
-
-async def _names_in_reasons(conn: AsyncConnection[TupleRow], links: Sequence[EntityLink]) -> dict[str, bool]:
-    """What the reasons of a model for these links may call somebody, and whether readers see it."""
-    named = {entity_id for link in links if link.reason for entity_id in (link.entity_id, *link.compared)}
-    if not named:
-        return {}
-    asked = {"entity_ids": list(named)}
-    names: dict[str, bool] = await fetch_value(conn, queries("explain")["names_in_reasons"], asked)
-    return names
 
 
 async def _changes(conn: AsyncConnection[TupleRow], entity_ids: set[UUID]) -> dict[UUID, list[EntityDecision]]:

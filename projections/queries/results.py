@@ -238,8 +238,10 @@ class WriteResult:
     `facts_added` counts facts that are active from now on, `facts_updated` known ones that were merged, replaced,
     corrected or reinstated, `facts_unchanged` those that were only repeated, `facts_deleted` those that ended with
     nothing in their place or never were true, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
-    statements that a model had to weigh against known facts. `duration_ms` is from the broker's acknowledgement to
-    the decision, `milliseconds` the work of each stage, `stages` all costs of each. `cost` is the
+    statements that a model had to weigh against known facts. `entities_resolved` counts whom and what its facts name,
+    the user among them, `entities_added` those of them that were not known before; the trace has their names.
+    `duration_ms` is from the broker's acknowledgement to the decision, `milliseconds` the work of each stage, `stages`
+    all costs of each. `cost` is the
     money for the tokens by the prices of this client's settings; its `amount` is None where a price is unknown.
     `attempt` counts the ends of a turn that was published again; `position` is the topic/partition/offset of the record
     that came to this one. `trace` is there on request. `reused` says that another turn had the id before: that
@@ -264,6 +266,8 @@ class WriteResult:
     facts_unchanged: int = 0
     facts_deleted: int = 0
     facts_pending: int = 0
+    entities_resolved: int = 0
+    entities_added: int = 0
     llm_calls: int = 0
     embedding_calls: float = 0.0
     tokens: Tokens = Tokens()

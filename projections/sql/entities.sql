@@ -388,23 +388,36 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT %(limit)s;
 
 -- name: entities_called
--- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so.
+-- The entities of a scope that have this name, in any case and from wherever they are, or whose id begins so; else the
+-- persons whose first name it is.
 SELECT
     {entity_columns},
     {pending_merges}
-FROM shown_entities AS e
-WHERE {scope}
-    AND (
-        e.entity_id::text LIKE %(prefix)s
-        OR EXISTS (
-            SELECT FROM shown_entity_names AS alias
-            WHERE alias.entity_id = e.entity_id
-                AND (
-                    lower(alias.alias) = lower(%(name)s)
-                    OR (alias.kind = 'name' AND (alias.key = %(key)s OR starts_with(alias.key, %(key)s || ' (')))
+FROM (
+    SELECT
+        near.*,
+        min(near.distance) OVER (PARTITION BY near.tenant, near.user_id, near.agent_id, near.app_id, near.run_id) AS nearest
+    FROM (
+        SELECT
+            e.*,
+            CASE WHEN e.entity_id::text LIKE %(prefix)s THEN 0
+                ELSE (
+                    SELECT
+                        min(CASE
+                            WHEN lower(alias.alias) = lower(%(name)s) THEN 0
+                            WHEN alias.kind <> 'name' THEN NULL
+                            WHEN alias.key = %(key)s OR starts_with(alias.key, %(key)s || ' (') THEN 0
+                            WHEN e.type = 'person' AND starts_with(alias.key, %(key)s || ' ') THEN 1
+                        END)
+                    FROM shown_entity_names AS alias
+                    WHERE alias.entity_id = e.entity_id
                 )
-        )
-    )
+            END AS distance
+        FROM shown_entities AS e
+        WHERE {scope}
+    ) AS near
+) AS e
+WHERE e.distance = e.nearest
 ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT 20;
 
@@ -509,8 +522,18 @@ CROSS JOIN LATERAL (
 ) AS shown
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
+-- name: with_hidden_names
+-- Those of these entities that have, or had, a name which readers do not see.
+SELECT asked.entity_id
+FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id)
+WHERE EXISTS (
+    SELECT FROM jsonb_each(names_in_change(ARRAY[asked.entity_id])) AS named (name, is_shown)
+    WHERE named.is_shown = 'false'::jsonb
+);
+
 -- name: decided_pairs
--- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two.
+-- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two, also by
+-- undoing their merge.
 SELECT
     asked.merged,
     asked.into_id
@@ -518,8 +541,10 @@ FROM unnest(%(merged)s::uuid [], %(into)s::uuid []) AS asked (merged, into_id)
 WHERE EXISTS (
     SELECT
     FROM entity_changes AS change
-    WHERE change.event IN ('merge_proposed', 'merge_rejected', 'entity_split')
-        AND change.undone_by IS NULL
+    WHERE CASE
+        WHEN change.event = 'entities_merged' THEN change.undone_by IS NOT NULL
+        WHEN change.event IN ('merge_proposed', 'merge_rejected', 'entity_split') THEN change.undone_by IS NULL
+    END
         AND change.entity_ids && ARRAY(
             SELECT m.entity_id FROM entities AS m WHERE coalesce(m.merged_into, m.entity_id) = asked.merged
         )

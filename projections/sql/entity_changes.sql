@@ -147,7 +147,8 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: told_aliases
 -- All names of these entities, and whether what told of them was not undone: a fact of their source that names the
--- entity, or, where none of it does, any fact of it; and of what a repetition told, the repetition.
+-- entity, or, where none of it does, any fact of it; and of what a repetition told, the repetition. A fact that named the
+-- entity by this proper name alone, before what told it was undone, has said it anew. Later ones tell it themselves.
 SELECT
     a.entity_id,
     a.kind,
@@ -157,21 +158,44 @@ SELECT
     a.event_id,
     a.log_offset,
     a.is_own,
-    CASE
-        WHEN EXISTS (SELECT FROM undone WHERE undone.event_id = a.told_by) THEN false
-        WHEN said.linked THEN said.told_of_it
-        ELSE said.told IS NOT false
-    END AS is_told
+    teller.holds OR (
+        a.kind = 'name' AND EXISTS (
+            SELECT
+            FROM fact_entities AS link
+            INNER JOIN facts AS f ON link.fact_id = f.fact_id
+            CROSS JOIN LATERAL (SELECT concat_ws(' ', f.text, f.subject, f.excerpt, f.value) AS words) AS again
+            WHERE link.entity_id = a.entity_id
+                AND f.status <> 'undone'
+                AND f.recorded_at < teller.undone_at
+                AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = link.told_by)
+                AND has_name(again.words, a.alias)
+                AND NOT EXISTS (
+                    SELECT FROM entity_aliases AS other
+                    WHERE other.entity_id = a.entity_id AND other.key <> a.key AND has_name(again.words, other.alias)
+                )
+        )
+    ) AS is_told
 FROM entity_aliases AS a
+LEFT JOIN undone AS repetition ON a.told_by = repetition.event_id
 CROSS JOIN LATERAL (
     SELECT
         bool_or(facts.status <> 'undone') AS told,
         bool_or(link.fact_id IS NOT NULL) AS linked,
-        bool_or(link.fact_id IS NOT NULL AND facts.status <> 'undone') AS told_of_it
+        bool_or(link.fact_id IS NOT NULL AND facts.status <> 'undone') AS told_of_it,
+        max(facts.believed_to) FILTER (WHERE facts.status = 'undone') AS undone_at
     FROM facts
     LEFT JOIN fact_entities AS link ON facts.fact_id = link.fact_id AND a.entity_id = link.entity_id
     WHERE facts.owner = a.owner AND facts.source_id = a.source_id
 ) AS said
+CROSS JOIN LATERAL (
+    SELECT
+        CASE
+            WHEN repetition.event_id IS NOT NULL THEN false
+            WHEN said.linked THEN said.told_of_it
+            ELSE said.told IS NOT false
+        END AS holds,
+        coalesce(repetition.since, said.undone_at) AS undone_at
+) AS teller
 WHERE a.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: told_types

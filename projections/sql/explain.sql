@@ -33,10 +33,6 @@ WHERE (commits.partition, commits.log_offset) IN (
 )
 ORDER BY commits.partition, commits.log_offset;
 
--- name: names_in_reasons
--- What a reason may call these entities, and whether readers see it.
-SELECT names_in_change(%(entity_ids)s::uuid []) AS names;
-
 -- name: entity_changes
 -- What persons decided about these entities, of each in the order of the log; undos are told by what they undid.
 SELECT

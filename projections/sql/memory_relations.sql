@@ -173,29 +173,59 @@ CREATE OR REPLACE FUNCTION memory.who(
 AS $$
 #variable_conflict use_column
 DECLARE
-    word CONSTANT text := trim('_' FROM regexp_replace(
-        regexp_replace(lower(tie), '^\s*(my|our|the|a) ', ''), '[^a-z0-9]+', '_', 'g'
-    ));
+    bare CONSTANT text := regexp_replace(lower(trim(regexp_replace(tie, '\s+', ' ', 'g'))), {whose}, '');
+    said_tie CONSTANT text := (
+        SELECT known.tie ->> 0
+        FROM unnest(ARRAY[bare, regexp_replace(bare, {adjectives}, '')]) WITH ORDINALITY AS form (words, number)
+        CROSS JOIN jsonb_array_elements({ties}) WITH ORDINALITY AS known (tie, number)
+        WHERE regexp_replace(form.words, {after_tie}, '') ~ ('^(?:' || (known.tie ->> 1) || ')$')
+        ORDER BY form.number, known.number
+        LIMIT 1
+    );
+    word CONSTANT text := coalesce(said_tie, trim('_' FROM regexp_replace(bare, '[^a-z0-9]+', '_', 'g')));
     asked CONSTANT text := coalesce({predicates} ->> word, word);
 BEGIN
     PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
     PERFORM memory.check_given('tie', tie IS NOT NULL);
     RETURN QUERY
-    WITH tied AS (
-        SELECT DISTINCT ON (r.subject_id, r.object_id) r.subject_id, r.object_id, r.object, r.recorded_at, r.ordinal
+    WITH owners AS (
+        SELECT DISTINCT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, own.entity_id
         FROM scopes AS f
+        INNER JOIN current_entity_names AS own
+            ON (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+            = (own.tenant, own.user_id, own.agent_id, own.app_id, own.run_id)
+        WHERE {scope}
+            AND (
+                (who.whose IS NULL AND own.head = '@user' AND own.kind = 'user')
+                OR own.entity_id = who.whose
+            )
+    ),
+
+    related AS (
+        SELECT r.subject_id, r.object_id, r.object, r.recorded_at, r.ordinal
+        FROM (SELECT DISTINCT o.tenant, o.user_id, o.agent_id, o.app_id, o.run_id FROM owners AS o) AS f
         CROSS JOIN LATERAL shown_relations_of_scope(
             f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, who.believed_at, who.true_at
         ) AS r
-        WHERE {scope}
-            AND r.is_active
-            AND r.predicate = asked
-            AND (
-                r.subject_id = who.whose
-                OR (who.whose IS NULL AND EXISTS (
-                    SELECT FROM current_entity_names AS own WHERE own.entity_id = r.subject_id AND own.kind = 'user'
-                ))
-            )
+        WHERE r.is_active AND r.predicate = asked AND r.subject_id IN (SELECT o.entity_id FROM owners AS o)
+        UNION ALL
+        SELECT o.entity_id, shown.entity_id, shown.name, given.recorded_at, 0
+        FROM owners AS o
+        INNER JOIN current_entity_names AS given
+            ON (o.tenant, o.user_id, o.agent_id, o.app_id, o.run_id)
+            = (given.tenant, given.user_id, given.agent_id, given.app_id, given.run_id)
+            AND given.current_key = said_tie || ' of ' || o.entity_id::text
+        INNER JOIN shown_entities AS shown ON given.entity_id = shown.entity_id
+        WHERE given.head = '@' || said_tie
+            AND given.kind = 'tie'
+            AND given.recorded_at <= coalesce(who.believed_at, 'infinity')
+            AND EXISTS (SELECT FROM entity_changes AS told WHERE told.event_id = given.event_id)
+    ),
+
+    tied AS (
+        SELECT DISTINCT ON (r.subject_id, r.object_id) r.*
+        FROM related AS r
+        ORDER BY r.subject_id, r.object_id, r.recorded_at, r.ordinal
     ),
 
     called AS (
@@ -222,5 +252,5 @@ END
 $$;
 COMMENT ON FUNCTION memory.who IS
 'Who or what is to somebody what a word says: "my wife", "boss", "employer"; to the user, or to the entity whose. It '
-'follows from relations that hold at the times that relations_at takes. Of several with one predicate (a dog and a cat are '
+'follows from relations that hold at the times that relations_at takes, and from ties that a person gave. Of several with one predicate (a dog and a cat are '
 'both owned) those are meant who are called so, if any are, else those who are called nothing else.';

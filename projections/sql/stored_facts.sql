@@ -239,6 +239,36 @@ SELECT
 FROM chain
 GROUP BY asked_id;
 
+-- name: subjects_of_facts
+-- The entities that these facts are about, as entities are now, with their names and possible twins.
+SELECT
+    e.entity_id,
+    e.name,
+    e.type,
+    ARRAY(
+        SELECT twins.twin_id
+        FROM current_entity_twins AS twins
+        WHERE twins.entity_id = e.entity_id
+        ORDER BY twins.since, twins.twin_id
+    ) AS possible_twins,
+    ARRAY(
+        SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
+        FROM current_entity_names AS alias
+        WHERE alias.entity_id = e.entity_id
+        ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
+    ) AS aliases,
+    about.fact_ids
+FROM (
+    SELECT
+        link.entity_id,
+        array_agg(DISTINCT link.fact_id) AS fact_ids
+    FROM current_entity_links AS link
+    WHERE link.fact_id = ANY(%(fact_ids)s::uuid []) AND link.role = 'subject'
+    GROUP BY link.entity_id
+) AS about
+INNER JOIN entities AS e ON about.entity_id = e.entity_id
+ORDER BY e.recorded_at, e.ordinal, e.entity_id;
+
 -- name: ended_facts
 -- What was true until one of these facts, or one that was merged or corrected into it, took its place: whether it was
 -- unresolved before that, the last end that another fact had set which is still believed and in effect, and the other

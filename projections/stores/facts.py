@@ -13,6 +13,7 @@ from mnemolog.projections.db.store import Store
 from mnemolog.projections.filters.condition import filter_condition
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS, comparing_query, query_parameters
+from mnemolog.schemas.entities.model import Alias, KnownEntity
 from mnemolog.schemas.facts import Candidate, ExtractedFact, FactState
 from mnemolog.schemas.filters.model import Filter
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
@@ -79,6 +80,21 @@ class FactStore(Store):
         for place, *fields in await self._rows("ended_candidates", parameters) if queries else []:
             found[place - 1].append(Candidate(**dict(zip(CANDIDATE_COLUMNS, fields, strict=False))))
         return tuple(map(tuple, found))
+
+    async def subjects_of(self, fact_ids: Sequence[UUID]) -> tuple[KnownEntity, ...]:
+        """The entities that these facts are about, as they are now, each with those of them that are."""
+        rows = await self._rows("subjects_of_facts", {"fact_ids": list(fact_ids)}) if fact_ids else []
+        return tuple(
+            KnownEntity(
+                entity_id=entity_id,
+                name=name,
+                type=kind,
+                possible_twins=tuple(twins),
+                aliases=tuple(Alias(**alias) for alias in aliases),
+                subject_of=tuple(subject_of),
+            )
+            for entity_id, name, kind, twins, aliases, subject_of in rows
+        )
 
     async def ended_facts(self, fact_ids: Sequence[UUID]) -> tuple[EndedFact, ...]:
         """The facts that were true until one of `fact_ids`, or what was merged into it, ended them; oldest first."""

@@ -64,10 +64,13 @@ class NamedEntity(Record):
     role: Role = "mention"
 
 
-UnlinkedReason = Literal["not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact", "name_taken"]
+UnlinkedReason = Literal[
+    "not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact", "name_taken", "in_doubt"
+]
 """Why a name links no fact: a model named whom nobody said, it has too many letters, it is one too many of a fact or a
 source, it has a word of a topic that is never stored, it names nobody ("she"), or only statements that became no new
-fact have it. One that another entity has already became no name of the one that it was said of."""
+fact have it. One that another entity has already, or that was said of one of several, is no name of whom it was said
+of."""
 
 
 class UnlinkedName(Record):

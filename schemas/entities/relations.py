@@ -61,7 +61,9 @@ class ReadPredicate:
     is_reversed: bool = False
 
 
-_PREFIXES: Final = ("is_", "has_", "my_", "a_", "the_")
+_PREFIXES: Final = ("is_", "are_", "has_", "my_", "a_", "the_")
+_MAX_SAID: Final = 2 * MAX_PREDICATE
+"""Characters of what is said for a predicate: with more, it is none."""
 _GAPS: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -88,7 +90,7 @@ def read_predicate(said: str) -> ReadPredicate | None:
 
     None for what is no word in Latin letters.
     """
-    word = _GAPS.sub("_", said.casefold()).strip("_")
+    word = _GAPS.sub("_", said[:_MAX_SAID].casefold()).strip("_")
     for form in _forms(word):
         if form in WORDS:
             return WORDS[form]
@@ -112,9 +114,15 @@ def name_of_predicate(said: str) -> str:
     return read.predicate.inverse or said if read.is_reversed else read.predicate.name
 
 
+def is_same_as(said: str) -> bool:
+    """Whether a word for a predicate says that two names are of one: that is no relation."""
+    read = read_predicate(said)
+    return read is not None and read.predicate.name == SAME_AS
+
+
 def _forms(word: str) -> Iterator[str]:
     """The word, and without the small words before it: "is_the_wife_of", "wife_of"."""
     yield word
-    for prefix in _PREFIXES:
-        if word.startswith(prefix):
-            yield from _forms(word.removeprefix(prefix))
+    while (prefix := next(filter(word.startswith, _PREFIXES), None)) is not None:
+        word = word.removeprefix(prefix)
+        yield word

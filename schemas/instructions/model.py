@@ -60,3 +60,10 @@ class Instructions(Record):
             return self
         topics = (*wider.never_store, *(one for one in self.never_store if one not in wider.never_store))
         return self.model_copy(update={"never_store": topics})
+
+
+INSTRUCTIONS_ADVICE: Final = (
+    f"instructions have {', '.join(Instructions.model_fields)}; an entry of categories has "
+    f"{', '.join(DescribedCategory.model_fields)}, one of never_store {', '.join(ForbiddenTopic.model_fields)}"
+)
+"""What they are made of, for error messages."""

@@ -240,8 +240,9 @@ def _refuse_taken(context: EntityContext, alias: Alias, *but: UUID) -> None:
 def _refuse_loss(context: EntityContext, loser: UUID, aliases: list[Alias]) -> None:
     """Raise `CommandRefusedError` for what is no name of an entity, or its own one."""
     entity = context.known[loser]
+    own = {one.key for one in entity.aliases if one.kind == "name" and one.text == entity.name}
     for alias in aliases:
         if not context.has(loser, alias):
             raise CommandRefusedError("invalid_command", f"{alias.text} is no name of {entity.name} ({loser})")
-        if alias.kind == "name" and alias.key == context.alias(entity.name).key:
+        if alias.kind == "name" and alias.key in own:
             raise CommandRefusedError("invalid_command", f"{alias.text} is the own name of {loser}: rename it first")

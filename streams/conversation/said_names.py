@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from mnemolog.schemas.entities.model import HEAD_LETTERS, name_head, tie_head
-from mnemolog.schemas.entities.relations import read_predicate
+from mnemolog.schemas.entities.relations import name_of_predicate
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.spoken_names import TIE_TYPES, ties_in
 from mnemolog.streams.text.word_lists import SMALL_WORDS
@@ -41,7 +41,7 @@ def names_said_in(text: str) -> SaidNames:
     heads = dict.fromkeys(head for word in words for head in heads_of_word(word))
     compared = " ".join(name_key(part) for word in words for part in _JOINS.split(word))
     ties = tuple(dict.fromkeys(tie for tie, _ in ties_in(text)))
-    predicates = dict.fromkeys(filter(None, map(_predicate, ties)))
+    predicates = dict.fromkeys(map(name_of_predicate, ties))
     return SaidNames(
         text=f"{text}\n{compared}",
         heads=tuple(islice(heads, MAX_HEADS)),
@@ -57,11 +57,3 @@ def heads_of_word(word: str) -> Iterator[str]:
         yield from (word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1))
     elif word not in SMALL_WORDS:
         yield from (name_head(key) for part in (word, *_JOINS.split(word)[1:]) if (key := name_key(part)))
-
-
-def _predicate(tie: str) -> str | None:
-    """What somebody is to the speaker who is named by a tie, as relations say it."""
-    read = read_predicate(tie)
-    if read is None:
-        return None
-    return read.predicate.inverse if read.is_reversed else read.predicate.name

@@ -14,12 +14,12 @@ from mnemolog.streams.ends.end_rules import (
     has_ended,
     heirs,
     is_new_version,
+    may_be_rivals,
     moved_beginnings,
     same_value,
-    slot_relation,
-    tells_end_of,
     truly_ended,
     values_of,
+    values_relation,
     weighed_ids,
 )
 
@@ -39,7 +39,7 @@ class _CommitEnds:
         self._between = lookups.between
         self._ended = {one.fact_id: one for one in lookups.ended}
         self._enders = {one.fact_id: one.ended_by for one in lookups.ended}
-        self._values = dict(values_of(events, lookups.facts))
+        self._values = dict(values_of(events, lookups, rules))
         self._closed = {fact_id for event in events for fact_id in event.disbelieved_ids}
         undone = (event for event in events if isinstance(event, DecisionUndone))
         self._restored = {reversal.fact_id for event in undone for reversal in event.reversals}
@@ -96,12 +96,12 @@ class _CommitEnds:
 
     def _values_before(self, fact_id: UUID) -> list[Value]:
         """What a fact had ended, and the other values of its slot that ended before it began."""
-        fact = self._values[fact_id].fact
-        if fact.valid_until is not None:
+        value = self._values[fact_id]
+        if value.fact.valid_until is not None:
             return []
         ended = [one for one, ender in self._enders.items() if ender == fact_id and one in self._values]
         before = (one for one in self._between.get(fact_id, ()) if one in self._values)
-        of_slot = (one for one in before if slot_relation(fact, self._values[one].fact, self._rules) != "other")
+        of_slot = (one for one in before if values_relation(value, self._values[one], self._rules) != "other")
         return [self._values[one] for one in dict.fromkeys((*ended, *of_slot))]
 
     def _ends_by_older_part(self, event: MemoryEvent) -> Iterator[MovedEnd]:
@@ -118,7 +118,7 @@ class _CommitEnds:
 
     def _may_end(self, value: Value, older: Value) -> bool:
         """Whether a value ends an older one without being asked: a certain one of the slot, if no guard applies."""
-        if same_value(older.fact, value.fact) or slot_relation(older.fact, value.fact, self._rules) != "same":
+        if same_value(older.fact, value.fact) or values_relation(older, value, self._rules) != "same":
             return False
         stored = self._known.get(older.fact_id)
         return stored is None or self._rules.may_end(value.confidence, stored)
@@ -183,9 +183,7 @@ class _CommitEnds:
         ended = self._ended.get(value.fact_id)
         was_unresolved = ended is not None and ended.was_unresolved
         rivals_left = [other for other in possible if is_open and self._may_rival(value, end, other)]
-        certain = [
-            other for other in rivals_left if slot_relation(value.fact, self._values[other].fact, self._rules) == "same"
-        ]
+        certain = [other for other in rivals_left if values_relation(value, self._values[other], self._rules) == "same"]
         return MovedEnd(
             fact_id=value.fact_id,
             ender=self._enders[value.fact_id],
@@ -205,7 +203,7 @@ class _CommitEnds:
         yield from self._end_of_ender(value)
         for later_id in ended.later_ids if ended is not None else ():
             later = self._values.get(later_id)
-            is_value = later is not None and slot_relation(value.fact, later.fact, self._rules) == "same"
+            is_value = later is not None and values_relation(value, later, self._rules) == "same"
             if later is not None and is_value and later_id not in self._closed:
                 yield End(later.true_from, later_id)
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
@@ -215,7 +213,7 @@ class _CommitEnds:
             if (
                 taker.fact.valid_until is None
                 and taker.true_from > value.true_from
-                and (is_version or slot_relation(value.fact, taker.fact, self._rules) == "same")
+                and (is_version or values_relation(value, taker, self._rules) == "same")
             ):
                 yield End(taker.true_from, taker.fact_id)
 
@@ -225,7 +223,7 @@ class _CommitEnds:
         if ender is None or ender.state.true_to is None or ender.state.superseded_by is None:
             return
         newer = self._values.get(ender.state.superseded_by)
-        is_value = newer is not None and slot_relation(value.fact, newer.fact, self._rules) == "same"
+        is_value = newer is not None and values_relation(value, newer, self._rules) == "same"
         if newer is not None and is_value and newer.fact_id not in self._closed:
             yield End(max(ender.state.true_to, value.true_from), newer.fact_id)
 
@@ -250,9 +248,8 @@ class _CommitEnds:
         is_over = other_end is not None and other_end <= value.true_from
         if is_over:
             return False
-        is_told_end = other.true_from > value.true_from and tells_end_of(other.fact, value.fact)
-        return is_told_end or slot_relation(value.fact, other.fact, self._rules) != "other"
+        return may_be_rivals(value, other, self._rules)
 
     def _follow_each_other(self, value: Value, other: Value) -> bool:
         """Whether one of two values certainly ends with the beginning of the other."""
-        return value.true_from != other.true_from and slot_relation(value.fact, other.fact, self._rules) == "same"
+        return value.true_from != other.true_from and values_relation(value, other, self._rules) == "same"

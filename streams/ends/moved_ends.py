@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from mnemolog.schemas.entities.model import KnownEntity
 from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.stored import EndedFact, StoredFact
 from mnemolog.streams.ends.commit_ends import events_with_ends
@@ -21,6 +22,9 @@ class EndedFactReader(Protocol):
 
     async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
         """Those of `fact_ids` that exist, whatever their scope and status."""
+
+    async def subjects_of(self, fact_ids: Sequence[UUID]) -> Sequence[KnownEntity]:
+        """The entities that these facts are about, each with those of them that are (`subject_of`)."""
 
     async def ended_facts(self, fact_ids: Sequence[UUID]) -> Sequence[EndedFact]:
         """The facts that were true until one of `fact_ids`, or what was merged into it, ended them."""
@@ -46,6 +50,5 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
         needed |= dict.fromkeys((one.fact_id, *one.rival_ids, *one.later_ids))
     for others in between.values():
         needed |= dict.fromkeys(others)
-    return events_with_ends(
-        events, EndLookups(ended=ended, facts=await reader.facts(tuple(needed)), between=between), rules
-    )
+    facts, subjects = await reader.facts(tuple(needed)), await reader.subjects_of(tuple(needed))
+    return events_with_ends(events, EndLookups(ended=ended, facts=facts, between=between, subjects=subjects), rules)

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
+from mnemolog.schemas.entities.model import KnownEntity
 from mnemolog.schemas.events import DecisionUndone, MemoryEvent
 from mnemolog.schemas.facts import FactState, MovedEnd, Reversal
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.ends.end_rules import EndRules, slot_relation, tells_end_of
+from mnemolog.streams.ends.end_rules import EndLookups, EndRules, may_be_rivals, values_of
 
 
 class RivalReader(Protocol):
@@ -15,6 +16,9 @@ class RivalReader(Protocol):
 
     async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
         """Those of `fact_ids` that exist, whatever their scope and status."""
+
+    async def subjects_of(self, fact_ids: Sequence[UUID]) -> Sequence[KnownEntity]:
+        """The entities that these facts are about, each with those of them that are (`subject_of`)."""
 
     async def values_since(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
         """The active facts of the key of each of these that were not active when it was closed, or since then."""
@@ -30,12 +34,17 @@ async def mark_unresolved(
     newer = await reader.values_since(open_again) if open_again else {}
     if not newer:
         return tuple(events)
-    facts = await reader.facts(tuple({*newer, *(other for others in newer.values() for other in others)}))
+    needed = tuple({*newer, *(other for others in newer.values() for other in others)})
+    facts = await reader.facts(needed)
+    lookups = EndLookups(facts=facts, subjects=await reader.subjects_of(needed))
+    values = dict(values_of((), lookups, rules))
     beside = {
         fact_id: tuple(
             other
             for other in others
-            if (other not in restored or _is_open_again(restored[other])) and _are_rivals(facts, fact_id, other, rules)
+            if (other not in restored or _is_open_again(restored[other]))
+            and _stand_open(facts[fact_id], facts[other])
+            and may_be_rivals(values[fact_id], values[other], rules)
         )
         for fact_id, others in newer.items()
     }
@@ -48,13 +57,9 @@ def _is_open_again(reversal: Reversal) -> bool:
     return before is not None and before.status == "active" and before.true_to is None
 
 
-def _are_rivals(facts: Mapping[UUID, StoredFact], fact_id: UUID, other_id: UUID, rules: EndRules) -> bool:
-    """Whether both may be values of one slot that hold without an end, or one tells the end of the other."""
-    one, other = facts[fact_id], facts[other_id]
-    if one.fact.valid_until or other.fact.valid_until or other.state.true_to:
-        return False
-    is_told_end = one.true_from < other.true_from and tells_end_of(other.fact, one.fact)
-    return is_told_end or slot_relation(one.fact, other.fact, rules) != "other"
+def _stand_open(one: StoredFact, other: StoredFact) -> bool:
+    """Whether both hold without an end."""
+    return not (one.fact.valid_until or other.fact.valid_until or other.state.true_to)
 
 
 def _marked(event: DecisionUndone, rivals: Mapping[UUID, tuple[UUID, ...]]) -> DecisionUndone:

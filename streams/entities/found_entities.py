@@ -1,10 +1,11 @@
 """Finds the entity that a name means, step by step. In doubt it is a new one, a possible twin of those that it may be.
 
-The order: the user, an equal name, a tie ("my wife"), for people a part or a short form of a name, a misspelled name,
-and for things a name that may mean the same, which finds possible twins alone. A tie or an origin tells two of one name
-apart: "my brother Tom" is not "Tom from work".
+The order: the user, an equal name, a tie ("my wife"), for people a part or a short form of a name, a misspelled name;
+and what finds possible twins alone, a name in another script, and for things one that may mean the same. A tie or an
+origin tells two of one name apart: "my brother Tom" is not "Tom from work".
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -12,16 +13,18 @@ from uuid import UUID
 
 from mnemolog.schemas.entities.model import Alias, Comparison, EntityType, KnownEntity, ResolutionStep
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
-from mnemolog.streams.entities.short_forms import forms_of
+from mnemolog.streams.entities.short_forms import forms_of, is_beginning_of
 from mnemolog.streams.entities.similar.misspelled_names import likeness_of
-from mnemolog.streams.entities.spoken_names import SpokenName
+from mnemolog.streams.entities.similar.scripts import may_be_spelled
+from mnemolog.streams.entities.spoken_names import SpokenName, age_in
 
 MIN_PREFIX: Final = 3
 """Letters that a part of a name has at least (Arandu's write pipeline): "Jo" is not João."""
-MIN_LEFT_OUT: Final = 2
-"""Letters that it leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are two names."""
-
 _FORMER: Final = "ex_"
+_AND: Final = re.compile(r" (?:and|und|et|y|&) ")
+"""What makes a name that of two: "Ana and Ben"."""
+_YOUNGER: Final = re.compile(r" (?:jr|sr|junior|senior|ii|iii)")
+"""What tells a child from a parent of one name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,10 @@ class FoundEntity:
     compared: tuple[KnownEntity, ...] = ()
     compared_by: Comparison | None = None
     reason: str | None = None
+
+    @property
+    def compared_ids(self) -> tuple[UUID, ...]:
+        return tuple(one.entity_id for one in self.compared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +65,20 @@ class ProposedMerge(NamedTuple):
 
 def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
     """The entity that a name of a type means; `tie_key` names the tie in it together with whose it is."""
+    tied = [one for one in registry.of_tie(tie_key) if not _is_of_other_age(name, tie_key, one)] if tie_key else []
     if not name.key:
-        return _of_tie(registry.of_tie(tie_key) if tie_key else [], is_new=name.is_new)
+        return _of_tie(tied, is_new=name.is_new)
     called = [entity for entity in registry.of_name(name.key) if same_type(kind, entity.type)]
     if name.is_another:
         return FoundEntity(compared=tuple(called))
     if called:
         return _of_called(name, tie_key, called)
-    tied = [entity for entity in registry.of_tie(tie_key) if not names_of(entity)] if tie_key else []
-    if tied and name.is_new:
-        return FoundEntity(compared=tuple(tied))
-    if len(tied) == 1:  # "my wife" was known without a name
-        return FoundEntity(entity=tied[0], step="tie")
-    steps = (step(name, kind, tie_key, registry) for step in (_of_similar, _of_misspelled, _of_meaning))
+    nameless = [entity for entity in tied if not names_of(entity)]
+    if nameless and name.is_new:
+        return FoundEntity(compared=tuple(nameless))
+    if len(nameless) == 1:  # "my wife" was known without a name
+        return FoundEntity(entity=nameless[0], step="tie")
+    steps = (step(name, kind, tie_key, registry) for step in (_of_similar, _of_misspelled, _of_script, _of_meaning))
     return next((found for found in steps if found.entity or found.compared), FoundEntity())
 
 
@@ -100,12 +108,13 @@ def _of_similar(name: SpokenName, kind: EntityType, tie_key: str | None, registr
     people = [entity for entity in registry if entity.type in kinds]
     parts = [one for one in people if any(_is_part(name.key, known) for known in names_of(one))]
     forms = [one for one in people if any(_is_form(name.key, known) for known in names_of(one))]
-    doubtful = [one for one in people if any(_is_nearly_part(name.key, known) for known in names_of(one))]
     found = list({one.entity_id: one for one in (*parts, *forms)}.values())
+    others = [one for one in people if one not in found]
+    doubtful = [one for one in others if any(_is_nearly_part(name.key, known) for known in names_of(one))]
     fitting = [one for one in found if not _is_told_apart(name, tie_key, one)]
     if len(found) == len(fitting) == 1 and not doubtful:
         return FoundEntity(entity=fitting[0], step="prefix" if parts else "diminutive")
-    return FoundEntity(compared=(*found, *(one for one in doubtful if one not in found)))
+    return FoundEntity(compared=(*found, *doubtful))
 
 
 def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
@@ -122,6 +131,14 @@ def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, regi
     return FoundEntity(compared=tuple(near))
 
 
+def _of_script(name: SpokenName, kind: EntityType, _tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+    """Possible twins alone: how a name is spelled in another alphabet is a matter of language and taste."""
+    fitting = (entity for entity in registry if same_type(kind, entity.type))
+    return FoundEntity(
+        compared=tuple(one for one in fitting if any(may_be_spelled(name.key, known) for known in names_of(one)))
+    )
+
+
 def _of_meaning(name: SpokenName, kind: EntityType, _tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
     """Possible twins alone: names of two things can be as near as two names of one."""
     near = registry.of_meaning(name, kind)
@@ -134,6 +151,13 @@ def _of_tie(tied: Sequence[KnownEntity], *, is_new: bool) -> FoundEntity:
     if len(fitting) != 1:
         return FoundEntity(compared=tuple(tied))
     return FoundEntity(entity=fitting[0], step="tie", compared=tuple(one for one in tied if one is not fitting[0]))
+
+
+def _is_of_other_age(name: SpokenName, tie_key: str, entity: KnownEntity) -> bool:
+    """Whether one is the older and the other the younger of a tie: "my big brother", "my little brother"."""
+    told = {age_in(alias.text) for alias in entity.aliases if (alias.kind, alias.key) == ("tie", tie_key)} - {None}
+    age = age_in(name.text)
+    return age is not None and bool(told) and age not in told
 
 
 def _is_told_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
@@ -164,15 +188,19 @@ def _has_other_surname(one: str, other: str) -> bool:
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one name is the first words, or the beginning of the first word, of the other one, with its surname."""
+    """Whether one name is the first words of the other one, or with its surname the beginning of the first of them."""
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
-        return True
-    return _begins(short, long) and len(long.split()[0]) - len(short.split()[0]) >= MIN_LEFT_OUT
+        rest = long.removeprefix(short)
+        return not (_AND.match(rest) or _YOUNGER.fullmatch(rest))
+    return _begins(short, long) and is_beginning_of(short.split()[0], long.split()[0])
 
 
 def _is_nearly_part(one: str, other: str) -> bool:
+    """Whether it may be one, or not: "Jan" and "Janet", "John Smith" and "John Smith Jr."."""
     short, long = sorted((one, other), key=len)
+    if long.startswith(f"{short} "):
+        return _YOUNGER.fullmatch(long.removeprefix(short)) is not None
     return _begins(short, long) and not _is_part(one, other)
 
 

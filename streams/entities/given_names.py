@@ -4,6 +4,7 @@ from mnemolog.schemas.entities.model import Alias, KnownEntity
 from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin, names_of
 from mnemolog.streams.entities.name_context import NameContext
 from mnemolog.streams.entities.spoken_names import read_name
+from mnemolog.streams.text.subjects import is_user_word
 
 
 class NoNameError(ValueError):
@@ -16,7 +17,7 @@ def given_alias(name: str, registry: EntityRegistry, context: NameContext) -> Al
     Raises `NoNameError`.
     """
     spoken = read_name(name)
-    if spoken is None or not (spoken.tie or spoken.key):
+    if spoken is None or not (spoken.tie or spoken.key) or is_user_word(name):
         raise NoNameError(f"{name!r} names nobody: give a name")
     if spoken.tie is None:
         return Alias(text=spoken.text, key=key_with_origin(spoken.key, spoken.origin))

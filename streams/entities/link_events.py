@@ -39,16 +39,15 @@ def entity_events(
 
     def place(later: int = 0) -> dict[str, Any]:
         ordinal = len(events) + len(made) + later
-        return {"event_id": _event_id(found.context, ordinal), "ordinal": ordinal}
+        return {"event_id": _event_id(found.names.context, ordinal), "ordinal": ordinal}
 
-    for entity, finding in found.new.values():
+    for entity, _ in found.new.values():
         if entity.entity_id in needed:
-            twins = tuple(one.entity_id for one in finding.compared)
-            fields = entity.model_dump(include={"entity_id", "name", "type"})
-            made.append(EntityRegistered(**place(), **fields, aliases=entity.aliases, possible_twins=twins))
-    for one in found.added:
+            fields = entity.model_dump(include={"entity_id", "name", "type", "possible_twins"})
+            made.append(EntityRegistered(**place(), **fields, aliases=entity.aliases))
+    for one in found.names.added:
         if one.entity_id in needed:
-            step, compared = one.finding.step, tuple(other.entity_id for other in one.finding.compared)
+            step, compared = one.finding.step, one.finding.compared_ids
             made.append(
                 EntityAliasAdded(**place(), entity_id=one.entity_id, alias=one.alias, step=step, compared=compared)
             )
@@ -57,8 +56,8 @@ def entity_events(
             made.append(FactLinked(**place(), fact_id=fact_id, links=links))
     for fact_id, relation in related:
         made.append(_relation_event(place(), fact_id, relation))
-    proposed = (merge for merge in found.proposed.values() if _is_to_propose(found, merge, needed))
-    return *made, *(_proposal_event(place(later), merge, found.context) for later, merge in enumerate(proposed))
+    proposed = (merge for merge in found.names.proposed.values() if _is_to_propose(found, merge, needed))
+    return *made, *(_proposal_event(place(later), merge, found.names.context) for later, merge in enumerate(proposed))
 
 
 def _is_to_propose(found: TurnEntities, merge: ProposedMerge, needed: set[UUID]) -> bool:
@@ -110,7 +109,7 @@ def _with_owners(found: TurnEntities, needed: set[UUID]) -> set[UUID]:
 def _new_aliases(found: TurnEntities, entity_id: UUID) -> Iterable[Alias]:
     if entity_id in found.new:
         yield from found.new[entity_id][0].aliases
-    yield from (one.alias for one in found.added if one.entity_id == entity_id)
+    yield from (one.alias for one in found.names.added if one.entity_id == entity_id)
 
 
 def _owners(aliases: Iterable[Alias]) -> list[UUID]:

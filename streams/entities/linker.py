@@ -158,9 +158,9 @@ class EntityLinker:
         return await self._linked.linked_facts(fact_ids) if fact_ids else {}
 
     async def _leave_out_decided(self, found: TurnEntities) -> None:
-        if found.proposed:
-            for pair in await self._reader.decided_pairs(found.proposed):
-                del found.proposed[pair]
+        if found.names.proposed:
+            for pair in await self._reader.decided_pairs(found.names.proposed):
+                del found.names.proposed[pair]
 
 
 def _context(envelope: MatchedFacts) -> NameContext:

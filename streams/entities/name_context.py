@@ -1,16 +1,19 @@
 """Whose names are read, and by what the entities are looked up that they may mean."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME, USER_HEAD, NamedEntity, name_ends, name_head, tie_head
+from mnemolog.schemas.entities.relations import is_same_as
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import slip_heads
+from mnemolog.streams.entities.similar.scripts import other_script_ends
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
-from mnemolog.streams.entities.stated_relations import is_same
 from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
+
+MAX_USER_NAMES: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,29 +41,44 @@ class NameContext:
         """Who speaks, where it is not the user: "my wife" is theirs."""
         return None if not self.user_names or self.is_user(self.speaker) else self.speaker
 
+    @property
+    def registered_names(self) -> Sequence[str]:
+        """The names by which the user is known as an entity, that by which they speak first."""
+        if not self.user_names:
+            return ()
+        own = () if self.speaker is None or self.other_speaker else (self.speaker,)
+        return list(dict.fromkeys((*own, *self.user_names)))[:MAX_USER_NAMES]
+
 
 def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:
-    """Whom a fact names, its subject first, the user left out."""
+    """Whom a fact names, its subject first, the user left out.
+
+    Where the fact is said to have no subject, what is called its subject is a mention.
+    """
     subject = fact.subject
     if subject is not None and not context.is_user(subject) and 0 < len(subject) <= MAX_NAME:
         told = [entity.type for entity in fact.entities if entity.role == "subject"]
         kind = "person" if subject == context.other_speaker else next(iter(told), "other")
         yield NamedEntity(name=subject, type=kind, role="subject")
     for entity in fact.entities:
-        if entity.role != "subject" and not context.is_user(entity.name):
+        if context.is_user(entity.name):
+            continue
+        if entity.role != "subject":
             yield entity
+        elif subject is None:
+            yield entity.model_copy(update={"role": "mention"})
 
 
 def same_names(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
     """The pairs of names that a fact tells to be of one."""
-    return ((said.subject, said.object) for said in fact.relations if is_same(said))
+    return ((said.subject, said.object) for said in fact.relations if is_same_as(said.predicate))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupKeys:
     """What entities are looked up by: the heads of their names, and whole keys, which count more.
 
-    And the first and last letters of names: misspelled ones have them too.
+    And the first and last letters of names: misspelled ones have them too, and those in other scripts some of a few.
     """
 
     heads: frozenset[str]
@@ -87,12 +105,13 @@ def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupK
 def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     """What finds every entity that these names may mean, those whose ties they have, and the user."""
     names = [*_spoken(set(said), context), *(SpokenName(text=name, name=name) for name in context.user_names)]
-    keys = {key for name in names for key in name.name_keys}
+    keys = {name.key for name in names if name.key}
     forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
     ties = {tie_head(name.tie) for name in names if name.tie}
     slips = {head for key in keys for head in slip_heads(key)}
     heads = frozenset({USER_HEAD, *ties, *slips, *map(name_head, keys | forms)})
-    return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
+    ends = frozenset(map(name_ends, keys)).union(*map(other_script_ends, keys))
+    return LookupKeys(heads=heads, keys=frozenset(keys), ends=ends)
 
 
 def _spoken(said: set[str], context: NameContext) -> Iterator[SpokenName]:

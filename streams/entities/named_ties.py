@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.spoken_names import GROUP, NAME, PRONOUNS, TIE, TIE_TYPES, WORDS, tie_of
 
 TITLED: Final = rf"(?:{WORDS['titles']})\.? {NAME}(?: {NAME})?"
@@ -12,6 +14,7 @@ TITLED: Final = rf"(?:{WORDS['titles']})\.? {NAME}(?: {NAME})?"
 _NAMES: Final = rf"(?P<name>{TITLED}|{NAME}(?: {NAME})?)"
 _MY_TIE: Final = rf"(?<!\w)(?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))"
 _TIE_FIRST: Final = re.compile(rf"{_MY_TIE} (?:(?:{WORDS['called']}) {_NAMES}|(?:{WORDS['is']}) (?P<titled>{TITLED}))")
+_TIE_IS: Final = re.compile(rf"{_MY_TIE} (?:{WORDS['is']}) (?P<name>{NAME}(?: {NAME})?)")
 _NAME_FIRST: Final = re.compile(
     rf"(?<!\w){_NAMES}(?:,| (?:{WORDS['is']})) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)"
 )
@@ -28,18 +31,20 @@ _OWNED: Final = re.compile(rf"(?<!\w){NAME}(?:'s|(?<=s)') (?i:{TIE})(?!\w|'s)(?:
 class NamedTie:
     """The words of a text that name somebody by a tie, the tie, and the name as it is said otherwise.
 
-    `whom` goes on after "my": "brother Tom".
+    `whom` goes on after "my": "brother Tom". "My boss is German" has no common first name.
     """
 
     words: str
     tie: str
     whom: str
+    is_of_common_name: bool = False
 
 
 def introductions_in(text: str) -> Iterator[NamedTie]:
     """Who is introduced with a tie to the speaker; typewriter quotes are expected."""
     for pattern in (_TIE_FIRST, _NAME_FIRST):
         yield from _named_ties(pattern, text)
+    yield from (one for one in _named_ties(_TIE_IS, text) if one.is_of_common_name)
 
 
 def ended_ties_in(text: str) -> Iterator[NamedTie]:
@@ -52,7 +57,9 @@ def _named_ties(pattern: re.Pattern[str], text: str) -> Iterator[NamedTie]:
     for match in pattern.finditer(text):
         name = match["name"] or match.groupdict()["titled"]
         if TIE_TYPES[tie_of(match)] != "group" and name.partition(" ")[0].casefold() not in PRONOUNS:
-            yield NamedTie(words=match[0], tie=tie_of(match), whom=f"{match['tie']} {name}")
+            is_common = bool(forms_of(name_key(name).partition(" ")[0]))
+            whom = f"{match['tie']} {name}"
+            yield NamedTie(words=match[0], tie=tie_of(match), whom=whom, is_of_common_name=is_common)
 
 
 def members_in(text: str) -> Iterator[tuple[str, list[str]]]:

@@ -78,8 +78,9 @@ def names_heard(before: Iterable[str], *, nouns_with_capitals: re.Pattern[str]) 
 @lru_cache(maxsize=512)  # a sentence is before each of those that follow
 def _first_words(said: str, has_capital_nouns: bool) -> frozenset[str]:
     entities = sentence_entities(said, None, has_capital_nouns=has_capital_nouns)
-    names = filter(None, (read_name(entity.name) for entity in entities))
-    return frozenset(key.partition(" ")[0] for name in names for key in name.name_keys)
+    names = (*(entity.name for entity in entities), *(given.alias for given in aliases_in(said)))
+    read = filter(None, map(read_name, names))
+    return frozenset(name.key.partition(" ")[0] for name in read if name.key)
 
 
 def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Sequence[NamedEntity], str]:
@@ -89,7 +90,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     rest = said
     for given in aliases_in(said):
         rest = rest.replace(given.words, _GAP)
-        found.extend(_named(given.named(told_name(given.bearer, subject)), "other", "object"))
+        found.extend(_named(told_name(given.bearer, subject), "other", "object"))
     for one in (*introductions_in(said), *ended_ties_in(said)):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(f"{whose} {one.whom}", TIE_TYPES[one.tie], "object"))

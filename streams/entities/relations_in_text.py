@@ -1,14 +1,17 @@
 """Finds relations in a text without a model, in the clear cases: what fills a slot, and a tie that is over."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from mnemolog.schemas.entities.model import MAX_NAME
+from mnemolog.schemas.entities.model import MAX_NAME, EntityType, NamedEntity
+from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation, read_predicate
 from mnemolog.schemas.entities.relations import WORDS as PREDICATE_WORDS
-from mnemolog.schemas.entities.relations import NamedRelation, read_predicate
+from mnemolog.streams.entities.alias.aliases_in_text import aliases_in
+from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.named_ties import ended_ties_in, members_in
 from mnemolog.streams.entities.names_in_text import value_entities
+from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.spoken_names import ANY_TIE, NAME, WORDS, ties_in, told_name
 from mnemolog.streams.text.subjects import USER
 
@@ -16,16 +19,22 @@ _OVER: Final = re.compile(rf"(?<!\w)(?:{WORDS['over']}) $", re.IGNORECASE)
 """What stands right before "my wife" where a sentence that ends something says that she is that no longer."""
 
 
-_WHERE: Final = rf"(?P<name>(?!(?i:{WORDS['no_employers']})(?!\w)){NAME}(?: {NAME}){{0,2}})"
+_WHERE: Final = rf"(?!(?i:{WORDS['no_employers']})(?!\w)){NAME}(?: {NAME}){{0,2}}"
 _PLACES: Final = {"employer": ("works", "works_no_more"), "lives_in": ("lives", "lives_no_more")}
+_PLACE_TYPES: Final[dict[str, EntityType]] = {"employer": "organisation", "lives_in": "place"}
+_AT_PLACE: Final = "|".join(WORDS[words] for forms in _PLACES.values() for words in forms)
+_AT_NAME: Final = re.compile(rf"(?<!\w)(?i:{_AT_PLACE}) (?P<name>{_WHERE})")
 _OF_SOMEBODY: Final = {
     predicate: tuple(
-        re.compile(rf"^(?P<who>(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME})?) (?i:{WORDS[words]}) {_WHERE}")
+        re.compile(
+            rf"^(?P<who>(?:(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME}(?: {NAME})?)?)|{NAME}(?: {NAME})?)"
+            rf"(?: (?i:{_AT_PLACE}) {_WHERE} (?i:{WORDS['and']}))? (?i:{WORDS[words]}) (?P<name>{_WHERE})"
+        )
         for words in forms
     )
     for predicate, forms in _PLACES.items()
 }
-_CLUB: Final = re.compile(rf"(?<!\w)(?i:{WORDS['my']}) (?i:{WORDS['clubs']}) (?i:{WORDS['called']}) {_WHERE}")
+_CLUB: Final = re.compile(rf"(?<!\w)(?i:{WORDS['my']}) (?i:{WORDS['clubs']}) (?i:{WORDS['called']}) (?P<name>{_WHERE})")
 
 
 def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRelation, ...]:
@@ -55,22 +64,62 @@ def _club_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]
     )
 
 
-def stated_in_text(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """What a sentence that ends nothing says of the subject, and of those who have a tie to them."""
+def aliases_told(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """The names that a sentence says to be of one: "Everyone calls my aunt Margarethe Gretel"."""
+    told = ((told_name(given.bearer, subject), given.alias) for given in aliases_in(said))
+    return tuple(same for bearer, alias in told for same in same_as(bearer, alias))
+
+
+def same_as(bearer: str, alias: str) -> Iterator[NamedRelation]:
+    """That two names are of one; nothing where one is too long."""
+    if max(len(bearer), len(alias)) <= MAX_NAME:
+        yield NamedRelation(subject=bearer, predicate=SAME_AS, object=alias)
+
+
+def stated_in_text(said: str, subject: str | None, named: Collection[str] = ()) -> tuple[NamedRelation, ...]:
+    """What a sentence that ends nothing says of the subject, of those who have a tie to them, and of those named."""
     if len(subject or "") > MAX_NAME:
         return ()
-    return (*_member_relations(said, subject), *_club_relations(said, subject), *relations_of_others(said, subject))
+    others = relations_of_others(said, subject, named)
+    return (*_member_relations(said, subject), *_club_relations(said, subject), *others)
 
 
-def relations_of_others(said: str, subject: str | None, *, ended: bool = False) -> tuple[NamedRelation, ...]:
-    """Where somebody with a tie to the subject works or lives, or no longer does: "My brother works at Acme"."""
+def relations_of_others(
+    said: str, subject: str | None, named: Collection[str] = (), *, ended: bool = False
+) -> tuple[NamedRelation, ...]:
+    """Where somebody works or lives, or no longer does: "My brother works at Acme".
+
+    They have a tie to the subject, or one of the names that are known to be `named`.
+    """
     found = ((predicate, forms[ended].match(said)) for predicate, forms in _OF_SOMEBODY.items())
     told = ((predicate, match, told_name(match["who"], subject)) for predicate, match in found if match)
     return tuple(
         NamedRelation(subject=name, predicate=predicate, object=match["name"])
         for predicate, match, name in told
-        if max(len(name), len(match["name"])) <= MAX_NAME
+        if max(len(name), len(match["name"])) <= MAX_NAME and (name in named or any(ties_in(match["who"])))
     )
+
+
+def workplaces_and_homes(said: str) -> Iterator[str]:
+    """The names that a sentence has for where anybody works or lives; none that is a first name."""
+    return (match["name"] for match in _AT_NAME.finditer(said) if not _is_first_name(match["name"]))
+
+
+def typed_by_relations(
+    entities: Sequence[NamedEntity], relations: Collection[NamedRelation]
+) -> tuple[NamedEntity, ...]:
+    """The entities, of which those are organisations or places where somebody is said to work or live."""
+    kinds = {one.object: _PLACE_TYPES[one.predicate] for one in relations if one.predicate in _PLACE_TYPES}
+    return tuple(
+        one.model_copy(update={"type": kinds[one.name]})
+        if one.type == "other" and one.name in kinds and not _is_first_name(one.name)
+        else one
+        for one in entities
+    )
+
+
+def _is_first_name(name: str) -> bool:
+    return bool(forms_of(name_key(name).partition(" ")[0]))
 
 
 def ended_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:

@@ -1,30 +1,27 @@
 """Takes a name apart as it was said: "my brother Tom" is a tie and a name, "Tom from work" has an origin."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME
+from mnemolog.schemas.entities.tie_words import TIES, WORDS_AROUND_TIES
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.text.patterns import tables
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES
 
-_TABLES: Final[Mapping[str, Mapping[str, str]]] = tables(Path(__file__).with_name("ties.toml"))
-_KINDS: Final = ("group", "person", "animal")
-TIE_TYPES: Final = {tie: kind for kind in _KINDS for tie in _TABLES[kind]}
+TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
 """What somebody or something can be to another one, with the type of it. A group has no name of one who is in it."""
-WORDS: Final = _TABLES["words"]
+WORDS: Final = WORDS_AROUND_TIES
 """Patterns of the words around ties and names."""
-_TIES: Final = "|".join(f"(?P<{tie}>{words})" for kind in _KINDS for tie, words in _TABLES[kind].items())
+_TIES: Final = "|".join(f"(?P<{tie}>{words})" for ties in TIES.values() for tie, words in ties.items())
 TIE: Final = (
     rf"(?P<attributes>(?:(?:{WORDS['new']}|{WORDS['before_tie']}) )*?)(?:{_TIES})(?P<after> (?:{WORDS['after_tie']}))?"
 )
 """The pattern of all ties, a group each, with the adjectives at them: "older brother", "sœur aînée"."""
 ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
 """The pattern of all ties, without groups of their own."""
-GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in _TABLES["group"].items())
+GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in TIES["group"].items())
 """The pattern of groups, a group each."""
 NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
 """The pattern of a word with a capital, in which case counts; of "Tom's" it is "Tom"."""
@@ -44,14 +41,13 @@ _FROM_IN_TEXT: Final = re.compile(
     rf"(?<!\w)(?P<name>{NAME}(?: {NAME})?) "
     rf"(?:from (?:(?:the|my|our) )?[a-z][\w-]+|(?i:{WORDS['from']}) (?i:{WORDS['origins']}))(?!\w)"
 )
-ALSO_CALLED: Final = ", called "
-"""What stands between a name and another one of the same bearer: "my sister Josefine, called Fini"."""
 MAX_ORIGIN: Final = MAX_NAME - len(" ()")
 """Letters of the key of an origin: it stands behind the key of a name."""
 PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
 """Words that stand for somebody and name nobody."""
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
+_AGES: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words without which a name is the same; "Mr. Miller" and "Mrs. Miller" are two."""
@@ -64,8 +60,7 @@ class SpokenName:
 
     `name` is the proper name in it, `tie` what it is to `owner`, which is None for the speaker, and `origin` the key
     of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin. A new
-    one of a tie ("my new dog") `is_new`: it is not the one that was known by the tie. `alias` is another name that is
-    given with it.
+    one of a tie ("my new dog") `is_new`: it is not the one that was known by the tie.
     """
 
     text: str
@@ -74,7 +69,6 @@ class SpokenName:
     owner: str | None = None
     origin: str | None = None
     is_another: bool = False
-    alias: str | None = None
     is_new: bool = False
 
     @property
@@ -86,10 +80,11 @@ class SpokenName:
     def key(self) -> str:
         return name_key(self.untitled)
 
-    @property
-    def name_keys(self) -> tuple[str, ...]:
-        """The keys of all names in it."""
-        return tuple(filter(None, (self.key, name_key(self.alias or ""))))
+
+def age_in(text: str) -> str | None:
+    """Whether a name with a tie is of an older or a younger one: "my big brother", "ma sœur cadette"."""
+    match = _AGES.search(text)
+    return match.lastgroup if match else None
 
 
 def read_name(text: str) -> SpokenName | None:
@@ -97,9 +92,6 @@ def read_name(text: str) -> SpokenName | None:
     said = " ".join(text.translate(_TYPOGRAPHY).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
-    bearer, called, alias = said.rpartition(ALSO_CALLED)
-    if called and _is_proper(alias) and (named := read_name(bearer)) is not None:
-        return replace(named, alias=alias)
     if found := _apposed(said) or _tied(said):
         return found
     if match := _FROM.match(said):

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from mnemolog.schemas.entities.model import EntityLink
-from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation, Predicate, Strength, read_predicate
+from mnemolog.schemas.entities.relations import NamedRelation, Predicate, Strength, is_same_as, read_predicate
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.spoken_names import read_name
@@ -34,7 +34,7 @@ def stated_relations(fact: ExtractedFact, id_of: Callable[[str], UUID | None]) -
     What a retraction says is over, and what it names in passing is not: "my brother Tom left Acme".
     """
     for said in fact.relations:
-        relation = None if is_same(said) else _relation(said, fact, id_of)
+        relation = None if is_same_as(said.predicate) else _relation(said, fact, id_of)
         if relation is not None and relation.subject_id != relation.object_id:
             yield relation
 
@@ -45,12 +45,6 @@ def _relation(said: NamedRelation, fact: ExtractedFact, id_of: Callable[[str], U
         return None
     is_over = fact.action_hint == "retract" and said.strength != "medium"
     return _in_words(said.predicate, subject_id, object_id, strength_in(fact, said.strength), is_over=is_over)
-
-
-def is_same(said: NamedRelation) -> bool:
-    """Whether it is no relation, but tells that two names are of one."""
-    read = read_predicate(said.predicate)
-    return read is not None and read.predicate.name == SAME_AS
 
 
 def tie_relation(fact: ExtractedFact, tie: str, owner_id: UUID, entity_id: UUID) -> StatedRelation | None:

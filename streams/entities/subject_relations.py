@@ -1,9 +1,9 @@
 """Whether the known facts that a turn is compared with are about the entities that its own facts are about."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
-from typing import Literal, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from mnemolog.schemas.entities.model import KnownEntity
@@ -14,7 +14,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery
 from mnemolog.streams.entities.entity_registry import names_of
 from mnemolog.streams.entities.turn_entities import TurnEntities
-from mnemolog.streams.text.subjects import compare_subjects
+from mnemolog.streams.text.subjects import EntityRelation, compare_subjects
 
 
 class EntityFactReader(Protocol):
@@ -73,7 +73,7 @@ def _of_key(matched: MatchedFact) -> int:
 
 def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> MatchedFacts:
     """The facts of a turn with what the entities of their candidates say of whom these are about."""
-    subjects = {fact_id: entity for entity in found.registry for fact_id in entity.subject_of}
+    subjects = subjects_by_fact(found.registry)
     if not subjects:
         return envelope
     facts = []
@@ -82,7 +82,9 @@ def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> Match
         subject = found.registry[subject_id] if subject_id else None
         candidates = (
             known.model_copy(
-                update={"subject_relation": _relation(subject, subjects.get(known.fact_id)) or known.subject_relation}
+                update={
+                    "subject_relation": entity_relation(subject, subjects.get(known.fact_id)) or known.subject_relation
+                }
             )
             for known in matched.candidates
         )
@@ -90,13 +92,16 @@ def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> Match
     return envelope.model_copy(update={"facts": tuple(facts)})
 
 
-def candidate_ids(envelope: MatchedFacts) -> Mapping[UUID, None]:
-    """The known facts that a turn is compared with, each once."""
-    return dict.fromkeys(known.fact_id for matched in envelope.facts for known in matched.candidates)
+def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:
+    """The entities by the facts that are about them."""
+    return {fact_id: entity for entity in subjects for fact_id in entity.subject_of}
 
 
-def _relation(one: KnownEntity | None, other: KnownEntity | None) -> Literal["same", "other", "twin"] | None:
-    """Unknown where a fact has no entity, and for a user without a name, who may be anybody who is named."""
+def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> EntityRelation | None:
+    """Whether facts with these subjects are about one entity.
+
+    Unknown where a fact has no entity, and for a user without a name, who may be anybody who is named.
+    """
     if one is None or other is None:
         return None
     if one.entity_id == other.entity_id:
@@ -105,6 +110,11 @@ def _relation(one: KnownEntity | None, other: KnownEntity | None) -> Literal["sa
         return None
     are_twins = other.entity_id in one.possible_twins or one.entity_id in other.possible_twins
     return "twin" if are_twins or _may_be_one(one, other) else "other"
+
+
+def candidate_ids(envelope: MatchedFacts) -> Mapping[UUID, None]:
+    """The known facts that a turn is compared with, each once."""
+    return dict.fromkeys(known.fact_id for matched in envelope.facts for known in matched.candidates)
 
 
 def _may_be_one(one: KnownEntity, other: KnownEntity) -> bool:

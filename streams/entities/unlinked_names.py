@@ -13,7 +13,7 @@ def unlinked_names(found: TurnEntities | None, events: Sequence[AnyEntityEvent])
         return ()
     linked = {link.entity_id for event in events if isinstance(event, FactLinked) for link in event.links}
     without_fact = (_without_fact(found, link) for link in found.links if link.entity_id not in linked)
-    names = {(one.name, one.reason): one for one in (*found.unlinked, *without_fact) if one is not None}
+    names = {(one.name, one.reason): one for one in (*found.names.unlinked, *without_fact) if one is not None}
     return tuple(names.values())[:MAX_UNLINKED]
 
 

@@ -6,26 +6,33 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from mnemolog.schemas.base import normalise
 from mnemolog.schemas.entities.model import MAX_UNLINKED, UnlinkedName
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.instructions.model import ForbiddenTopic, Instructions
 from mnemolog.schemas.provenance import DroppedStatement, Step
+from mnemolog.streams.text.plain_letters import plain_letters
 
 _WITHOUT_SPACES: Final = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts that do not put spaces between words: there a word may stand within others."""
+_LOOK_ALIKE: Final = str.maketrans(
+    "\u0430\u0432\u0435\u04bb\u043d\u0456\u0458\u043a\u04cf\u043c\u043e\u0440\u0501\u051b\u0441\u0455\u0442\u0443\u051d\u0445"
+    "\u03b1\u03b2\u03b5\u03b9\u03ba\u03bf\u03c1\u03c4\u03c5\u03bd\u03c7",
+    "abehhijklmopdqcstywx" + "abeikoptuvx",
+)
+"""Cyrillic and Greek letters, and the Latin ones that they look like."""
+_GAPS: Final = re.compile("[\\s_\\-\u2010\u2011\u2012\u2013]+")
 
 
 def topic_in(texts: Iterable[str | None], topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
     """The first topic of which one of the texts has a word."""
-    said = "\n".join(normalise(text) for text in texts if text)
+    said = "\n".join(_comparable(text) for text in texts if text)
     return next((topic for topic in topics if topic.words and _pattern(topic.words).search(said)), None)
 
 
 def topic_of(fact: ExtractedFact, topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
     """The first topic that a fact is about, by its key, its category or a word."""
     named = next((one for one in topics if fact.key in one.keys or fact.category in one.categories), None)
-    texts = (fact.text, fact.search_text, fact.excerpt, fact.value, fact.subject, _spaced(fact.key or ""))
+    texts = (fact.text, fact.search_text, fact.excerpt, fact.value, fact.subject, fact.key)
     return named or topic_in(texts, topics)
 
 
@@ -63,7 +70,7 @@ def _without_names(
     """The fact without the names and relations that have a word of a topic, and those topics."""
     names = [(one, topic_in((one.name,), topics)) for one in fact.entities]
     unlinked = [(one, topic_in((one.name,), topics)) for one in fact.unlinked]
-    ties = [(one, topic_in((one.subject, _spaced(one.predicate), one.object), topics)) for one in fact.relations]
+    ties = [(one, topic_in((one.subject, one.predicate, one.object), topics)) for one in fact.relations]
     found = dict.fromkeys(topic for _, topic in (*names, *ties, *unlinked) if topic is not None)
     if not found:
         return fact, ()
@@ -83,22 +90,24 @@ def _withheld_name(topic: ForbiddenTopic) -> UnlinkedName:
     return UnlinkedName(name=_told(topic).text, reason="never_stored")
 
 
-def _spaced(word: str) -> str:
-    return word.replace("_", " ")
-
-
 def _told(topic: ForbiddenTopic) -> DroppedStatement:
     return DroppedStatement(text=f"(withheld: {topic.name})", reason="never_stored")
 
 
 @lru_cache(maxsize=256)
 def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(_word_pattern, words)))
+    patterns = [_word_pattern(word) for word in words if _comparable(word.removesuffix("*"))]
+    return re.compile("|".join(patterns) or "(?!)")
+
+
+def _comparable(text: str) -> str:
+    """A text without case, accents, hyphens and what nobody sees; letters that look alike are one."""
+    return _GAPS.sub(" ", plain_letters(text).translate(_LOOK_ALIKE)).strip()
 
 
 def _word_pattern(word: str) -> str:
     is_beginning = word.endswith("*")
-    plain = normalise(word.removesuffix("*"))
+    plain = _comparable(word.removesuffix("*"))
     if any(unicodedata.name(letter, "").startswith(_WITHOUT_SPACES) for letter in plain):
         return re.escape(plain)
     return rf"(?<!\w){re.escape(plain)}" + ("" if is_beginning else r"(?!\w)")

@@ -22,14 +22,13 @@ T = TypeVar("T")
 class Answer(Generic[T]):
     """What was understood, what was left out of it, and every reply that was paid for on the way.
 
-    `complaints` are the faults that the model was told of, one text a re-prompt; `notes` say what was left out besides.
+    `complaints` are the faults that the model was told of, one text a re-prompt.
     """
 
     value: T
     dropped: tuple[DroppedStatement, ...]
     replies: tuple[TimedReply, ...]
     complaints: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 async def ask(
@@ -70,8 +69,7 @@ async def ask(
     best = usable or incomplete
     if best is None or best.value is None:
         raise ReplyInvalidError((*complaints, "; ".join(parsed.complaints)), tuple(replies))
-    told = {"complaints": tuple(complaints), "notes": best.notes}
-    return Answer(value=best.value, dropped=best.dropped, replies=tuple(replies), **told)
+    return Answer(value=best.value, dropped=best.dropped, replies=tuple(replies), complaints=tuple(complaints))
 
 
 def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalidError) -> Step:

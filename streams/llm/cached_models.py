@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from time import perf_counter
@@ -11,10 +10,11 @@ from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.base import Record
-from mnemolog.schemas.costs.prices import NO_PRICES, ModelUsage, PriceTable
+from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, SharedCall, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
+from mnemolog.streams.llm.call_metrics import count_cost, record_call
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
 from mnemolog.streams.llm.ports import (
     AskModel,
@@ -64,7 +64,7 @@ class CachedChatModel:
             if known is None:
                 started = perf_counter()
                 reply = await self._model.complete(prompt)
-                milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage)
+                milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage)
                 count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
                 new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
                 known = await self._puts.submit(new)
@@ -96,7 +96,7 @@ class CachedChatModel:
         """As `SourceChatModel`. All parts are stored at once, or none: then nothing is known of this call."""
         started = perf_counter()
         reply = await self._model.complete(prompt)
-        milliseconds = _record_call(prompt.purpose, reply.model, started, reply.usage, turns=len(questions))
+        milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage, turns=len(questions))
         count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
         parts = divide(reply)
         request, first = _text_digest(prompt), next((one for one, part in enumerate(parts) if part is not None), None)
@@ -212,7 +212,7 @@ class CachedEmbedder:
         started = perf_counter()
         all_texts = [text for _, texts in wanted for text in texts]
         embeddings = await self._embedder.embed(all_texts, divisible=divisible)
-        milliseconds = _record_call("embed", self.model, started, embeddings.usage)
+        milliseconds = record_call("embed", self.model, started, embeddings.usage)
         count_cost(self._prices, "embed", self.model, embeddings.usage)
         metrics.EMBEDDING_TEXTS.observe(len(all_texts))
         vectors = iter(embeddings.vectors)
@@ -277,39 +277,6 @@ def _to_embedding_result(reply: StoredReply, made: _StoredVectors | None, *, is_
         milliseconds=reply.milliseconds,
         is_paid=is_paid,
     )
-
-
-def _record_call(purpose: str, model: str, started: float, usage: Usage, *, turns: int = 1) -> float:
-    """Count a call that asks about so many turns; gives its milliseconds."""
-    seconds = perf_counter() - started
-    if purpose == "extract":
-        metrics.CALL_TURNS.observe(turns)
-    metrics.MODEL_CALLS.labels(purpose=purpose, model=model).inc()
-    metrics.MODEL_SECONDS.labels(purpose=purpose, model=model).observe(seconds)
-    for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
-        metrics.MODEL_TOKENS.labels(purpose=purpose, model=model, direction=direction).inc(tokens)
-    if usage.cached_tokens is not None:
-        fresh = usage.input_tokens - usage.cached_tokens
-        for result, tokens in (("cached", usage.cached_tokens), ("fresh", fresh)):
-            metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, result=result).inc(tokens)
-    return round(seconds * 1000, 3)
-
-
-def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> None:
-    """Count one call: its money, or that this is unknown."""
-    took = ModelUsage(
-        model=model,
-        day=datetime.now(UTC).date(),
-        input_tokens=usage.input_tokens,
-        cached_tokens=min(usage.cached_tokens or 0, usage.input_tokens),
-        output_tokens=usage.output_tokens,
-        uncounted=int(not usage.input_tokens and not usage.output_tokens),
-    )
-    amount = prices.cost([took]).amount
-    if amount is None:
-        metrics.UNPRICED_CALLS.labels(purpose=purpose, model=model).inc()
-    else:
-        metrics.MODEL_COST.labels(purpose=purpose, model=model).inc(float(amount))
 
 
 def _short_name(model: str) -> str:

@@ -24,13 +24,11 @@ class ParsedReply(Generic[T]):
     """What a reply says. Complaints without a value are hard; with one they are soft: `dropped` is what they cost.
 
     The value of an incomplete reply, which is not valid as a whole, is used only where no valid reply can be had.
-    `notes` say what of the value was left out without a complaint.
     """
 
     value: T | None = None
     complaints: tuple[str, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()
-    notes: tuple[str, ...] = ()
     is_incomplete: bool = False
 
 
@@ -118,3 +116,8 @@ def shortened(text: str, limit: int) -> str:
 def one_line(text: str) -> str:
     """White space collapsed, so that a text cannot forge the prompt's next line."""
     return " ".join(text.split())
+
+
+def quoted(text: str, limit: int) -> str:
+    """One line in quotes that it cannot end, shortened."""
+    return f'"{shortened(one_line(text).replace(chr(34), chr(39)), limit)}"'

@@ -6,7 +6,6 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from mnemolog.schemas.entities.model import MAX_NAME, NamedEntity
 from mnemolog.schemas.entities.relations import NamedRelation
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
@@ -15,17 +14,19 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
 from mnemolog.streams.entities.relations_in_text import (
+    aliases_told,
     ended_relations,
     ended_values,
     relations_of_others,
+    same_as,
     stated_in_text,
+    typed_by_relations,
     value_relations,
 )
-from mnemolog.streams.entities.spoken_names import ALSO_CALLED
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
-from mnemolog.streams.offline.pronouns import name_given, person_meant, with_person
+from mnemolog.streams.offline.pronouns import name_given, named_in_place, person_meant, with_person
 from mnemolog.streams.offline.sentences import Sentence, plain, sentences
 from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements, without_fillers
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
@@ -62,7 +63,7 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
                 continue
             named = names_heard(map(plain, before), nouns_with_capitals=WORDS["german"])
             for read in _read_sentence(sentence.text, speaker, turn.occurred_at, named):
-                fact = _about_person(read, person) if person else read
+                fact = _about_person(read, person, speaker) if person else read
                 corrected, wrong = _corrected(fact, facts, turn.occurred_at)
                 if wrong:
                     omitted.append(Sentence(text=facts.pop(wrong.text).excerpt, omitted="taken_back"))
@@ -72,15 +73,17 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     return kept[:MAX_FACTS], omitted
 
 
-def _about_person(fact: ExtractedFact, person: str) -> ExtractedFact:
-    """A sentence whose pronoun means somebody is about that person."""
+def _about_person(fact: ExtractedFact, person: str, speaker: str) -> ExtractedFact:
+    """A sentence whose pronoun means somebody is about that person, and says where that one works and lives."""
     if fact.key is not None:
         return fact
     text, search_text = (with_person(said, person) for said in (fact.text, fact.search_text))
-    entities, alias = fact.entities, name_given(fact.excerpt)
-    if alias is not None and len(name := f"{person}{ALSO_CALLED}{alias}") <= MAX_NAME:
-        entities = (NamedEntity(name=name, type="person", role="object"),)
-    told = {"text": text, "search_text": search_text, "subject": person, "entities": entities}
+    words, alias = named_in_place(fact.excerpt, person, speaker), name_given(fact.excerpt)
+    is_over = fact.action_hint == "retract"
+    places = () if _is_unsure(words) else relations_of_others(words, speaker, ended=is_over)
+    relations = (*fact.relations, *(same_as(person, alias) if alias else ()), *places)
+    entities = typed_by_relations(fact.entities, relations)
+    told = {"text": text, "search_text": search_text, "subject": person, "entities": entities, "relations": relations}
     return fact.model_copy(update=told)
 
 
@@ -141,8 +144,13 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
     about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
-    ended = _ended(words, speaker, [one for one in acts if one.act == "ends"])
-    named = {*named, *(name_key(one.value).partition(" ")[0] for one in acts if one.act == "ends")}
+    ended = [one for one in acts if one.act == "ends"]
+    named = {*named, *(name_key(one.value).partition(" ")[0] for one in ended)}
+    is_german = bool(WORDS["german"].search(said))
+    entities = sentence_entities(words, speaker, has_capital_nouns=is_german, named=named)
+    names = [one.name for one in entities]
+    is_over = hint == "retract"
+    relations = _ended(words, speaker, ended, names) if is_over else stated_in_text(words, speaker, names)
     return ExtractedFact(
         text=text,
         excerpt=said,
@@ -155,8 +163,8 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         event_time=begun[0] if begun else None,
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
-        entities=sentence_entities(words, speaker, has_capital_nouns=bool(WORDS["german"].search(said)), named=named),
-        relations=ended if hint == "retract" else stated_in_text(words, speaker),
+        entities=typed_by_relations(entities, relations),
+        relations=(*aliases_told(words, speaker), *relations),
     )
 
 
@@ -164,12 +172,18 @@ def _ends_something(words: str) -> bool:
     return bool(WORDS["ended"].search(words) or WORDS["sold"].fullmatch(without_fillers(words)))
 
 
-def _ended(words: str, speaker: str, acts: Sequence[SlotStatement]) -> tuple[NamedRelation, ...]:
+def _ended(
+    words: str, speaker: str, acts: Sequence[SlotStatement], named: Collection[str]
+) -> tuple[NamedRelation, ...]:
     """What a sentence says to be over: nothing where it is doubtful, or what somebody says or thinks."""
-    if WORDS["doubt"].search(words) or WORDS["no_slots"].search(words):
+    if _is_unsure(words):
         return ()
-    over = (*ended_relations(words, speaker), *relations_of_others(words, speaker, ended=True))
+    over = (*ended_relations(words, speaker), *relations_of_others(words, speaker, named, ended=True))
     return over or tuple(chain.from_iterable(ended_values(one.keys, one.value, speaker) for one in acts))
+
+
+def _is_unsure(words: str) -> bool:
+    return bool(WORDS["doubt"].search(words) or WORDS["no_slots"].search(words))
 
 
 def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> ExtractedFact:

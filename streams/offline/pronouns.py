@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from mnemolog.streams.entities.alias.aliases_in_text import is_another_name
+from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.streams.entities.relations_in_text import workplaces_and_homes
+from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.offline.sentences import plain
 from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, REGIONS, SENTENCE_STARTERS, SMALL_WORDS
 
@@ -19,7 +22,8 @@ _EITHER: Final = (
 _NAME: Final = r"(?-i:[A-Z\u00c0-\u00de][\w'-]*(?: [A-Z\u00c0-\u00de][\w'-]*)?)"
 _RELATIVE: Final = re.compile(
     rf"\b(?P<whose>my|your) (?:(?:little|big|older|younger|elder|twin|dear|best|new|old|other) )*"
-    rf"(?P<kind>{_FEMALE}|{_MALE}|{_EITHER})\b(?:,? (?P<name>{_NAME})| is (?:called|named) (?P<called>{_NAME}))?",
+    rf"(?P<kind>{_FEMALE}|{_MALE}|{_EITHER})\b"
+    rf"(?:,? (?P<name>{_NAME})| is (?P<is_called>called |named )?(?P<called>{_NAME}))?",
     re.IGNORECASE,
 )
 _CAPITAL: Final = re.compile(r"(?<![\w'])[A-Z\u00c0-\u00de][\w]*")
@@ -54,19 +58,26 @@ def person_meant(sentence: str, before: Sequence[str], speaker: str) -> str | No
     for said in map(plain, before[-MAX_BEFORE:]):
         relatives = list(_RELATIVE.finditer(said))
         for found in relatives:
-            kind, name = found["kind"].casefold(), found["name"] or found["called"] or ""
+            kind, name = found["kind"].casefold(), _name_of(found)
             if re.fullmatch(excluded, kind):
                 continue
             if people.get(kind) and name and people[kind] != name:
                 return None
             people[kind] = people.get(kind) or name
-        names = {word for found in relatives for word in (found["name"] or found["called"] or "").split()}
+        known = (*map(_name_of, relatives), *workplaces_and_homes(said))
+        names = {word for name in known for word in name.split()}
         if any(_may_be_person(word, names | {*speaker.split()}) for word in _CAPITAL.findall(said)):
             return None
     if len(people) != 1 or re.fullmatch(_EITHER, next(iter(people))):
         return None
     ((kind, name),) = people.items()
     return f"{speaker}'s {kind} {name}".strip()
+
+
+def named_in_place(sentence: str, person: str, speaker: str) -> str:
+    """A sentence that begins with a pronoun, as it would name whom it means: "My sister Ana moved to Bern."."""
+    whom = person.removeprefix(f"{speaker}'s ")
+    return _SUBJECT.sub(lambda _: f"My {whom}", plain(sentence), count=1)
 
 
 def name_given(sentence: str) -> str | None:
@@ -78,6 +89,13 @@ def name_given(sentence: str) -> str | None:
 def with_person(text: str, person: str) -> str:
     """A text whose first pronoun is explained: "She (Alice's sister Ana) moved to Bern."."""
     return re.sub(r"\b(she|he|her|him)\b", lambda found: f"{found[0]} ({person})", text, count=1, flags=re.IGNORECASE)
+
+
+def _name_of(relative: re.Match[str]) -> str:
+    """The name that a relative has; what one "is" is a name only where it is a common one: "my wife is German"."""
+    called = relative["called"] or ""
+    is_name = relative["is_called"] or forms_of(name_key(called).partition(" ")[0])
+    return relative["name"] or (called if is_name else "")
 
 
 def _may_be_person(word: str, known: set[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
@@ -25,6 +26,9 @@ from mnemolog.streams.resolution.overwrites import apply_overwrite
 from mnemolog.streams.resolution.repetitions import repetition_events
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
 from mnemolog.streams.resolution.turn_state import TurnState
+
+_OF_ONE_SUBJECT: Final = frozenset({"KEEP", *OVERWRITE_OF_VERDICT})
+"""Verdicts on facts of one subject: the others say of two facts only that both hold."""
 
 
 def decide(
@@ -78,8 +82,9 @@ def _statement_events(
 
 
 def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
+    """What is said of one repeats and ends only what is known of that one: it is held against nothing else."""
     of_others = [known for known in llm_decision.targets if known.is_of_other_entity]
-    if of_others and llm_decision.reply.verdict in OVERWRITE_OF_VERDICT:
+    if of_others and llm_decision.reply.verdict in _OF_ONE_SUBJECT:
         of_it = tuple(known for known in llm_decision.targets if known not in of_others)
         if not of_it:
             return (_add_beside(builder, llm_decision, of_others),)
@@ -91,7 +96,7 @@ def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequen
 
 
 def _add_beside(builder: EventBuilder, llm_decision: LlmDecision, of_others: Sequence[Candidate]) -> MemoryEvent:
-    """Nobody's fact is ended by what is said of somebody else, or of somebody who may be another one."""
+    """Nobody's fact is repeated or ended by what is said of somebody else, or of somebody who may be another one."""
     reason = f"{llm_decision.reply.reason}; {GUARD_REASONS['other_subject']}"
     decision = builder.decision("policy", reason, llm_decision, guard="other_subject", before=snapshots(of_others))
     return builder.added(decision)
@@ -101,8 +106,6 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
     reply, targets = llm_decision.reply, builder.state.open_facts(llm_decision.targets)
     if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
         targets = tuple(known for known in targets if known.status == "active")
-    if reply.verdict == "KEEP":  # what is said of somebody else repeats nothing
-        targets = tuple(known for known in targets if not known.is_of_other_entity)
     newer = [known for known in targets if _is_newer_pending(builder, reply.verdict, known)]
     targets = tuple(known for known in targets if known not in newer)
     outdated = next((known for known in targets if is_outdated(builder, known)), None)

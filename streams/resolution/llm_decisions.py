@@ -162,10 +162,7 @@ class LlmDecider:
                 step = step_of("resolve", prompt.version, error)
             else:
                 step = with_unused(step, error.replies)
-            complaint = str(error)[:MAX_DETAIL]
-            shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
-            none = [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown]
-            return none, no_answers(conflicts), step
+            return _no_decisions(conflicts, error, author), no_answers(conflicts), step
         vectors = dict(zip((merge.number for merge in merges), embedded.vectors, strict=True))
         decisions = [
             LlmDecision(
@@ -183,6 +180,11 @@ class LlmDecider:
             "stored_replies": step.stored_replies + embedded.is_paid,
         }
         return decisions, answer.value.names, step.model_copy(update=took)
+
+
+def _no_decisions(conflicts: NumberedConflicts, error: Exception, author: Mapping[str, str]) -> list[NoDecision]:
+    shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
+    return [NoDecision(complaint=str(error)[:MAX_DETAIL], shown=facts, **author) for facts in shown]
 
 
 def _is_shared(answer: Answer[Any]) -> bool:

@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from mnemolog.schemas.entities.model import KnownEntity
 from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Decision, Thresholds
 from mnemolog.schemas.stored import StoredFact
+from mnemolog.streams.entities.subject_relations import entity_relation, subjects_by_fact
 from mnemolog.streams.llm.conflict_list import as_extracted_fact
 from mnemolog.streams.resolution.classify import conflicting_facts
 from mnemolog.streams.resolution.event_builder import (
@@ -24,6 +26,7 @@ from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, 
 from mnemolog.streams.resolution.late_statements import is_outdated
 from mnemolog.streams.resolution.overwrites import call_off_plans, overwrite_event, target_end
 from mnemolog.streams.resolution.turn_state import TurnState, known_candidate
+from mnemolog.streams.text.subjects import EntityRelation
 
 MAX_RETRIED_CONFLICTS: Final = 3
 """How many unresolved facts one call asks about again, so that one turn does not pay for many."""
@@ -77,16 +80,26 @@ def _beside(one: Candidate, other: Candidate) -> Candidate:
     return other.model_copy(update={"subject_relation": by_turn.get("same")})
 
 
-def with_facts_beside(conflict: RetryConflict, beside: Sequence[StoredFact], *, at: datetime) -> RetryConflict:
+def with_facts_beside(
+    conflict: RetryConflict, beside: Sequence[StoredFact], subjects: Sequence[KnownEntity], *, at: datetime
+) -> RetryConflict:
     """The conflict with the facts of its first question, as far as they hold `at` a time, before what else is near.
 
-    An answer that was not shown them settles nothing between them.
+    An answer that was not shown them settles nothing between them. `subjects` are the entities that all of these are
+    about: what is known of another one, or of a possible twin, is no rival.
     """
     near = {known.fact_id: known for known in conflict.rivals}
     still_active = (stored for stored in beside if stored.state.status == "active")
     held = (stored for stored in still_active if stored.ends_at is None or stored.ends_at > at)
     first = {stored.fact_id: near.get(stored.fact_id) or _as_candidate(stored) for stored in held}
-    return replace(conflict, rivals=tuple({**first, **near}.values()))
+    about = subjects_by_fact(subjects)
+    subject = about.get(conflict.unresolved.fact_id)
+    rivals = (_about(known, entity_relation(subject, about.get(known.fact_id))) for known in {**first, **near}.values())
+    return replace(conflict, rivals=tuple(known for known in rivals if not known.is_of_other_entity))
+
+
+def _about(known: Candidate, relation: EntityRelation | None) -> Candidate:
+    return known if relation is None else known.model_copy(update={"subject_relation": relation})
 
 
 def _as_candidate(stored: StoredFact) -> Candidate:

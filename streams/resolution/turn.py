@@ -79,11 +79,13 @@ class TurnDecider:
         is_late: bool,
         now: datetime,
         before_call: Callable[[PreparedTurn, SourceQuestion], Awaitable[None]] | None = None,
+        named: TurnEntities | None = None,
         names: DoubtfulNames | None = None,
     ) -> TurnDecision:
         """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said.
 
-        `before_call` is awaited before a model is asked about it. `names` are asked about in the same call.
+        `before_call` is awaited before a model is asked about it. `named` are the entities of its facts; the doubtful
+        `names` among theirs are asked about in the same call.
         """
         prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now)
         names = names and names.named_in(_told_facts(prepared.classifications))
@@ -98,12 +100,17 @@ class TurnDecider:
         )
         decisions = llm.decisions
         if names is not None:
-            found = names.found.answered(llm.answers)
-            prepared = prepared if found is names.found else prepared.with_subjects(found)
+            named = names.found.answered(llm.answers)
+            prepared = prepared if named is names.found else prepared.with_subjects(named)
             decisions = _with_subjects(decisions, prepared.classifications)
         made = decide(prepared.classifications, decisions, prepared.context, llm.retry_outcomes, llm.later_ends)
-        may_move = partial(may_end, rules=rules)
-        end_rules = EndRules(at=now, policy=rules, user_names=prepared.turn.user_names, may_end=may_move)
+        end_rules = EndRules(
+            at=now,
+            policy=rules,
+            user_names=prepared.turn.user_names,
+            may_end=partial(may_end, rules=rules),
+            subject_of=named.subject_of_new if named is not None else lambda _: None,
+        )
         events = await move_ends(made, self._lookups, end_rules)
         step = llm.step.model_copy(update={"dropped": prepared.dropped})
         return TurnDecision(events=events, step=step, answers=llm.answers)
@@ -180,10 +187,13 @@ class TurnDecider:
         beside = [await self._lookups.conflicting_fact_ids(retry.unresolved.fact_id) for retry in retries]
         needed = dict.fromkeys((*(retry.unresolved.fact_id for retry in retries), *chain.from_iterable(beside)))
         stored = await self._lookups.facts(tuple(needed))
-        retries = [
-            with_facts_beside(retry, [stored[fact_id] for fact_id in fact_ids if fact_id in stored], at=at)
+        rivals = (known.fact_id for retry in retries for known in retry.rivals)
+        subjects = await self._lookups.subjects_of(tuple(dict.fromkeys((*needed, *rivals))))
+        told = (
+            with_facts_beside(retry, [stored[fact_id] for fact_id in fact_ids if fact_id in stored], subjects, at=at)
             for retry, fact_ids in zip(retries, beside, strict=True)
-        ]
+        )
+        retries = [retry for retry in told if retry.rivals]
         newer = dict.fromkeys(
             known.fact_id
             for retry in retries
@@ -191,8 +201,8 @@ class TurnDecider:
             if retry.unresolved.true_from < known.true_from and known.fact_id not in context.version_starts
         )
         starts = await self._lookups.version_starts(tuple(newer)) if newer else {}
-        told = tuple(replace(retry, stored=stored.get(retry.unresolved.fact_id)) for retry in retries)
-        return told, replace(context, version_starts={**context.version_starts, **starts})
+        retries = [replace(retry, stored=stored.get(retry.unresolved.fact_id)) for retry in retries]
+        return tuple(retries), replace(context, version_starts={**context.version_starts, **starts})
 
     async def _with_ended_candidates(
         self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds

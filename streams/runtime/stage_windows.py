@@ -43,7 +43,7 @@ from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import I, StageDefinition, StageProcessor
 from mnemolog.streams.stages.project import ProjectStage, checked_end
 from mnemolog.streams.stages.rekey import rekeying
-from mnemolog.streams.stages.resolve import waiting_turns
+from mnemolog.streams.stages.undecided_turns import undecided_behind
 
 CHAINABLE: Final[tuple[Stage, ...]] = ("extract", "embed", "match", "resolve")
 """The stages that hand records on, in the order of a turn's way."""
@@ -211,7 +211,7 @@ class StageWindows:
 
         async def resolve(received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
             scope = received.envelope.scope
-            return await resolver(received, record, partial(waiting_turns, read, partial(behind, record), scope))
+            return await resolver(received, record, partial(undecided_behind, read, partial(behind, record), scope))
 
         return StageDefinition(
             stage="resolve",

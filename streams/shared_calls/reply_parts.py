@@ -74,7 +74,7 @@ def _names_later(part: Part, task: ExtractionTask, until: Sequence["_TurnText"],
         return False
     shown = task.background
     told = [*(message.content for message in shown.messages), *shown.names]
-    told += [text for entity in shown.entities for text in (entity.name, *entity.names)]
+    told += [text for entity in shown.entities for text in (entity.name, *entity.names, *entity.ties)]
     told += [text for fact in shown.facts for text in (fact.text, fact.value, fact.subject) if text]
     before = [*until, _TurnText.of("\n".join(told))]
     return not (words <= _all_words(before) and all(_have_name(before, name) for name in names))

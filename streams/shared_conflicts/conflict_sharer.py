@@ -19,7 +19,7 @@ from mnemolog.streams.shared_calls.call_turns import most_turns
 from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_calls.divided_call import TURN_ERRORS, ask_divided
 from mnemolog.streams.shared_conflicts.conflict_prompt import conflicts_prompt, divide_decisions, question_tokens
-from mnemolog.streams.shared_conflicts.waiting_turns import WaitingTurn, questions_ahead
+from mnemolog.streams.shared_conflicts.waiting_turns import UndecidedTurn, questions_ahead
 
 MAX_REMEMBERED: Final = 4096
 LOOKED_AT: Final = 2
@@ -30,7 +30,7 @@ TurnsBehind = Callable[[int, CallWait], Awaitable[Sequence[MatchedFacts]]]
 
 Those that are sure to come are in the stages before.
 """
-ReadTurn = Callable[[MatchedFacts], Awaitable[WaitingTurn | None]]
+ReadTurn = Callable[[MatchedFacts], Awaitable[UndecidedTurn | None]]
 """What is known of a turn that waits; None for one that needs no decision."""
 _Id = tuple[str, str, int]
 
@@ -99,7 +99,7 @@ class ConflictSharer:
     def _wait(self, turn: MatchedFacts) -> CallWait:
         return CallWait.of_conflicts((self._clock() - turn.published_at).total_seconds())
 
-    async def _waiting(self, behind: TurnsBehind, read: ReadTurn, wait: CallWait, most: int) -> list[WaitingTurn]:
+    async def _waiting(self, behind: TurnsBehind, read: ReadTurn, wait: CallWait, most: int) -> list[UndecidedTurn]:
         read_turns = await asyncio.gather(*map(read, await behind(most, wait)))
         return [one for one in read_turns if one is not None]
 
@@ -108,7 +108,7 @@ class ConflictSharer:
         prepared: PreparedTurn,
         rules: EffectivePolicy,
         most: int,
-        waiting: Callable[[int], Awaitable[list[WaitingTurn]]],
+        waiting: Callable[[int], Awaitable[list[UndecidedTurn]]],
     ) -> list[tuple[MatchedFacts, SourceQuestion]]:
         """What is asked together with a turn; nothing where one behind it is at fault: that one fails in its turn."""
         try:

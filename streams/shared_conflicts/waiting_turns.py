@@ -8,6 +8,7 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
 from mnemolog.streams.entities.subject_relations import with_subject_relations
 from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.llm.ports import SourceQuestion
@@ -18,10 +19,10 @@ _NO_OVERRIDES = Overrides()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingTurn:
+class UndecidedTurn:
     """A turn with its candidates as they are now, and what it is decided by.
 
-    `named` are its entities; where it asks whom names mean it asks alone.
+    `named` are its entities, and `names` those names of which it asks whom they mean.
     """
 
     turn: MatchedFacts
@@ -29,11 +30,11 @@ class WaitingTurn:
     thresholds: Thresholds
     is_late: bool
     named: TurnEntities | None
-    asks_about_names: bool
+    names: DoubtfulNames | None
 
 
 async def questions_ahead(
-    leader: PreparedTurn, waiting: Sequence[WaitingTurn], decider: TurnDecider, clock: Callable[[], datetime]
+    leader: PreparedTurn, waiting: Sequence[UndecidedTurn], decider: TurnDecider, clock: Callable[[], datetime]
 ) -> list[tuple[MatchedFacts, SourceQuestion]]:
     """What each of `waiting`, in their order, will ask once those before it are decided; `leader` is before all.
 
@@ -46,7 +47,7 @@ async def questions_ahead(
         turn = predicted.with_candidates(one.turn, one.thresholds, one.rules)
         turn = with_subject_relations(turn, one.named) if one.named else turn
         prepared = await decider.prepare(turn, one.rules, one.thresholds, is_late=one.is_late, now=clock())
-        question = None if one.asks_about_names else prepared.question
+        question = None if one.names else prepared.question
         if question is not None and turn.overrides == _NO_OVERRIDES and not predicted.is_open(prepared):
             found.append((turn, question))
         predicted.add(prepared)

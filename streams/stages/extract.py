@@ -28,7 +28,8 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
-from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, parse_extraction
+from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
 from mnemolog.streams.llm.mood import read_mood
 from mnemolog.streams.llm.ports import RequestSource, SourceChatModel, TimedReply
@@ -254,7 +255,6 @@ def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, backgr
     replies: tuple[TimedReply, ...] = outcome.replies
     shared, is_alone = replies[0].shared, len(replies) > 1 or replies[0].shared is None
     step = step_of("extract", PROMPT_VERSION if is_alone else SHARED_PROMPT_VERSION, outcome)
-    notes = (*background.notes, *(outcome.notes if isinstance(outcome, Answer) else ()))
     own = background if is_alone else NO_BACKGROUND
     known = (*(shared.known if shared else ()), *(fact.fact_id for fact in own.facts))
     entities = (*(shared.entities if shared else ()), *(entity.entity_id for entity in own.entities))
@@ -262,7 +262,7 @@ def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, backgr
         "conversation": background.turn_ids,
         "known": tuple(dict.fromkeys(known)),
         "entities": tuple(dict.fromkeys(entities)),
-        "notes": notes,
+        "notes": background.notes,
     }
     return step.model_copy(update=shown)
 

@@ -5,6 +5,7 @@ where the scope has changed since `match` looked.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
@@ -16,31 +17,27 @@ from mnemolog.schemas.command import Command, Promote
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.commands import SummariseEntity
 from mnemolog.schemas.envelopes import End, MatchedFacts
-from mnemolog.schemas.errors import UnsupportedVersionError
-from mnemolog.schemas.events import FactAdded
-from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Step
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.events import FactAdded, MemoryEvent
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
-from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.entities.subject_relations import EntityCandidates, with_subject_relations
-from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.entities.unlinked_names import unlinked_names
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
-from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer, TurnsBehind
-from mnemolog.streams.shared_conflicts.waiting_turns import WaitingTurn
+from mnemolog.streams.shared_conflicts.waiting_turns import UndecidedTurn
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
 from mnemolog.streams.stages.promote import FollowUps, Promoter, PromotionRules
+from mnemolog.streams.stages.undecided_turns import nothing_behind
 from mnemolog.streams.summaries.due_summaries import DueSummaries
 from mnemolog.streams.summaries.summariser import EntitySummariser
 
@@ -49,29 +46,16 @@ _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _NO_SCOPE: Final = End(outcome="failed", reason="no_scope")
 
 
-async def nothing_behind(_most: int, _wait: CallWait) -> Sequence[MatchedFacts]:
-    """No turn waits."""
-    return ()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CommandOutcome:
+    """What a command does, and what that cost; `limit` is the budget that was spent before it was carried out."""
 
-
-async def waiting_turns(
-    read: Callable[[KafkaRecord], ReceivedEnvelope[MatchedFacts]],
-    behind: Callable[[int, int, CallWait], Awaitable[Sequence[KafkaRecord]]],
-    scope: Scope | None,
-    most: int,
-    wait: CallWait,
-) -> Sequence[MatchedFacts]:
-    """The turns of `scope` among the records behind one, up to the first command: it may change any fact."""
-    found: list[MatchedFacts] = []
-    for record in await behind(most, most, wait):
-        try:
-            envelope = read(record).envelope
-        except UnsupportedVersionError:  # the stage stops when it comes to this record
-            break
-        if envelope.source_kind == "command":
-            break
-        found += [envelope] if envelope.scope == scope else []
-    return found
+    result: CommandResult
+    step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
+    thresholds: Thresholds | None = None
+    user_names: tuple[str, ...] | None = None
+    follow_up: Command | None = None
+    limit: LimitHit | None = None
 
 
 class ResolveStage:
@@ -152,21 +136,28 @@ class ResolveStage:
             return await self._match_stage.with_candidates(envelope, rules)
         return envelope.model_copy(update={"scope_version": status.scope_version})
 
-    async def _read_waiting(self, envelope: MatchedFacts) -> WaitingTurn | None:
+    async def _read_waiting(self, envelope: MatchedFacts) -> UndecidedTurn | None:
         """A turn that waits, as it would be decided now; None where it is decided already, or brings no facts."""
         status = await self._finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
         if status.committed or not envelope.facts:
             return None
         rules = self._settings.rules_from(status.policies, envelope.overrides)
         turn = await self._with_candidates(envelope, rules, status)
-        named = await self._linker.find(turn, [matched.fact for matched in turn.facts])
-        return WaitingTurn(
-            turn=await self._entity_candidates.add(turn, named, rules),
+        return await self._read_turn(turn, rules, status.latest_end)
+
+    async def _read_turn(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
+    ) -> UndecidedTurn:
+        """A turn with the entities that it names, and the candidates that are about them."""
+        named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
+        asks = self._asks_about_names and envelope.infer and not rules.add_only
+        return UndecidedTurn(
+            turn=await self._entity_candidates.add(envelope, named, rules),
             rules=rules,
             thresholds=self._settings.thresholds_for(self._embedding_model, envelope.overrides),
-            is_late=status.latest_end is not None and envelope.occurred_at < status.latest_end,
+            is_late=latest_end is not None and envelope.occurred_at < latest_end,
             named=named,
-            asks_about_names=await self._names_to_ask(turn, named, rules) is not None,
+            names=await self._linker.names_to_ask(named) if named and asks else None,
         )
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
@@ -179,7 +170,7 @@ class ResolveStage:
     def finish(self, received: ReceivedEnvelope[MatchedFacts], end: End, step: Step | None) -> Commit:
         """The commit of a source that failed here, as the attempt that it was."""
         attempt = self._attempts.pop(received.envelope.origin.position, 1)
-        return end_commit(received.envelope, end, attempt=attempt, decided_at=self._clock(), step=step)
+        return self._end_commit(received.envelope, end, attempt, step)
 
     async def _decide(
         self,
@@ -192,84 +183,58 @@ class ResolveStage:
     ) -> Commit:
         if envelope.end is not None or envelope.scope is None:
             end = await self._end_within_limits(envelope, envelope.end or _NO_SCOPE, rules)
-            return end_commit(envelope, end, attempt=attempt, decided_at=self._clock())
+            return self._end_commit(envelope, end, attempt)
         if envelope.source_kind == "command":
             return await self._command_commit(envelope, rules, attempt, latest_end)
-        thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
-        now = self._clock()
-        named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
-        if named is not None:
-            envelope = with_subject_relations(await self._entity_candidates.add(envelope, named, rules), named)
-        names = await self._names_to_ask(envelope, named, rules)
-        is_late = latest_end is not None and envelope.occurred_at < latest_end
-        share = partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting)
+        return await self._turn_commit(await self._read_turn(envelope, rules, latest_end), attempt, behind)
+
+    async def _turn_commit(self, undecided: UndecidedTurn, attempt: int, behind: TurnsBehind) -> Commit:
+        rules, named, now = undecided.rules, undecided.named, self._clock()
+        envelope = with_subject_relations(undecided.turn, named) if named else undecided.turn
         decision = await self._turn_decider.decide(
-            envelope, rules, thresholds, is_late=is_late, now=now, before_call=share, names=names
+            envelope,
+            rules,
+            undecided.thresholds,
+            is_late=undecided.is_late,
+            now=now,
+            before_call=partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting),
+            named=named,
+            names=undecided.names,
         )
+        _count_decision(decision)
         named = named and named.answered(decision.answers)
         events = await self._close_lapsed(envelope, decision.events, now)
-        step = await self._conflict_sharer.with_unused(envelope, decision.step)
         named_events = await self._linker.events_of_turn(envelope, named, events)
+        step = await self._conflict_sharer.with_unused(envelope, decision.step)
         step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
-        _count_decision(decision)
-        facts, tokens = added_facts(events, self._clock()), count_tokens((*envelope.steps, step))
-        if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):
-            return end_commit(envelope, limit_end(hit), attempt=attempt, decided_at=self._clock(), step=step)
+        if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
+            return self._end_commit(envelope, limit_end(hit), attempt, step)
         return commit_of(
             envelope,
             attempt=attempt,
             decided_at=self._clock(),
             step=step,
-            thresholds=thresholds,
+            thresholds=undecided.thresholds,
             outcome="facts" if events else "no_facts",
             reason=None if events else "nothing_kept",
             events=events,
             entity_events=named_events,
         )
 
-    async def _names_to_ask(
-        self, envelope: MatchedFacts, named: TurnEntities | None, rules: EffectivePolicy
-    ) -> DoubtfulNames | None:
-        """The names of a turn of which a model is asked whom they mean; of a raw turn none."""
-        if named is None or not self._asks_about_names or not envelope.infer or rules.add_only:
-            return None
-        return await self._linker.names_to_ask(named)
-
-    async def _end_within_limits(self, envelope: MatchedFacts, end: End, rules: EffectivePolicy) -> End:
-        """The end that was found before; a turn without facts still counts toward turns_per_minute."""
-        if end.outcome != "no_facts":
-            return end
-        hit = await self._limits.exceeded_limit(envelope, rules, facts=0, tokens=count_tokens(envelope.steps))
-        return limit_end(hit) if hit else end
-
     async def _command_commit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, latest_end: datetime | None
     ) -> Commit:
-        started, step, thresholds = perf_counter(), Step(stage="resolve", milliseconds=0), None
-        follow_up: Command | None = None
-        if isinstance(envelope.order, Promote):
-            thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
-            known = PromotionRules(policy=rules, thresholds=thresholds, latest_end=latest_end, now=self._clock())
-            promoted = await self._promote(envelope, known)
-            result, step, follow_up = promoted.result, promoted.step, promoted.follow_up
-            envelope = envelope.model_copy(update={"user_names": promoted.user_names})
-        elif isinstance(envelope.order, SummariseEntity):
-            summarised = await self._summarise(envelope, envelope.order, rules, self._clock())
-            result, step = summarised.result, summarised.step
-            metrics.REPROMPTS.labels(purpose="summarise").inc(step.reprompts)
-            if summarised.limit is not None:
-                return end_commit(
-                    envelope, limit_end(summarised.limit), attempt=attempt, decided_at=self._clock(), step=step
-                )
-        else:
-            result = await self._handle_command(envelope, rules)
+        started = perf_counter()
+        done = await self._carry_out(envelope, rules, latest_end)
+        if done.user_names is not None:
+            envelope = envelope.model_copy(update={"user_names": done.user_names})
+        result = done.result
         events = await self._close_lapsed(envelope, result.events, self._clock())
-        step = step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)})
-        facts, tokens = added_facts(events, self._clock()), count_tokens((step,))
-        if hit := await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens):
-            return end_commit(envelope, limit_end(hit), attempt=attempt, decided_at=self._clock(), step=step)
-        if follow_up is not None:
-            await self._follow_up.publish(follow_up)
+        step = done.step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)})
+        if hit := done.limit or await self._exceeded_limit(envelope, rules, events, (step,)):
+            return self._end_commit(envelope, limit_end(hit), attempt, step)
+        if done.follow_up is not None:
+            await self._follow_up.publish(done.follow_up)
         named = await self._linker.events_of_command(envelope, events)
         changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(
@@ -277,13 +242,49 @@ class ResolveStage:
             attempt=attempt,
             decided_at=self._clock(),
             step=step,
-            thresholds=thresholds,
+            thresholds=done.thresholds,
             outcome=result.outcome,
             reason=result.reason,
             detail=result.detail,
             events=events,
             entity_events=(*named, *changes),
         )
+
+    async def _carry_out(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
+    ) -> _CommandOutcome:
+        if isinstance(envelope.order, Promote):
+            thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
+            known = PromotionRules(policy=rules, thresholds=thresholds, latest_end=latest_end, now=self._clock())
+            promoted = await self._promote(envelope, known)
+            return _CommandOutcome(
+                result=promoted.result,
+                step=promoted.step,
+                thresholds=thresholds,
+                user_names=promoted.user_names,
+                follow_up=promoted.follow_up,
+            )
+        if isinstance(envelope.order, SummariseEntity):
+            summarised = await self._summarise(envelope, envelope.order, rules, self._clock())
+            metrics.REPROMPTS.labels(purpose="summarise").inc(summarised.step.reprompts)
+            return _CommandOutcome(result=summarised.result, step=summarised.step, limit=summarised.limit)
+        return _CommandOutcome(result=await self._handle_command(envelope, rules))
+
+    async def _end_within_limits(self, envelope: MatchedFacts, end: End, rules: EffectivePolicy) -> End:
+        """The end that was found before; a turn without facts still counts toward turns_per_minute."""
+        if end.outcome != "no_facts":
+            return end
+        hit = await self._exceeded_limit(envelope, rules, (), envelope.steps)
+        return limit_end(hit) if hit else end
+
+    async def _exceeded_limit(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, events: Sequence[MemoryEvent], steps: Sequence[Step]
+    ) -> LimitHit | None:
+        facts, tokens = added_facts(events, self._clock()), count_tokens(steps)
+        return await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens)
+
+    def _end_commit(self, envelope: MatchedFacts, end: End, attempt: int, step: Step | None = None) -> Commit:
+        return end_commit(envelope, end, attempt=attempt, decided_at=self._clock(), step=step)
 
 
 def _may_retry(status: SourceStatus, envelope: MatchedFacts) -> bool:

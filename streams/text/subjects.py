@@ -7,6 +7,8 @@ from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 
 SubjectRelation = Literal["same", "other", "unsure"]
+EntityRelation = Literal["same", "other", "twin"]
+"""What the entities of two facts tell of whom these are about; a possible twin is an entity of its own."""
 USER: Final = "the user"
 
 USER_WORDS: Final[frozenset[str]] = frozenset(
@@ -49,11 +51,18 @@ def compare_subjects(one: str | None, other: str | None, user_names: Sequence[st
 
 
 def relate_subjects(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> SubjectRelation:
-    """Whether a fact and a known one are about the same: as their entities say where that is certain, else by names."""
-    if known.subject_relation in ("same", "other"):
-        return known.subject_relation
-    by_names = compare_subjects(fact.subject, known.subject, user_names)
-    return "unsure" if known.subject_relation == "twin" and by_names == "same" else by_names
+    """Whether a fact and a known one are about the same, as `relate_names`."""
+    return relate_names(fact.subject, known.subject, known.subject_relation, user_names)
+
+
+def relate_names(
+    one: str | None, other: str | None, entities: EntityRelation | None, user_names: Sequence[str] = ()
+) -> SubjectRelation:
+    """Whether two subjects are the same: as their entities say where that is certain, else by names."""
+    if entities in ("same", "other"):
+        return entities
+    by_names = compare_subjects(one, other, user_names)
+    return "unsure" if entities == "twin" and by_names == "same" else by_names
 
 
 def subject_in_turn(subject: str | None, speaker: str | None, user_names: Sequence[str]) -> str | None:

@@ -9,7 +9,8 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.streams.llm.conflict_list import number_conflicts
-from mnemolog.streams.llm.extract_prompt import extraction_prompt, parse_extraction
+from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.openai_client import Endpoint
 from mnemolog.streams.llm.openai_models import OpenAiChatModel
 from mnemolog.streams.llm.ports import ChatModel

@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy, integers
 
 from mnemolog.projections.lists.entities import entities
 from mnemolog.projections.lists.entity_summary import summary_of
+from mnemolog.projections.lists.relations import relations
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
@@ -24,8 +25,8 @@ from mnemolog.schemas.entities.commands import (
     SplitEntity,
     SummariseEntity,
 )
-from mnemolog.schemas.entities.events import EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.scope import Scope
+from tests.properties.entity_naming import given_names, has_name, holders_of, meant, said_by
 from tests.properties.entity_oracle import Name, Seen, World, key_of, world_after
 from tests.properties.entity_steps import (
     Called,
@@ -40,26 +41,26 @@ from tests.properties.entity_steps import (
     Summarised,
     Undone,
 )
+from tests.properties.entity_themes import TIES, Theme, drawn_theme
 from tests.properties.harness import Harness
 from tests.support.builders.commits import ALICE, BOB
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
-NAMES = ("Ana", "Bruno", "Cleo", "Dora", "Emil")
-"""None is a part or a short form of another one, or spelled nearly like it."""
-TIES = ("my wife", "my brother")
 MOVES = 0.8
 """How often a name that is to move is one that can."""
-ALWAYS = ("say", "say", "say tie", "say tie", "again", "undo", "undo", "settle", "delete")
-KNOWN = ("rename", "call", "split", "forget", "summarise", "summarise", "foreign")
 RETURNS = 0.5
-"""How often what is said again was taken back, and what is undone is a turn whose proposal is settled."""
+"""How often what is said again was taken back, and what is undone is something that a person decided on later."""
+UNTIED = 0.5
+"""How often a tie of somebody without a name is told of one who has a name and no tie, if there are both."""
+NAMELESS = 0.5
+"""How often what is split is somebody without a name, if there is one."""
 STEPS = 60
 """Of both together."""
 REBUILDS = 0.03
 """How often the tables are rebuilt between two steps."""
 NAMED = """
-SELECT DISTINCT f.text, f.fact_id FROM current_entity_links l JOIN facts f USING (fact_id)
-WHERE l.entity_id = %s AND f.status = 'active'
+SELECT l.entity_id, f.fact_id, f.text FROM current_entity_links l JOIN facts f USING (fact_id)
+WHERE f.user_id = %s AND f.status = 'active'
 """
 
 
@@ -69,7 +70,8 @@ class History:
 
     people: NamedPeople
     random: Random
-    scope: Scope = ALICE
+    scope: Scope
+    theme: Theme
     steps: list[Step] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
@@ -80,13 +82,11 @@ class History:
     async def grow(self) -> None:
         """One more step."""
         known = sorted(self._world().known())
-        kinds = [*ALWAYS, *(KNOWN if known else ()), *(["merge"] if len(known) > 1 else [])]
-        match self.random.choice(kinds):
+        match self.random.choice(self.theme.kinds(len(known))):
             case "say":
-                await self._say(self.random.choice(NAMES))
+                await self._say(self.random.choice(self.theme.names))
             case "say tie":
-                tie, name = self.random.choice(TIES), self.random.choice(["", "", *NAMES])
-                await self._say(f"{tie} {name}".strip())
+                await self._say(self._tied_words())
             case "again":
                 await self._say(self._words_again())
             case "undo":
@@ -103,20 +103,37 @@ class History:
     async def read(self) -> dict[str, Seen]:
         """What readers see now."""
         seen = {}
+        has_summaries = any(isinstance(step, Summarised) for step in self.steps)
         async with self.people.pipeline.pool.connection() as conn:
             for one in await entities(conn, ScopeFilter.of_scope(self.scope)):
                 if not one.is_user:
-                    summary = await summary_of(conn, one.entity_id)
+                    summary = await summary_of(conn, one.entity_id) if has_summaries else None
                     shown = (summary.version, summary.changed) if summary else None
                     seen[str(one.entity_id)] = Seen(one.name, {one.name, *one.aliases}, summary=shown)
-        for entity, what in seen.items():
-            what.facts = {text for text, _ in await self.people.rows(NAMED, entity)}
+        texts = {}
+        for entity, fact, text in await self.people.rows(NAMED, self.scope.user_id):
+            texts[fact] = text
+            if str(entity) in seen:
+                seen[str(entity)].facts.add(text)
+        for (other, predicate), evidence in (await self._ties()).items():
+            seen[other].ties[predicate] = {texts[fact] for fact in evidence}
         pending = "SELECT merged, into_id FROM merge_proposals WHERE is_pending AND user_id = %s"
         for one, other in await self.people.rows(pending, self.scope.user_id):
             for mine, theirs in ((one, other), (other, one)):
                 if str(mine) in seen:
                     seen[str(mine)].pending.add(str(theirs))
         return {entity: what for entity, what in seen.items() if entity not in self._world().unclear()}
+
+    async def _ties(self) -> dict[tuple[str, str], list[UUID]]:
+        """Per entity and predicate the evidence that it is this to the user, which readers see from both sides."""
+        found: tuple[dict[tuple[str, str], list[UUID]], ...] = ({}, {})
+        async with self.people.pipeline.pool.connection() as conn:
+            for one in await relations(conn, ScopeFilter.of_scope(self.scope), mirrors=True):
+                other = one.subject_id if one.is_mirror else one.object_id
+                found[one.is_mirror][str(other), one.predicate] = one.evidence
+        stated, mirrored = found
+        assert stated == mirrored, self.told([f"{stated} is {mirrored} from the other side"])
+        return stated
 
     def expected(self) -> dict[str, Seen]:
         world = self._world()
@@ -127,7 +144,7 @@ class History:
 
     def told(self, first: Sequence[str]) -> str:
         """The history in words, behind some lines."""
-        return "\n".join([*first, f"history of {self.scope.user_id}:", *map(str, self.steps)])
+        return "\n".join([*first, f"history of {self.scope.user_id}, {self.theme}:", *map(str, self.steps)])
 
     def _world(self) -> World:
         return world_after(self.steps)
@@ -136,15 +153,15 @@ class History:
         world = self._world()
         known = world.known()
         tie, name = words if words in TIES else key_of(words), words.rsplit(maxsplit=1)[-1]
-        called = _called(name, known) if words not in TIES else []
-        tied = _called(tie, known) if tie in TIES else []
-        expected = _meant(words, known, called, tied)
+        called = holders_of(name, known) if words not in TIES else []
+        tied = holders_of(tie, known) if tie in TIES else []
+        expected = meant(words, known, called, tied)
         text = f"Note {len(self.steps)} is about {words}"
         commit = await self.people.say(text, (words, "person"), scope=self.scope)
-        step = _told(commit, text)
+        step = said_by(commit, text)
         assert expected == (None if step.is_new else step.entity), (words, expected, step)
         told = world.told()
-        assert step.gives == _news(words, told.get(step.entity), told), (words, step)
+        assert step.gives == given_names(words, told.get(step.entity), told), (words, step)
         nameless = [one for one in tied if all(other.is_tie for other in known[one])]
         fits = words not in TIES and not step.is_new and len(nameless) == 1 and step.entity not in nameless
         fits = fits and not world.is_decided(nameless[0], step.entity)
@@ -154,20 +171,30 @@ class History:
                 self.proposals[len(self.steps)] = event.event_id
         self._note(step, commit)
 
+    def _tied_words(self) -> str:
+        """Somebody who is something to the user, with a name or without."""
+        known = self._world().known().values()
+        untied = {name.text for names in known if not any(one.is_tie for one in names) for name in names}
+        nameless = {one.key for names in known if all(one.is_tie for one in names) for one in names}
+        if untied and nameless and self.random.random() < UNTIED:
+            return f"{self.random.choice(sorted(nameless))} {self.random.choice(sorted(untied))}"
+        name = self.random.choice(["", "", *self.theme.names])
+        return f"{self.random.choice(self.theme.ties)} {name}".strip()
+
     def _words_again(self) -> str:
-        """What was said before, often what was taken back."""
+        """What was said before, often what was taken back, first what a person has decided on."""
         said = [one for one in self.steps if isinstance(one, Said)]
-        undone = [one.words for one in said if not one.holds]
+        undone = [one for one in said if not one.holds]
+        decided = [one for one in undone if self._was_decided_on(one)]
         if undone and self.random.random() < RETURNS:
-            return self.random.choice(undone)
-        return self.random.choice([one.words for one in said] or NAMES)
+            return self.random.choice(decided or undone).words
+        return self.random.choice([one.words for one in said] or self.theme.names)
 
     async def _undo(self) -> None:
         undoable = [place for place, step in enumerate(self.steps) if self._is_undoable(step)]
         if not undoable:
             return
-        settled = [one.of for one in self.steps if isinstance(one, Merged | Rejected) and one.holds]
-        decided = [place for place in undoable if any(self.steps[place] is one for one in settled)]
+        decided = [place for place in undoable if self._was_decided_on(self.steps[place])]
         place = self.random.choice(decided if decided and self.random.random() < RETURNS else undoable)
         commit = await self.people.undo(self.commits[place])
         assert commit.outcome == "done", commit.detail
@@ -192,6 +219,13 @@ class History:
             case _:
                 is_free = True
         return is_free and _is_last_word(step, self.steps)
+
+    def _was_decided_on(self, step: Step) -> bool:
+        """Whether a person decided on what the step proposed, or had split off."""
+        later = [one for one in self.steps if one.holds]
+        if isinstance(step, Split):
+            return any(isinstance(one, Merged | Forgotten) and step.new in one.concerned for one in later)
+        return any(isinstance(one, Merged | Rejected) and one.of is step for one in later)
 
     async def _settle(self) -> None:
         """Confirm or reject a proposed merge, mostly one that waits."""
@@ -234,9 +268,9 @@ class History:
     async def _command(self, kind: str, known: Sequence[str]) -> None:
         world = self._world()
         names = world.told()
-        entity, other = self.random.choice(known), self.random.choice(known)
-        name = self.random.choice([*NAMES, *(TIES if kind == "call" else ())])
-        holders = set(_called(name, names))
+        entity, other = self._two_of(known, names, is_split=kind == "split")
+        name = self.random.choice([*self.theme.names, *(self.theme.ties if kind == "call" else ())])
+        holders = set(holders_of(name, names))
         facts: set[str] = set()
         match kind:
             case "rename":
@@ -244,16 +278,16 @@ class History:
                 step: Step = Renamed(entity=entity, name=name)
                 fits = not holders - {entity}
             case "call":
-                loser = self.random.choice([None, other, other])
+                loser = self.random.choice([None, other, other]) if other not in world.unclear() else None
                 if loser is not None and names[loser] and self.random.random() < MOVES:
                     name = self.random.choice(sorted(one.text for one in names[loser]))
                 payload = AliasEntity(entity_id=UUID(entity), name=name, moved_from=UUID(loser) if loser else None)
                 step = Called(entity=entity, name=name, loser=loser)
-                fits = not set(_called(key_of(name), names)) - {entity}
+                fits = not set(holders_of(key_of(name), names)) - {entity}
                 if loser is not None:
                     fits = (
                         loser != entity
-                        and _has(names[loser], name)
+                        and has_name(names[loser], name)
                         and (name in TIES or world.shown_name(loser) != name)
                     )
             case "merge":
@@ -271,12 +305,20 @@ class History:
                 payload = MergeEntities(entity_ids=(strange,), into=UUID(entity))
                 step, fits = Merged(entities=[str(strange)], into=entity), False
             case _:
-                await self._split(entity, self.random.choice(NAMES), world, names)
+                await self._split(entity, name, world, names)
                 return
         commit = await self.people.order(payload, self.scope)
         assert commit.outcome == ("done" if fits else "rejected"), (payload, commit.detail)
         if commit.entity_events:
             self._note(step, commit)
+
+    def _two_of(self, known: Sequence[str], names: Mapping[str, Sequence[Name]], *, is_split: bool) -> tuple[str, str]:
+        """Whom a command is about, often somebody without a name where that is split, and anybody."""
+        entity, other = self.random.choice(known), self.random.choice(known)
+        nameless = [one for one in known if all(name.is_tie for name in names[one])]
+        if is_split and nameless and self.random.random() < NAMELESS:
+            entity = self.random.choice(nameless)
+        return entity, other
 
     async def _split(self, entity: str, name: str, world: World, known: Mapping[str, Sequence[Name]]) -> None:
         facts = [one for one in sorted(world.facts_of(entity) - world.deleted) if self.random.random() < 0.5]
@@ -287,7 +329,7 @@ class History:
         ids = tuple((await self._ids(facts)).values())
         split = SplitEntity(entity_id=UUID(entity), name=name, fact_ids=ids, names=tuple(names))
         commit = await self.people.order(split, self.scope)
-        fits = not _called(name, known) or name in names
+        fits = not holders_of(name, known) or name in names
         assert commit.outcome == ("done" if fits else "rejected"), commit.detail
         if fits:
             (new,) = [str(event.new_id) for event in commit.entity_events if isinstance(event, EntitySplit)]
@@ -301,60 +343,6 @@ class History:
     def _note(self, step: Step, commit: Commit) -> None:
         self.steps.append(step)
         self.commits.append(commit)
-
-
-def _told(commit: Commit, text: str) -> Said:
-    """What the turn of a commit says."""
-    events = commit.entity_events
-    links = [link for e in events if isinstance(e, FactLinked) for link in e.links]
-    (entity,) = [link.entity_id for link in links if link.role == "object"]
-    new = [e.aliases for e in events if isinstance(e, EntityRegistered) and e.entity_id == entity]
-    added = [e.alias for e in events if isinstance(e, EntityAliasAdded) and e.entity_id == entity]
-    proposed = [(str(e.merged), str(e.into)) for e in events if isinstance(e, MergeProposed)]
-    assert len(proposed) < 2
-    return Said(
-        fact=text,
-        entity=str(entity),
-        is_new=bool(new),
-        gives=[alias.text for alias in (*added, *(alias for aliases in new for alias in aliases))],
-        proposed=proposed[0] if proposed else None,
-    )
-
-
-def _called(key: str, known: Mapping[str, Sequence[Name]]) -> list[str]:
-    """The entities that have this very name, or are this to the user."""
-    return [entity for entity, names in known.items() if key in {one.key for one in names}]
-
-
-def _has(names: Sequence[Name], text: str) -> bool:
-    return any(one.key == key_of(text) for one in names)
-
-
-def _meant(words: str, known: Mapping[str, Sequence[Name]], called: Sequence[str], tied: Sequence[str]) -> str | None:
-    """The known entity that a name means: a tie tells two of one name apart, and who has no name yet gets one."""
-    nameless = [one for one in tied if all(name.is_tie for name in known[one])]
-    plain = [one for one in called if not any(name.is_tie for name in known[one])]
-    if words in TIES:
-        fitting = tied if len(tied) == 1 else nameless
-    elif words.startswith("my ") and called:
-        fitting = [one for one in called if one in tied] or (plain if len(called) == 1 else [])
-    elif called:
-        fitting = called if len(called) == 1 else plain
-    else:
-        fitting = nameless
-    return fitting[0] if len(fitting) == 1 else None
-
-
-def _news(words: str, names: Sequence[Name] | None, told: Mapping[str, Sequence[Name]]) -> list[str]:
-    """The names that a turn gives whom it names: a seen one stays whose it is, unless it is of a new one.
-
-    `names` are those that the entity was known by, None for a new one.
-    """
-    proper = "" if words in TIES else words.rsplit(maxsplit=1)[-1]
-    tie = words if words.startswith("my ") else ""
-    is_free = names is None or not (_has(names, proper) or _called(proper, told))
-    given = [proper] if proper and is_free else []
-    return [*given, *([tie] if tie and not _has(names or [], tie) else [])]
 
 
 def _is_last_word(step: Step, steps: Sequence[Step]) -> bool:
@@ -375,7 +363,7 @@ async def check_entities(harness: Harness, random: Random) -> None:
     await harness.clean()
     database = str(harness.settings.postgres)
     async with named_people(database, entity_summary="on_demand") as people:
-        histories = [History(people, random, scope) for scope in (ALICE, BOB)]
+        histories = [History(people, random, scope, drawn_theme(random)) for scope in (ALICE, BOB)]
         for place in range(STEPS):
             grown, other = random.sample(histories, 2)
             grown.strangers = sorted(other.expected())

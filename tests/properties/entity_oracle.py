@@ -5,6 +5,7 @@ It is the plain reading of the rules and shares no code with the product: sets o
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from tests.properties.entity_steps import (
     Called,
@@ -17,7 +18,11 @@ from tests.properties.entity_steps import (
     Split,
     Step,
     Summarised,
+    Undone,
 )
+
+PREDICATES: Final = {"my wife": "spouse", "my brother": "sibling"}
+"""What relations of the user say of who is called so."""
 
 
 @dataclass
@@ -33,6 +38,8 @@ class Seen:
     pending: set[str] = field(default_factory=set)
     summary: tuple[int, int] | None = None
     """The version of the summary that is shown, and how many facts have changed since."""
+    ties: dict[str, set[str]] = field(default_factory=dict)
+    """The facts that say what it is to the user, by the predicate."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +98,24 @@ class World:
             if head not in self.forgotten and not self.one_with(head).isdisjoint(self.living)
         }
         for name in self.names:
-            is_told = name.own or name.by is None or name.by.holds
+            is_told = name.own or name.by is None or name.by.holds or self._is_said_anew(name)
             if is_told and name.entity not in self.forgotten and self.heads[name.entity] in found:
                 found[self.heads[name.entity]].append(name)
         return found
+
+    def _is_said_anew(self, name: Name) -> bool:
+        """Whether a turn named the entity by this proper name alone before the turn that told it was undone."""
+        undone = [place for place, one in enumerate(self.steps) if isinstance(one, Undone) and one.target is name.by]
+        before = self.steps[: max(undone, default=0)]
+        others = {text for step in self.steps for text in step.names_of(name.entity) if key_of(text) != name.key}
+        return not name.is_tie and any(
+            isinstance(one, Said)
+            and one.holds
+            and one.entity == name.entity
+            and _has_words(one.fact, name.text)
+            and not any(_has_words(one.fact, other) for other in others)
+            for one in before
+        )
 
     def told(self) -> dict[str, list[Name]]:
         """The names of those entities that a person gave, or a fact tells that was not deleted."""
@@ -125,7 +146,8 @@ class World:
                 facts = self.facts_of(head) - self.deleted
                 shown = [name.text for name in names]
                 summary = self._summary_of(head, facts)
-                found[head] = Seen(self._shown_name(head, shown), set(shown), facts, set(), summary)
+                name, ties = self._shown_name(head, shown), _ties_of(facts)
+                found[head] = Seen(name, set(shown), facts, set(), summary, ties)
         for one, other in self.pending().values():
             for mine, theirs in ((one, other), (other, one)):
                 if mine in found:
@@ -145,7 +167,7 @@ class World:
     def is_decided(self, one: str, other: str) -> bool:
         """Whether a merge of two was proposed, or a person has said that they are two."""
         same, others = self.one_with(one), self.one_with(other)
-        pairs = [step.pair for step in self.steps if step.holds]
+        pairs = [step.pair if step.holds else step.parted for step in self.steps]
         return any((pair & same) and (pair & others) for pair in pairs)
 
     def _is_settled(self, proposal: Said) -> bool:
@@ -246,9 +268,23 @@ class World:
         self.names = [one for one in self.names if not (one.entity in same and one.key in keys)]
 
 
+def _ties_of(facts: Iterable[str]) -> dict[str, set[str]]:
+    """What facts say that somebody is to the user."""
+    found: dict[str, set[str]] = {}
+    for fact in facts:
+        for tie, predicate in PREDICATES.items():
+            if f" {tie}" in fact:
+                found.setdefault(predicate, set()).add(fact)
+    return found
+
+
 def key_of(text: str) -> str:
     """What a name says: "my wife Ana", as a name, says who is the wife."""
     return " ".join(text.split()[:2]) if text.startswith("my ") else text
+
+
+def _has_words(text: str, name: str) -> bool:
+    return f" {name} ".casefold() in f" {text} ".casefold()
 
 
 def world_after(steps: Iterable[Step]) -> World:

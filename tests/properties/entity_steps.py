@@ -14,6 +14,15 @@ class Step:
         """Two entities that may be one, and that nobody is to be asked about again."""
         return set()
 
+    @property
+    def parted(self) -> set[str]:
+        """The entities that are two again because the step was undone."""
+        return set()
+
+    def names_of(self, _entity: str) -> list[str]:
+        """The names that the step gives to an entity."""
+        return []
+
 
 @dataclass(kw_only=True)
 class Said(Step):
@@ -37,11 +46,17 @@ class Said(Step):
     def pair(self) -> set[str]:
         return set(self.proposed or ())
 
+    def names_of(self, entity: str) -> list[str]:
+        return self.gives if entity == self.entity else []
+
 
 @dataclass(kw_only=True)
 class Renamed(Step):
     entity: str
     name: str
+
+    def names_of(self, entity: str) -> list[str]:
+        return [self.name] if entity == self.entity else []
 
 
 @dataclass(kw_only=True)
@@ -52,6 +67,9 @@ class Called(Step):
     name: str
     loser: str | None
 
+    def names_of(self, entity: str) -> list[str]:
+        return [self.name] if entity == self.entity else []
+
 
 @dataclass(kw_only=True)
 class Merged(Step):
@@ -60,6 +78,14 @@ class Merged(Step):
     entities: list[str]
     into: str
     of: Said | None = None
+
+    @property
+    def parted(self) -> set[str]:
+        return self.concerned
+
+    @property
+    def concerned(self) -> set[str]:
+        return {*self.entities, self.into}
 
 
 @dataclass(kw_only=True)
@@ -86,6 +112,9 @@ class Split(Step):
     def pair(self) -> set[str]:
         return {self.entity, self.new}
 
+    def names_of(self, entity: str) -> list[str]:
+        return [self.name, *self.names] if entity == self.new else []
+
 
 @dataclass(kw_only=True)
 class Forgotten(Step):
@@ -93,6 +122,10 @@ class Forgotten(Step):
 
     entity: str
     facts: set[str] = field(default_factory=set)
+
+    @property
+    def concerned(self) -> set[str]:
+        return {self.entity}
 
 
 @dataclass(kw_only=True)

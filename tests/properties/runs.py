@@ -21,6 +21,7 @@ from tests.properties.nothing_vanishes import check_nothing_vanishes
 from tests.properties.order_independence import check_order_independence, permuted
 from tests.properties.promotions import check_promotions, told_in_runs
 from tests.properties.stories import stories
+from tests.properties.subject_facts import check_subjects
 from tests.support.databases import fresh_database, server_folder
 
 Check = Callable[[Harness, Any], Coroutine[Any, Any, None]]
@@ -60,6 +61,7 @@ PROPERTIES: Final = (
     Property("vanish", stories(), check_nothing_vanishes),
     Property("readers", stories(), check_honest_readers),
     Property("entities", seeds(), check_entities, share=0.05),
+    Property("subjects", seeds(), check_subjects, share=0.025),
 )
 
 

@@ -2,7 +2,7 @@
 
 from mnemolog.cli.results.changes import show_diff, show_explanation, show_history, show_why_not
 from mnemolog.cli.results.context import show_context
-from mnemolog.cli.results.entities import show_entities, show_entity
+from mnemolog.cli.results.entities import show_entities, show_entity, show_who
 from mnemolog.cli.results.facts import show_facts, show_pending, show_profile, show_search, show_unresolved
 from mnemolog.cli.results.lists import show_count, show_exported, show_ids, show_import
 from mnemolog.cli.results.quality import show_quality
@@ -33,5 +33,6 @@ __all__ = [
     "show_status",
     "show_turn_receipt",
     "show_unresolved",
+    "show_who",
     "show_why_not",
 ]

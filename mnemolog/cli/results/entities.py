@@ -1,6 +1,6 @@
 """How entities are shown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mnemolog.cli.output import print_line, print_text
@@ -12,6 +12,7 @@ from mnemolog.cli.results.words import counted, moment
 if TYPE_CHECKING:
     from mnemolog.projections.lists.entities import Entity, EntityDetails
     from mnemolog.projections.lists.entity_summary import EntitySummary
+    from mnemolog.projections.lists.entity_timeline import MomentKind
     from mnemolog.projections.queries.turns.traced_names import TracedName
 
 
@@ -20,6 +21,13 @@ def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
         print_text("no entities: check the scope and the tenant; facts that are stored from now on name some")
         return
     print_entries(counted(len(found), "entity", "entities"), [_entry(one) for one in found])
+
+
+def show_who(found: "Sequence[Entity]", ids: ShortIds = WHOLE_IDS) -> None:
+    if not found:
+        print_text('nobody is known to be that: ask as in "my wife" or "Tom\'s boss"; `relations` lists who is what')
+        return
+    show_entities(found, ids)
 
 
 def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
@@ -31,8 +39,13 @@ def show_entity(found: "EntityDetails", ids: ShortIds = WHOLE_IDS) -> None:
     print_entries(counted(len(names), "name"), names)
     facts = [Entry(ids(linked.fact.fact_id), linked.fact.text, [linked.role]) for linked in found.facts]
     print_entries(counted(len(facts), "fact"), facts)
+    for key, value in found.profile.values.items():
+        print_text(f"{key} = {value}")
     if found.relations:
         show_relations(found.relations, ids)
+    ends = [Entry(moment(one.at), one.text, [_ENDS[one.change]]) for one in found.timeline if one.change in _ENDS]
+    if ends:
+        print_entries(counted(len(ends), "end"), ends)
     if found.twins:
         print_entries("may be the same as", [_entry(twin) for twin in found.twins])
     if found.history:
@@ -66,6 +79,7 @@ def _show_summary(one: "EntitySummary") -> None:
     print_text(f"({', '.join(notes)})")
 
 
+_ENDS: "Mapping[MomentKind, str]" = {"ended": "ended", "withdrawn": "taken back", "relation_ended": "over"}
 _KINDS = {"name": "", "tie": "what it is to somebody", "user": "the user"}
 
 

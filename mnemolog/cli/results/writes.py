@@ -56,7 +56,7 @@ def _totals(result: "WriteResult") -> str:
     }
     words = [f"{number} {what}" for what, number in counts.items() if number]
     words += [counted(result.conflicts, "conflict")] if result.conflicts else []
-    return ", ".join(words) or "nothing changed"
+    return ", ".join(words) or "no fact changed"
 
 
 def _cost(result: "WriteResult") -> str:

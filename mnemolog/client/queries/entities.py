@@ -125,11 +125,15 @@ class EntityQueryMixin(EntityLookup):
     ) -> list[Entity]:
         """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
 
-        "My" is the user's. What somebody is to another one follows from relations that hold now, or at the times that
-        `relations` takes; an empty list where nobody is that.
+        "My" is the user's; "wife" alone is, too, where nobody has that name. What somebody is to another one follows
+        from relations that hold now, or at the times that `relations` takes; an empty list where nobody is that.
         """
-        asked, as_of = read_question(str(name)), _as_of(believed_at, true_at)
-        return [] if asked is None else await self._meant(asked, scope_filter(scope), as_of)
+        asked, within, as_of = read_question(str(name)), scope_filter(scope), _as_of(believed_at, true_at)
+        if asked is None:
+            return []
+        found = await self._meant(asked, within, as_of)
+        of_user = read_question(f"my {name}") if not found and asked.tie is None else None
+        return found if of_user is None else await self._meant(of_user, within, as_of)
 
     async def graph(
         self,

@@ -11,12 +11,14 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries.results import EventResult, StageCost, Tokens, WriteResult
+from mnemolog.projections.queries.shown_reasons import with_shown_reasons
 from mnemolog.projections.queries.turns.trace import FactTexts, build_trace, fact_ids_of_commit
 from mnemolog.projections.queries.turns.traced_names import NO_NAMES, EntityNames, entity_names
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable, usages_of
+from mnemolog.schemas.entities.events import AnyEntityEvent, EntityRegistered, FactLinked
 from mnemolog.schemas.entities.model import AnsweredName
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -57,6 +59,7 @@ async def turn_status(
     commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
         return WriteResult(turn_id=turn_id, status="pending")
+    commit = await with_shown_reasons(conn, commit)
     if not verbose:
         return write_result(commit, None, prices)
     texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit))
@@ -143,6 +146,8 @@ def write_result(
         facts_unchanged=_count(map(_unchanged_ids, events)),
         facts_deleted=_count(map(_deleted_ids, events)),
         facts_pending=sum(isinstance(event, FactPending) for event in events),
+        entities_resolved=_count(map(_linked_ids, commit.entity_events)),
+        entities_added=sum(isinstance(event, EntityRegistered) for event in commit.entity_events),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
         tokens=_tokens(steps),
@@ -219,9 +224,14 @@ def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
             return event.affected_ids if event.overwrite in ("contradict", "retract", "expire") else ()
 
 
-def _count(fact_ids: Iterable[tuple[UUID, ...]]) -> int:
-    """How many facts these are, each once."""
-    return len(set(chain.from_iterable(fact_ids)))
+def _linked_ids(event: AnyEntityEvent) -> tuple[UUID, ...]:
+    """The entities that a fact names."""
+    return tuple(link.entity_id for link in event.links) if isinstance(event, FactLinked) else ()
+
+
+def _count(ids: Iterable[tuple[UUID, ...]]) -> int:
+    """How many facts or entities these are, each once."""
+    return len(set(chain.from_iterable(ids)))
 
 
 def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:

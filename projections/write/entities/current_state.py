@@ -171,6 +171,10 @@ class CurrentState:
             entity_id = parent
         return entity_id
 
+    def _is_forgotten(self, entity_id: UUID) -> bool:
+        """Whether it was, or what it is now: a forgetting may hold again after a merge."""
+        return not self._forgotten.isdisjoint((entity_id, self._root(entity_id)))
+
     def _living_roots(self) -> set[UUID]:
         """The entities for which somebody speaks: a fact that was not undone, a person, or the user themselves."""
         return {
@@ -182,7 +186,7 @@ class CurrentState:
     def _current(self, entity: RegisteredEntity, known: set[UUID]) -> CurrentEntity:
         root = self._root(entity.entity_id)
         status: EntityStatus = "active"
-        if entity.entity_id in self._forgotten:
+        if self._is_forgotten(entity.entity_id):
             status = "forgotten"
         elif root != entity.entity_id:
             status = "merged"
@@ -216,7 +220,7 @@ class CurrentState:
         return entity_id == entity.entity_id or self._root(entity_id) == entity.entity_id
 
     def _is_current(self, alias: ToldAlias, known: set[UUID]) -> bool:
-        if alias in self._withdrawn or alias.event_id in self._undone or alias.entity_id in self._forgotten:
+        if alias in self._withdrawn or alias.event_id in self._undone or self._is_forgotten(alias.entity_id):
             return False
         entity = self.entities[alias.entity_id]
         is_users = alias.kind == "user" or (entity.is_user and alias.event_id == entity.event_id)

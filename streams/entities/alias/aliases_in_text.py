@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mnemolog.streams.entities.spoken_names import ALSO_CALLED, ANY_TIE, NAME, PRONOUNS, WORDS
+from mnemolog.streams.entities.spoken_names import ANY_TIE, NAME, PRONOUNS, WORDS
 from mnemolog.streams.text.patterns import compiled, tables
 from mnemolog.streams.text.word_lists import DATES, SENTENCE_STARTERS
 
@@ -30,10 +30,6 @@ class StatedAlias:
     words: str
     bearer: str
     alias: str
-
-    def named(self, bearer: str) -> str:
-        """The name that says both, with the bearer as they are named elsewhere."""
-        return f"{bearer}{ALSO_CALLED}{self.alias}"
 
 
 def aliases_in(text: str) -> Iterator[StatedAlias]:

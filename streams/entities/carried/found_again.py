@@ -7,15 +7,15 @@ from uuid import UUID
 from mnemolog.schemas.entities.model import Alias, KnownEntity
 from mnemolog.streams.entities.carried.known_names import said_aliases, words_of
 from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
+from mnemolog.streams.entities.source_names import SourceNames
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
-from mnemolog.streams.entities.turn_entities import TurnEntities
 
 
 @dataclass(slots=True)
 class FoundAgain:
     """The entities of a source in its own scope that facts of another scope name."""
 
-    found: TurnEntities
+    names: SourceNames
     _ids: dict[UUID, UUID | None] = field(default_factory=dict)
 
     def find(self, entity: KnownEntity, said: str, others: Mapping[UUID, KnownEntity]) -> UUID | None:
@@ -25,16 +25,16 @@ class FoundAgain:
         source brings too many.
         """
         if entity.keys("user"):
-            return self.found.user().entity_id
+            return self.names.user().entity_id
         known = self._ids.setdefault(entity.entity_id, None)  # a tie may lead back to it
         named = self._aliases_here(entity, said, others)
         told = [named[alias] for alias in said_aliases(entity, said) if alias in named] or list(named.values())
-        finding = FoundEntity(entity=self.found.registry[known]) if known else self._finding(entity, named.values())
+        finding = FoundEntity(entity=self.names.registry[known]) if known else self._finding(entity, named.values())
         name = (read_name(told[0].text) if told else None) or SpokenName(text=entity.name)
         tie_key = next((alias.key for alias in told if alias.kind == "tie"), None)
         if finding.entity is not None:
-            self.found.propose_merge(name, tie_key, finding.entity)
-        found = self.found.take(finding, name.name or name.text, entity.type, told)
+            self.names.propose_merge(name, tie_key, finding.entity)
+        found = self.names.take(finding, name.name or name.text, entity.type, told)
         self._ids[entity.entity_id] = found
         return found
 
@@ -59,4 +59,4 @@ class FoundAgain:
     def _finding(self, entity: KnownEntity, named: Iterable[Alias]) -> FoundEntity:
         name = next((read_name(alias.text) for alias in named if alias.kind == "name"), None)
         tie_key = next((alias.key for alias in named if alias.kind == "tie"), None)
-        return find_entity(name or SpokenName(text=entity.name), entity.type, tie_key, self.found.registry)
+        return find_entity(name or SpokenName(text=entity.name), entity.type, tie_key, self.names.registry)

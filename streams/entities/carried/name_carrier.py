@@ -24,8 +24,9 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.facts import NewFact
 from mnemolog.streams.entities.carried.found_again import FoundAgain
 from mnemolog.streams.entities.carried.known_names import known_names_in, said_aliases
+from mnemolog.streams.entities.fact_links import links_once
 from mnemolog.streams.entities.stated_relations import StatedRelation
-from mnemolog.streams.entities.turn_entities import TurnEntities, links_once
+from mnemolog.streams.entities.turn_entities import TurnEntities
 
 MAX_CARRIED: Final = 2 * MAX_RELATIONS
 """How many relations a fact may have from its sources and its own statement."""
@@ -97,7 +98,7 @@ class NameCarrier:
         self._sources = sources
         self._is_edit = is_edit
         self._reads_texts = reads_texts
-        self._again = FoundAgain(found)
+        self._again = FoundAgain(found.names)
 
     def names_of(self, events: Iterable[MemoryEvent]) -> FactNames:
         """Of each new fact of these events; what is new among them is registered in the entities of the source."""
@@ -108,7 +109,7 @@ class NameCarrier:
                 continue
             named, stated = self._new_names(event, event.new_fact) if event.new_fact else self._repeated_names(event)
             told = links_once((*links.get(event.told_id, ()), *named))[:MAX_LINKS]
-            links[event.told_id] = tuple(self._found.typed(link) for link in told)
+            links[event.told_id] = tuple(self._found.names.typed(link) for link in told)
             known = {one.key: one for one in relations.get(event.told_id, ())}
             known |= {one.key: one for one in stated if one.key not in known}
             relations[event.told_id] = tuple(known.values())[:MAX_CARRIED]
@@ -138,7 +139,7 @@ class NameCarrier:
             if not (_has_stated(known, one) or doubtful & {one.subject_id, one.object_id})
         ]
         told_of = {entity_id for one in relations for entity_id in (one.subject_id, one.object_id)}
-        told_of |= {one.entity_id for one in self._found.added} | self._found.types.keys()
+        told_of |= {one.entity_id for one in self._found.names.added} | self._found.names.types.keys()
         links = (link for link in said if link.entity_id in told_of or link.entity_id not in roles.keys() | doubtful)
         return [link.model_copy(update={"role": roles.get(link.entity_id, link.role)}) for link in links], relations
 
@@ -183,20 +184,26 @@ class NameCarrier:
             return
         name = link.said[0].text if link.said else link.entity.name
         new = self._found.new.get(entity_id)
-        compared = tuple(one.entity_id for one in new[1].compared) if new else ()
+        compared = new[1].compared_ids if new else ()
         step = "new" if new else _step(link)
         yield EntityLink(entity_id=entity_id, role=link.role, name=name, step=step, compared=compared)
 
     def _known_names(self, fact: NewFact, taken: Sequence[str]) -> Iterator[EntityLink]:
         for name, found in known_names_in(fact.text, self._found.registry, taken=taken):
             if found.entity is not None:
-                compared = tuple(one.entity_id for one in found.compared)
                 yield EntityLink(
-                    entity_id=found.entity.entity_id, role="mention", name=name, step=found.step, compared=compared
+                    entity_id=found.entity.entity_id,
+                    role="mention",
+                    name=name,
+                    step=found.step,
+                    compared=found.compared_ids,
                 )
 
     def _relations(self, event: MemoryEvent, fact: NewFact, links: Sequence[EntityLink]) -> Iterator[StatedRelation]:
-        """A new text that denies what the old one said carries over no more that it is so."""
+        """A new text that denies what the old one said carries over no more that it is so.
+
+        Two of another scope may be one here, and are nothing to each other.
+        """
         yield from self._found.relations_of(event)
         named = {link.entity_id for link in links}
         is_denial = fact.action_hint == "retract" and event.promoted_from is None
@@ -206,7 +213,8 @@ class NameCarrier:
                     continue
                 ends = [source.entities[entity_id] for entity_id in (relation.subject_id, relation.object_id)]
                 here = [self._id_here(event, fact, source, end) for end in ends]
-                if all(one in named or end.keys("user") for one, end in zip(here, ends, strict=True)):
+                is_named = all(one in named or end.keys("user") for one, end in zip(here, ends, strict=True))
+                if is_named and len(set(here)) == len(here):
                     yield _stated(relation, *filter(None, here))
 
     def _sources_of(self, event: MemoryEvent) -> list[LinkedFact]:

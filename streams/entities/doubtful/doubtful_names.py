@@ -63,7 +63,7 @@ def doubtful_names(found: TurnEntities) -> tuple[DoubtfulName, ...]:
 
 
 def _each_name(found: TurnEntities) -> Iterator[DoubtfulName]:
-    for entity_id, name in found.doubtful.items():
+    for entity_id, name in found.names.doubtful.items():
         entity, finding = found.new[entity_id]
         twins = tuple(one for one in finding.compared if one.entity_id not in found.new)[:MAX_COMPARED]
         facts = tuple(fact for fact in found.facts if entity_id in found.named_in(fact))

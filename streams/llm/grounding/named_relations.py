@@ -9,24 +9,24 @@ from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities.model import MAX_NAME
 from mnemolog.schemas.entities.relations import (
     MAX_RELATIONS,
-    SAME_AS,
     STRENGTHS,
     NamedRelation,
     Strength,
+    is_same_as,
     read_predicate,
 )
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.stated_relations import name_forms
-from mnemolog.streams.llm.reply_parser import Line, ReplyModel
+from mnemolog.streams.llm.reply_parser import ReplyModel
 from mnemolog.streams.text.subjects import is_user_word
 
 
 class RelationReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
     subject: Text
-    predicate: Line
+    predicate: Text
     object: Text
-    strength: Annotated[Line, Field(json_schema_extra={"enum": list(STRENGTHS)})]
+    strength: Annotated[Text, Field(json_schema_extra={"enum": list(STRENGTHS)})]
 
 
 def named_relations(
@@ -46,9 +46,9 @@ def named_relations(
 
 
 def _relation(reply: RelationReply, known: set[str], other_speaker: str | None) -> NamedRelation | None:
-    read = read_predicate(reply.predicate)
-    if read is not None and read.predicate.name == SAME_AS:
+    if is_same_as(reply.predicate):
         return None
+    read = read_predicate(reply.predicate)
     said = _known_names((reply.subject, reply.object), known)
     names = [other_speaker if other_speaker and is_user_word(name) else name for name in said]
     if read is None or len(names) < 2 or name_key(names[0]) == name_key(names[1]):  # noqa: PLR2004 -- both of them

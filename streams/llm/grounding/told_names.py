@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from mnemolog.schemas.entities.model import MAX_NAME, UnlinkedName, UnlinkedReason
-from mnemolog.schemas.entities.relations import MAX_RELATIONS, SAME_AS, NamedRelation, read_predicate
+from mnemolog.schemas.entities.relations import MAX_RELATIONS, SAME_AS, NamedRelation, is_same_as
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.llm.grounding.named_entities import EntityReply, is_said
@@ -40,10 +40,7 @@ def told_names(
 def _pairs(entities: Iterable[EntityReply], relations: Iterable[RelationReply]) -> Iterator[tuple[str, str]]:
     """The names of each pair, in one line each; those without a word are left out."""
     pairs = [(entity.name, alias) for entity in entities for alias in entity.aliases]
-    for relation in relations:
-        read = read_predicate(relation.predicate)
-        if read is not None and read.predicate.name == SAME_AS:
-            pairs.append((relation.subject, relation.object))
+    pairs += ((relation.subject, relation.object) for relation in relations if is_same_as(relation.predicate))
     for one, other in pairs:
         if one.strip() and other.strip():
             yield " ".join(one.split()), " ".join(other.split())

@@ -13,7 +13,7 @@ from mnemolog.schemas.entities.model import KnownEntity
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName, DoubtfulNames
 from mnemolog.streams.llm.ports import NumberedConflicts
-from mnemolog.streams.llm.reply_parser import one_line, shortened
+from mnemolog.streams.llm.reply_parser import one_line, quoted
 
 MAX_NAME_CHARACTERS: Final = 16_000
 """Of all lines about names in one prompt: some 4 000 tokens."""
@@ -39,7 +39,7 @@ def _lines_of(name: DoubtfulName, names: DoubtfulNames) -> Iterator[str]:
     yield from map(_quoted_fact, _said(name))
     for twin in name.twins:
         yield _entity_words(twin)
-        yield from map(_quoted, names.known_facts.get(twin.entity_id, ()))
+        yield from map(_quoted_text, names.known_facts.get(twin.entity_id, ()))
 
 
 def entity_labels(names: Sequence[DoubtfulName]) -> dict[UUID, int]:
@@ -87,7 +87,7 @@ def _entity_lines(label: int, entity: KnownEntity, subject: NumberedConflicts) -
     facts = f"; facts about it: {', '.join(f'K{number}' for number in about)}" if about else ""
     yield f"E{label} {_entity_words(entity)}{facts}"
     if subject.names is not None:
-        yield from (f"  {_quoted(text)}" for text in subject.names.known_facts.get(entity.entity_id, ()))
+        yield from (f"  {_quoted_text(text)}" for text in subject.names.known_facts.get(entity.entity_id, ()))
 
 
 def _entity_words(entity: KnownEntity) -> str:
@@ -107,13 +107,13 @@ def _words(fact: ExtractedFact) -> tuple[str, str, str | None]:
 
 def _quoted_fact(fact: ExtractedFact) -> str:
     """A fact, and where that differs how it was said."""
-    text, excerpt = _quoted(fact.text), _quoted(fact.excerpt)
+    text, excerpt = _quoted_text(fact.text), _quoted_text(fact.excerpt)
     return text if text == excerpt else f"{text}, said as {excerpt}"
 
 
 def _quoted_name(text: str) -> str:
-    return _quoted(text, _MAX_SHOWN_NAME)
+    return quoted(text, _MAX_SHOWN_NAME)
 
 
-def _quoted(text: str, limit: int = _MAX_SHOWN_FACT) -> str:
-    return f'"{shortened(one_line(text).replace(chr(34), chr(39)), limit)}"'
+def _quoted_text(text: str) -> str:
+    return quoted(text, _MAX_SHOWN_FACT)

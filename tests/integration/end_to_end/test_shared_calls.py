@@ -85,6 +85,25 @@ async def test_conflicts_of_turns_that_a_call_has_answered_share_one(harness: Pi
     assert [statuses[f"Pia's {thing} is blue."] for thing in things] == ["active"] * len(things)
 
 
+async def test_turns_of_a_call_tell_the_known_entities_that_it_was_shown(harness: PipelineHarness) -> None:
+    await set_policy(harness, "ria", known_timeout=20)
+    backlog, ria = Backlog(harness, "ria", turns=4), harness.person("ria")
+    entities = [{"name": "Rosa Quill", "type": "person", "role": "subject"}]
+    fact = fact_json("Rosa Quill paints", subject="Rosa Quill", entities=entities)
+    await ria.say(fact, turn_id="known-rosa", occurred_at=START)
+    asked_with = (Message(role="user", content=f"{backlog.texts[3]}, says Rosa Quill"),)
+    backlog.turns[3] = backlog.turns[3].model_copy(update={"messages": asked_with})
+    ends = await backlog.run()
+    rosa = (await harness.memory.entity("Rosa Quill", user_id="ria")).entity.entity_id
+    traces = {end.turn_id: end.trace for end in ends if end.trace is not None}
+    (call,) = traces["ria-3"].shared_calls
+    together = {"ria-3", *call.others}
+    assert len(together) > 1
+    shown = {turn_id: [one.entity_id for one in traces[turn_id].background.entities] for turn_id in together}
+    assert rosa in shown["ria-3"]
+    assert all(entity_ids == shown["ria-3"] for entity_ids in shown.values())
+
+
 async def test_a_turn_that_a_shared_call_fails_on_is_asked_about_alone(harness: PipelineHarness) -> None:
     backlog = Backlog(harness, "wim", turns=6)
     harness.server.fail(mode="content_filter", times=None, path="chat", containing="turn_id: wim-4")

@@ -1,6 +1,7 @@
 """How faults of entities are put back by hand, as those of decisions are in `patches`."""
 
 from typing import Any
+from uuid import UUID
 
 from psycopg.sql import SQL
 
@@ -58,6 +59,13 @@ def summaries_outlive_their_facts() -> PatchedPlaces:
 
 def undone_turns_leave_their_entities() -> PatchedPlaces:
     return [(refresh, "_undone_facts", lambda _: [])]
+
+
+def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
+    def is_forgotten(self: CurrentState, entity_id: UUID) -> bool:
+        return entity_id in self._forgotten
+
+    return [(CurrentState, "_is_forgotten", is_forgotten)]
 
 
 def commands_reach_other_scopes() -> PatchedPlaces:

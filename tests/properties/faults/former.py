@@ -235,4 +235,11 @@ FAULTS: Final = (
         entity_patches.splits_are_forgotten,
         f"{ENTITIES}pending_merges.py::test_two_whom_a_person_has_split_are_not_proposed_as_one",
     ),
+    Fault(
+        29,
+        "a name of what was merged into a forgotten entity means that one",
+        "entities",
+        entity_patches.merged_names_outlive_forgotten_entities,
+        f"{ENTITIES}entity_commands.py::test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it",
+    ),
 )

@@ -16,6 +16,7 @@ from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.commands import handler
+from mnemolog.streams.ends import end_rules
 from mnemolog.streams.entities import subject_relations
 from mnemolog.streams.llm import reply_checks, resolve_prompt
 from mnemolog.streams.resolution import classify, decide, guards, overwrites, repetitions, turn
@@ -164,7 +165,7 @@ def subjects_by_their_words() -> PatchedPlaces:
         return None
 
     places = [(module, "compare_subjects", compared) for module in (subjects, differences)]
-    return [(subject_relations, "_relation", unknown), *places]
+    return [*((module, "entity_relation", unknown) for module in (subject_relations, end_rules)), *places]
 
 
 def corrections_in_a_turn_are_held() -> PatchedPlaces:

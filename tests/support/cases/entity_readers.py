@@ -93,6 +93,7 @@ EXPLAINED: Final[dict[str, str]] = {
         ("linked_facts.linked_facts", "linked_facts.entities_with_owners"),
         "a new text gets only those names over that it has; nobody is shown the others",
     ),
+    "stored_facts.subjects_of_facts": "whether facts are about one entity, for the ends that move; nobody is shown it",
     "candidates.facts_of_entities": "facts of an entity by its id, for the decision on a turn",
     "summaries.summary_of_entity": "a summary holds only names that its facts have, and goes with any of them",
 }

@@ -9,6 +9,7 @@ from mnemolog.projections.write.fold import fold
 from mnemolog.projections.write.rows import EventRow, FactRow, LogPosition
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities.model import KnownEntity
 from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.facts import ExtractedFact, FactState
 from mnemolog.schemas.scope import Scope
@@ -34,6 +35,8 @@ class MemoryProjection:
     events: list[EventRow] = field(default_factory=list)
     former: dict[UUID, list[FormerState]] = field(default_factory=dict)
     undone: set[UUID] = field(default_factory=set)
+    subjects: dict[UUID, KnownEntity] = field(default_factory=dict)
+    """The entities that facts are about, where a test tells."""
 
     def add(self, *drafts: Draft, source_id: str | None = None) -> Commit:
         """Append a commit of these events, a day after the one before."""
@@ -156,6 +159,10 @@ class MemoryReader:
     async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
         known = self._projection.event_history().facts
         return {fact_id: known[fact_id] for fact_id in fact_ids if fact_id in known}
+
+    async def subjects_of(self, fact_ids: Sequence[UUID]) -> Sequence[KnownEntity]:
+        told = self._projection.subjects
+        return [told[one].model_copy(update={"subject_of": (one,)}) for one in fact_ids if one in told]
 
     async def ended_facts(self, fact_ids: Sequence[UUID]) -> Sequence[EndedFact]:
         return [ended for fact_id in fact_ids for ended in self._projection.ended_facts(fact_id)]

@@ -33,6 +33,9 @@ NAME: TypeAdapter[str] = TypeAdapter(PredicateName)
         ("member_of", "member_of", False),
         ("member", "member_of", True),
         ("ex-wife", "former_spouse", False),
+        ("are friends", "friend", False),
+        ("colleagues", "colleague", False),
+        ("cousins", "cousin", False),
     ],
 )
 def test_a_word_for_a_predicate_is_read(said: str, name: str, is_reversed: bool) -> None:
@@ -88,3 +91,11 @@ def test_every_tie_of_a_name_is_a_registered_predicate(tie: str) -> None:
     read = read_predicate(tie)
     assert read is not None
     assert read.predicate.name in PREDICATES
+
+
+def test_small_words_before_a_word_are_left_out_and_nothing_is_read_of_too_many() -> None:
+    read = read_predicate("is_" * 20 + "wife")
+    assert read is not None
+    assert read.predicate.name == "spouse"
+    assert read_predicate("a_" * 50_000) is None
+    assert read_predicate("is_" * 50_000 + "wife") is None

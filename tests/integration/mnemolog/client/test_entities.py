@@ -78,6 +78,24 @@ async def test_an_entity_is_found_by_each_of_its_names(client: AsyncMemoryClient
     assert (await client.entity(str(found.entity.entity_id)[:8], user_id="alice")).entity == found.entity
 
 
+async def test_a_person_is_found_by_a_first_name_that_nobody_has_alone(database: str) -> None:
+    async with named_people(database) as people:
+        await people.say("I met Inka Keller", ("Inka Keller", "person"))
+        await people.say("I read Inka Magazine", ("Inka Magazine", "product"))
+        await people.say("I met Tom Novak and Tom Meyer", ("Tom Novak", "person"), ("Tom Meyer", "person"))
+        async with AsyncMemoryClient(postgres=database) as memory:
+            assert (await memory.entity("inka", user_id="alice")).name == "Inka Keller"
+            assert [one.name for one in await memory.who("Inka", user_id="alice")] == ["Inka Keller"]
+            assert await people.rows("SELECT name FROM memory.entity('Inka', user_id => 'alice')") == [("Inka Keller",)]
+            with pytest.raises(AmbiguousIdError, match=r"Tom Novak.*Tom Meyer"):
+                await memory.entity("Tom", user_id="alice")
+            for unknown in ("Ink", "Keller", "Inka Kell"):
+                with pytest.raises(UnknownEntityError):
+                    await memory.entity(unknown, user_id="alice")
+            await people.say("I met Tom", ("Tom", "person"))
+            assert (await memory.entity("Tom", user_id="alice")).name == "Tom"
+
+
 async def test_one_of_several_of_a_name_is_found_by_its_id_with_its_twin(client: AsyncMemoryClient) -> None:
     with pytest.raises(AmbiguousIdError, match="more than one entity has the name 'Tom'") as failure:
         await client.entity("Tom", user_id="alice")

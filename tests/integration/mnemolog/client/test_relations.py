@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from mnemolog import AmbiguousIdError, AsyncMemoryClient, EntityRelation, QueryError, UnknownEntityError
+from mnemolog.schemas.entities.commands import AliasEntity
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -133,6 +134,9 @@ async def test_other_hops_are_refused(client: AsyncMemoryClient, hops: int) -> N
         ("Ana's employer", ["Globex"]),
         ("Globex's employee", ["Alice", "Ana"]),
         ("Eva", ["Eva"]),
+        ("wife", ["Ana"]),
+        ("Frau", ["Ana"]),
+        ("employer", ["Globex"]),
         ("Nobody's wife", []),
         ("my wife's wife's wife's wife's wife's wife's wife", []),
         ("she", []),
@@ -243,9 +247,9 @@ async def test_an_entity_is_shown_as_it_was_known(client: AsyncMemoryClient) -> 
     assert (globex.names, globex.facts, globex.relations, globex.timeline) == ([], [], [], [])
 
 
-async def rows(database: str, query: LiteralString) -> list[Any]:
+async def rows(database: str, query: LiteralString, *given: str) -> list[Any]:
     async with await psycopg.AsyncConnection.connect(database) as connection:
-        return await (await connection.execute(query)).fetchall()
+        return await (await connection.execute(query, given or None)).fetchall()
 
 
 @pytest.mark.usefixtures("client")
@@ -276,6 +280,30 @@ async def test_sql_users_read_relations_at_both_times(client: AsyncMemoryClient,
 async def test_sql_users_ask_who_somebody_is(database: str, asked: LiteralString, names: list[str]) -> None:
     found = await rows(database, f"SELECT name FROM memory.who({asked}, user_id => 'alice')")  # noqa: S608 - no foreign text
     assert [name for (name,) in found] == names
+
+
+ASKED_ALIKE = [
+    *("my wife", "My Wife", "wife", "our dog", "my late dog", "dog", "my cat", "works at", "my employer", "my boss"),
+    *("meine Frau", "unser lieber Hund", "mi mujer", "ma femme", "notre chien", "a minha esposa", "mia moglie", "Frau"),
+    *("my pets", "nothing of the kind", "my", "meine"),
+]
+
+
+async def test_sql_users_ask_as_the_client_does(client: AsyncMemoryClient, database: str) -> None:
+    for asked in ASKED_ALIKE:
+        found = await rows(database, "SELECT name FROM memory.who(%s, user_id => 'alice')", asked)
+        names = [one.name for one in await client.who(asked, user_id="alice")]
+        assert (asked, [name for (name,) in found]) == (asked, names)
+
+
+async def test_sql_users_find_who_was_given_a_tie(database: str) -> None:
+    async with named_people(database) as people:
+        await people.say("I met Eva", ("Eva", "person"))
+        (eva,) = await rows(database, "SELECT entity_id FROM memory.entity('Eva', user_id => 'alice')")
+        await people.order(AliasEntity(entity_id=eva[0], name="my boss"))
+    for when, found in (("", [("Eva",)]), (", believed_at => '2026-03-02'", [])):
+        asked = "SELECT name FROM memory.who('my boss', user_id => 'alice'{})"
+        assert await rows(database, asked.format(when)) == found
 
 
 async def test_sql_users_find_entities_and_neighbours(client: AsyncMemoryClient, database: str) -> None:

@@ -23,10 +23,10 @@ from mnemolog.schemas.entities.model import NameQuery
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS, SMALL_RUN
-from tests.support.databases import fresh_database
+from tests.support.databases import database_name, fresh_database
 from tests.support.filled_entities import fill_entities, name_of_entity
-from tests.support.filled_scopes import MODEL, fill_scopes
-from tests.support.plans import SIZES, SMALL, SMALL_FACTS, connected, numbered, plan_of, rows_read, whole_scans
+from tests.support.filled_scopes import MODEL
+from tests.support.plans import SMALL, SMALL_FACTS, connected, numbered, plan_of, rows_read, whole_scans
 
 pytestmark = pytest.mark.postgres
 TABLES: Final = (
@@ -69,10 +69,9 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def filled_with_entities(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
+async def filled_with_entities(postgres_admin_url: str, filled_database: str) -> AsyncIterator[str]:
     """110 000 facts, each with an entity of its own."""
-    with fresh_database(postgres_admin_url, template=template_database) as url:
-        fill_scopes(url, SIZES, dimensions=3)
+    with fresh_database(postgres_admin_url, template=database_name(filled_database)) as url:
         fill_entities(url)
         async with await connected(url) as conn:
             await conn.execute("VACUUM ANALYZE")

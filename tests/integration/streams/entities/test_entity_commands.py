@@ -250,6 +250,19 @@ async def test_a_forgotten_entity_has_no_names_and_no_facts(talk: Talk) -> None:
     assert (await talk.seen())["ana"] == ([], ["I saw ana"])
 
 
+async def test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it(talk: Talk) -> None:
+    await talk.met("Ana")
+    undo = await talk.people.undo(await talk.done(ForgetEntity(entity_id=await talk.id_of("Ana"))))
+    await talk.met("Bea")
+    await talk.done(MergeEntities(entity_ids=(await talk.id_of("Bea"),), into=await talk.id_of("Ana")))
+    await talk.people.undo(undo)
+    assert await talk.seen() == {}
+    again = await talk.saw("Bea")
+    assert [event.event for event in again.entity_events] == ["entity_registered", "fact_linked"]
+    assert await talk.seen() == {"Bea": ([], ["I saw Bea"])}
+    assert await talk.is_rebuilt_equal()
+
+
 async def test_facts_are_deleted_with_an_entity_where_the_command_says_so(talk: Talk) -> None:
     await talk.met("Ana")
     await talk.met("Bea")

@@ -14,7 +14,7 @@ from mnemolog.schemas.command import Command
 from mnemolog.schemas.entities.commands import AliasEntity, MergeEntities, RenameEntity, SplitEntity
 from mnemolog.schemas.entities.model import MAX_MOVED
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.entities.turn_entities import MAX_NEW_ENTITIES
+from mnemolog.streams.entities.source_names import MAX_NEW_ENTITIES
 from tests.support.builders.commits import ALICE
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.named_people import START, NamedPeople, named_people
@@ -72,7 +72,8 @@ async def test_what_is_too_long_is_no_name_and_costs_no_fact(people: NamedPeople
     told = await people.say_facts(f"I met {name}", [fact_json("I met somebody", excerpt="I met", entities=entities)])
     assert [event.new_fact.text for event in told.events if event.new_fact] == ["I met somebody"]
     (step,) = [step for step in told.provenance.steps if step.stage == "extract"]
-    assert (step.reprompts, len(step.notes)) == (0, 1)
+    assert step.reprompts == 0
+    assert [one.reason for step in told.provenance.steps for one in step.unlinked] == ["too_long"]
     assert await people.rows("SELECT name FROM entities WHERE user_id = 'alice'") == [("Alice",)]
     assert await of_ben(people) == before
 

@@ -107,6 +107,19 @@ async def test_two_whom_a_person_has_split_are_not_proposed_as_one(wife: Wife) -
     assert await wife.pending() == []
 
 
+async def test_two_whom_a_person_has_merged_and_parted_again_are_not_proposed_as_one(wife: Wife) -> None:
+    await wife.people.say("Ana likes tea", ("Ana", "person"))
+    await wife.people.say("My wife sings", ("my wife", "person"))
+    ids = {one.name: one.entity_id for one in await wife.client.entities(user_id="alice")}
+    merge = await wife.people.order(MergeEntities(entity_ids=(ids["my wife"],), into=ids["Ana"]))
+    undo = await wife.people.undo(merge)
+    said = await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))
+    assert not [event for event in said.entity_events if event.event == "merge_proposed"]
+    assert (await wife.pending(), await wife.seen()) == ([], TWO)
+    await wife.people.undo(undo)
+    assert (await wife.pending(), await wife.seen()) == ([], ONE)
+
+
 async def test_a_proposed_merge_goes_with_the_turn_that_it_came_of(wife: Wife) -> None:
     said = await wife.introduce()
     undo = await wife.people.undo(said)

@@ -109,8 +109,23 @@ async def test_a_turn_tells_another_name(family: Family, names: tuple[str, str],
     assert not await pending(family)
     await family.people.say("Bee runs", ("Bee", "person"))
     assert len((await family.client.entity("Elizabeth", user_id="alice")).facts) == 2
+    undo = await family.people.undo(said)
+    assert await people_of(family) == {"Bee": []}
+    await family.people.say("Bee swims", ("Bee", "person"))
+    assert len((await family.client.entity("Bee", user_id="alice")).facts) == 2
+    await family.people.undo(undo)
+    assert await people_of(family) == {"Elizabeth": ["Bee"]}
+
+
+async def test_a_name_that_nothing_but_an_undone_turn_says_goes_with_it(family: Family) -> None:
+    await family.people.say("Elizabeth sings", ("Elizabeth", "person"))
+    said = await family.people.say(ELIZABETH, ("Elizabeth", "person"), relations=same("Elizabeth", "Bee"))
+    await family.people.say("Elizabeth has seen a bee", ("Elizabeth", "person"))
+    assert await people_of(family) == {"Elizabeth": ["Bee"]}
     await family.people.undo(said)
-    assert await people_of(family) == {"unnamed person": []}
+    assert await people_of(family) == {"Elizabeth": []}
+    await family.people.say("Bee runs", ("Bee", "person"))
+    assert await people_of(family) == {"Elizabeth": [], "Bee": []}
 
 
 async def test_a_known_entity_gets_the_name_that_nobody_has(family: Family) -> None:

@@ -12,6 +12,7 @@ from mnemolog.projections.stores.candidates import CandidateLists, CandidateRequ
 from mnemolog.schemas.command import Command, Delete
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities.model import NamedEntity
+from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.scope import Scope
@@ -340,3 +341,53 @@ async def test_a_turn_that_asks_whom_a_name_means_shares_no_call(resolver: Resol
 def with_vector(turn: MatchedFacts, given: Vector) -> MatchedFacts:
     facts = tuple(one.model_copy(update={"vector": given}) for one in turn.facts)
     return turn.model_copy(update={"facts": facts})
+
+
+def at_home(number: int, who: str, text: str, *, is_near: bool = True, also: str = "", **fields: Any) -> MatchedFacts:
+    """A turn that tells where somebody lives, who may also be called otherwise; texts that are near have .1."""
+    fact = extracted_fact(
+        text,
+        key="home_city",
+        value=text.rstrip(".").rpartition(" ")[2],
+        single_valued=True,
+        subject=who,
+        entities=(NamedEntity(name=who, type="person", role="subject"),),
+        relations=(NamedRelation(subject=who, predicate=SAME_AS, object=also),) if also else (),
+    )
+    own = 20 + sum(text.encode()) % 400
+    weights = (
+        (math.sqrt(0.1) if is_near else 0.0) * (axis == 9) + math.sqrt(0.9) * (axis == own) for axis in range(500)
+    )
+    matched = MatchedFact(fact=fact, vector=vector(*weights))
+    return said(number, **{"facts": (matched,)} | fields)
+
+
+IN_BERN, IN_ROME = "Her city is Bern.", "Her city is Rome."
+
+
+async def many_homes(resolver: ResolverHarness) -> None:
+    """Bee is known by another name, and her home is not among the facts of the key that a lookup gives."""
+    await known(resolver, DOG)
+    turns = [at_home(20, "Elizabeth", IN_BERN, is_near=False, also="Bee")]
+    names = ("Ben", "Carl", "Dora", "Emil", "Fritz", "Gina")
+    turns += [at_home(21 + number, name, f"{name} lives in Ulm.") for number, name in enumerate(names)]
+    await decide_all(resolver, turns)
+    resolver.chat_model.prompts.clear()
+
+
+async def test_a_turn_that_waits_is_asked_about_facts_of_its_entity_by_another_name(resolver: ResolverHarness) -> None:
+    await many_homes(resolver)
+    commits = await decide_all(resolver, [said(0, NEW_DOG), at_home(1, "Bee", IN_ROME)])
+    assert call_turns(resolver) == [2]
+    assert [step.llm_calls for step in steps(commits)] == [1, 0]
+    statuses = await resolver.statuses()
+    assert (statuses[IN_BERN], statuses[IN_ROME], statuses["Ben lives in Ulm."]) == ("superseded", "active", "active")
+
+
+async def test_what_another_turn_will_surely_add_to_the_key_changes_no_question(resolver: ResolverHarness) -> None:
+    await many_homes(resolver)
+    turns = [said(0, NEW_DOG), at_home(1, "Ute", "Ute lives in Ulm."), at_home(2, "Bee", IN_ROME)]
+    commits = await decide_all(resolver, turns)
+    assert call_turns(resolver) == [2]
+    assert [step.llm_calls for step in steps(commits)] == [1, 0, 0]
+    assert (await resolver.statuses())[IN_BERN] == "superseded"

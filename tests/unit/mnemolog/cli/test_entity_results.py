@@ -13,10 +13,12 @@ from mnemolog.cli.results import (
     show_neighbours,
     show_pending,
     show_relations,
+    show_who,
     show_why_not,
 )
 from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityName
 from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
+from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile
 from mnemolog.projections.lists.relations import EntityRelation
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.queries.turns.traced_names import TracedName
@@ -92,6 +94,13 @@ def test_without_entities_it_says_how_there_will_be_some(capsys: pytest.CaptureF
     assert "check the scope" in capsys.readouterr().out
 
 
+def test_who_tells_that_nobody_is_it_and_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+    show_who([])
+    assert "nobody and nothing known is that: `mnemolog relations`" in " ".join(capsys.readouterr().out.split())
+    show_who([entity(ANA, "Ana")])
+    assert "Ana: person" in capsys.readouterr().out
+
+
 def test_one_has_its_names_facts_and_twins(capsys: pytest.CaptureFixture[str]) -> None:
     names = [EntityName(name=name, kind="name", recorded_at=AT, event_id=ANA) for name in ("Ana", "Ana Keller")]
     show_entity(EntityDetails(entity=entity(ANA, "Ana"), names=names, facts=[], twins=[entity(TWIN, "Ana")]))
@@ -99,6 +108,20 @@ def test_one_has_its_names_facts_and_twins(capsys: pytest.CaptureFixture[str]) -
     assert shown.splitlines()[0] == f"Ana, person ({ANA})"
     for part in ("2 names", "Ana Keller", "no facts", "may be the same as", str(TWIN)[:8]):
         assert part in shown
+
+
+def test_one_has_its_values_and_what_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    timeline = [
+        EntityMoment(at=AT, change="learned", text="Ana lives in Rome.", fact_id=ANA),
+        EntityMoment(at=AT, change="ended", text="Ana lives in Rome.", fact_id=ANA),
+        EntityMoment(at=AT, change="relation_ended", text="Ana lives_in Rome", fact_id=ANA),
+    ]
+    profile = EntityProfile(values={"home_city": "Oslo"}, texts=["Ana lives in Oslo."])
+    details = EntityDetails(entity=entity(ANA, "Ana"), names=[], facts=[], twins=[], profile=profile, timeline=timeline)
+    show_entity(details)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "home_city = Oslo" in shown
+    assert "2 ends 2026-03-01 00:00 UTC Ana lives in Rome. ended 2026-03-01 00:00 UTC Ana lives_in Rome over" in shown
 
 
 def relation(subject: str, predicate: str, object_: str, **fields: Any) -> EntityRelation:
@@ -147,3 +170,10 @@ def test_a_graph_is_printed_as_it_is_however_long_its_lines(capsys: pytest.Captu
 def test_without_any_it_says_so(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
     show([])
     assert capsys.readouterr().out.startswith("no ")
+
+
+def test_nobody_who_is_asked_for_has_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    show_who([])
+    assert "ask as in" in capsys.readouterr().out
+    show_who([entity(ANA, "Ana")])
+    assert "1 entity" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from mnemolog.projections.queries.costs import CostFigures, ModelCost
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.pending import UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.projections.queries.turns.trace import Trace, TracedCall
 from mnemolog.projections.queries.turns.why_not import WhyNot
 from mnemolog.projections.search.hits import LeftOutHits, LeftOutReason
@@ -67,6 +67,12 @@ def test_a_command_that_is_not_waited_for_names_the_next_step(capsys: pytest.Cap
         "command c1 was sent",
         f"its result: {program_name()} status c1 --wait",
     ]
+
+
+def test_a_policy_changes_no_fact(capsys: pytest.CaptureFixture[str]) -> None:
+    set_policy = EventResult(fact_id=None, text=None, event="policy_set", reason="a human set the policy of the scope")
+    show_results([WriteResult(turn_id="c1", status="done", order="set_policy", success=True, memories=(set_policy,))])
+    assert capsys.readouterr().out.splitlines()[1:3] == ["no fact changed", "    policy_set"]
 
 
 def test_a_command_without_a_scope_says_that_none_was_sent(capsys: pytest.CaptureFixture[str]) -> None:

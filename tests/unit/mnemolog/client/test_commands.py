@@ -192,6 +192,10 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda c: c.set_policy({"limits": {"facts": 1}}, user_id="mira"),
         "limits.facts is not a known field.*; limits are active_facts, turns_per_minute",
     ),
+    "a topic without a name": (
+        lambda c: c.set_policy({"instructions": {"never_store": ["health"]}}, user_id="mira"),
+        "never_store.0 must be an object.*; instructions have text.*one of never_store name, description, words",
+    ),
     "no run": (lambda c: c.promote(F1, user_id="mira"), "into another scope of the same user.*: name the run"),
     "another user": (
         lambda c: c.promote(F1, into={"user_id": "jonas"}, user_id="mira", run_id="r2"),

@@ -44,6 +44,7 @@ from tests.support.builders.commits import (
     undone,
     with_decision,
 )
+from tests.support.builders.entity_events import entity_id_at, linked, registered, with_entities
 
 A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)
 STANDS = FactState(
@@ -144,6 +145,17 @@ def test_flags_and_actions_are_told() -> None:
         "fact_replaced",
     )
     assert (second.fact_id, third.fact_id) == (fact_id_at(made, 1), None)
+
+
+def test_entities_count_once_and_new_ones_apart() -> None:
+    told = with_entities(
+        commit("1", added("Ana and Rex live in Bern."), added("Ana sings.")),
+        registered("Rex", kind="animal"),
+        linked(0, A, entity_id_at(commit("1"))),
+        linked(1, A),
+    )
+    assert (write_result(told).entities_resolved, write_result(told).entities_added) == (2, 1)
+    assert write_result(commit("2", added("It rains."))).entities_resolved == 0
 
 
 def test_costs_are_told_by_stage_and_in_all() -> None:

@@ -4,12 +4,11 @@ import re
 
 import pytest
 
+from mnemolog.schemas.entities.relations import SAME_AS
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.turn import Message
 from mnemolog.streams.entities.alias.aliases_in_text import aliases_in
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities
-from mnemolog.streams.llm.grounding.named_entities import EntityReply, said_entities
-from tests.support.builders.prompts import turn
+from mnemolog.streams.entities.relations_in_text import aliases_told
 from tests.support.harnesses.entity_talk import EntityTalk
 
 
@@ -65,13 +64,13 @@ def test_nothing_else_is_another_name(said: str) -> None:
     assert list(aliases_in(said)) == []
 
 
-def entities_of(said: str) -> list[str]:
-    return [one.name for one in sentence_entities(said, "Alice", has_capital_nouns=False)]
-
-
-def test_a_sentence_names_the_bearer_with_both_names() -> None:
-    assert entities_of("Everyone calls Margarethe Gretel.") == ["Margarethe, called Gretel"]
-    assert entities_of("Everyone calls my uncle Bartholomew Barty.") == ["Alice's uncle Bartholomew, called Barty"]
+def test_a_sentence_names_the_bearer_and_tells_both_names() -> None:
+    said = "Everyone calls my uncle Bartholomew Barty."
+    assert [one.name for one in sentence_entities(said, "Alice", has_capital_nouns=False)] == [
+        "Alice's uncle Bartholomew"
+    ]
+    (same,) = aliases_told(said, "Alice")
+    assert (same.subject, same.predicate, same.object) == ("Alice's uncle Bartholomew", SAME_AS, "Barty")
     assert names_heard(["Everyone calls Margarethe Gretel."], nouns_with_capitals=re.compile("ich")) == {
         "margarethe",
         "gretel",
@@ -79,8 +78,9 @@ def test_a_sentence_names_the_bearer_with_both_names() -> None:
 
 
 def told(talk: EntityTalk, said: str) -> None:
-    entities = sentence_entities(said, "Alice", has_capital_nouns=False)
-    talk.tell(ExtractedFact(text=said, excerpt=said, search_text="", entities=entities), speaker="Alice")
+    entities, same = sentence_entities(said, "Alice", has_capital_nouns=False), aliases_told(said, "Alice")
+    fact = ExtractedFact(text=said, excerpt=said, search_text="", entities=entities, relations=same)
+    talk.tell(fact, speaker="Alice")
 
 
 def test_both_names_are_of_one_entity_whose_tie_stays() -> None:
@@ -106,19 +106,3 @@ def test_the_name_of_somebody_who_is_known_is_not_taken_away() -> None:
     told(talk, "My aunt Margarethe bakes.")
     told(talk, "Everyone calls Margarethe Gretel.")
     assert talk.entity("Margarethe").keys("name") == {"margarethe"}
-
-
-@pytest.mark.parametrize(
-    ("name", "texts", "is_said"),
-    [
-        ("Margarethe, called Gretel", ["Everyone calls Margarethe Gretel."], True),
-        ("Alice's aunt Margarethe, called Gretel", ["Everyone calls my aunt Margarethe Gretel."], True),
-        ("Margarethe, called Hilda", ["Everyone calls Margarethe Gretel."], False),
-        ("Hilda, called Gretel", ["Everyone calls Margarethe Gretel."], False),
-        ("Margarethe, called Gretel", ["Margarethe is here.", "Gretel is there."], False),
-    ],
-)
-def test_a_reply_gives_no_name_that_nobody_said(name: str, texts: list[str], is_said: bool) -> None:
-    reply = EntityReply(name=name, type="person", role="object")
-    found, _ = said_entities([reply], texts, turn(Message(role="user", content=" ".join(texts))))
-    assert [one.name for one in found] == ([name] if is_said else [])

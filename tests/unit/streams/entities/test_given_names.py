@@ -9,8 +9,16 @@ from mnemolog.streams.entities.name_context import NameContext
 CONTEXT = NameContext(owner="default/alice", source_id="c1")
 
 
-@pytest.mark.parametrize("name", ["!!!", "Dr !!!", "the ...", "Prof. --", "!!! from work", "another ?!", "she"])
+@pytest.mark.parametrize(
+    "name", ["!!!", "Dr !!!", "the ...", "Prof. --", "!!! from work", "another ?!", "she", "\u200b"]
+)
 def test_signs_and_titles_name_nobody(name: str) -> None:
+    with pytest.raises(NoNameError, match="names nobody"):
+        given_alias(name, EntityRegistry(()), CONTEXT)
+
+
+@pytest.mark.parametrize("name", ["I", "the user", "User", "me", "yo"])
+def test_a_word_for_who_speaks_is_the_name_of_nobody_else(name: str) -> None:
     with pytest.raises(NoNameError, match="names nobody"):
         given_alias(name, EntityRegistry(()), CONTEXT)
 

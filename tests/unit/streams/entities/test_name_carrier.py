@@ -155,6 +155,22 @@ def test_a_promoted_fact_names_its_own_and_is_called_by_what_it_says() -> None:
     assert [one.key for one in relations] == [(user.entity_id, "spouse", wife.entity_id)]
 
 
+def test_two_of_another_scope_who_are_one_here_are_nothing_to_each_other() -> None:
+    friend = StoredRelation(
+        subject_id=ANA.entity_id,
+        predicate="friend",
+        object_id=BEN.entity_id,
+        inverse="friend",
+        strength="strong",
+        ended_at=None,
+    )
+    old = linked((ANA, "subject"), (BEN, "object"), relations=[friend])
+    here = person("Ana", Alias(text="Ben", key="ben"))
+    _, names = carried(promoted("Ana met Ben"), old, known=(USER, here))
+    ((links,), (relations,)) = names.links.values(), names.relations.values()
+    assert ([link.entity_id for link in links], relations) == ([here.entity_id], ())
+
+
 def test_a_promoted_name_is_found_by_a_tie_that_is_known_here() -> None:
     here = KnownEntity(
         entity_id=UUID(int=7),
@@ -165,7 +181,7 @@ def test_a_promoted_name_is_found_by_a_tie_that_is_known_here() -> None:
     found, names = carried(promoted("Ana sings"), linked((USER, "subject"), (ANA, "object")), known=(USER, here))
     (links,) = names.links.values()
     assert links[-1].entity_id == here.entity_id
-    assert [one.alias.text for one in found.added] == ["Ana"]
+    assert [one.alias.text for one in found.names.added] == ["Ana"]
 
 
 def test_ties_that_go_in_a_circle_end() -> None:

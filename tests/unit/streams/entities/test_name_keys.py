@@ -28,6 +28,10 @@ from mnemolog.streams.entities.name_keys import name_key
         ("Ελένη", "ΕΛΕΝΗ"),
         ("ｶﾅ", "カナ"),
         ("Siemens (Munich)", "Siemens Munich"),
+        ("Ana", "A\u200bn\u00ada\ufe0f"),
+        ("Ana", "\u202eAna\u202c"),
+        ("Ana Keller", "Ana\u2800Keller"),
+        ("Ana", "A\x1bn\x07a"),
     ],
 )
 def test_the_same_name_has_one_key(one: str, other: str) -> None:
@@ -42,7 +46,7 @@ def test_other_names_have_other_keys(one: str, other: str) -> None:
     assert name_key(one) != name_key(other)
 
 
-@pytest.mark.parametrize("sign", ["", " ", "!!!", "...", "\u0301"])
+@pytest.mark.parametrize("sign", ["", " ", "!!!", "...", "\u0301", "\u200b\u200c", "\u3164", "\u2800", "\U000e0041"])
 def test_what_is_no_name_has_no_key(sign: str) -> None:
     assert name_key(sign) == ""
 

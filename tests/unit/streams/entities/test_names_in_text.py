@@ -37,6 +37,13 @@ def found(
         ("I moved to Berlin from my village.", [("Berlin", "place", "mention")]),
         ("I met another Tom at the gym.", [("another Tom", "other", "mention")]),
         ("I spoke to Mr. Novak today.", [("Mr. Novak", "person", "mention")]),
+        ("My wife is Ana.", [("Alice's wife Ana", "person", "object")]),
+        ("My boss is Tom Meyer and she sings.", [("Alice's boss Tom Meyer", "person", "object")]),
+        ("My boss is German.", [("Alice's boss", "person", "object"), ("German", "other", "mention")]),
+        (
+            "My kids are Tom and Ana.",
+            [("Alice's kids", "group", "object"), ("Tom", "other", "mention"), ("Ana", "other", "mention")],
+        ),
         ("Inka is my neighbour.", [("Alice's neighbour Inka", "person", "object")]),
         ("Inka, my boss, agreed.", [("Alice's boss Inka", "person", "object")]),
         ("He is my boss.", [("Alice's boss", "person", "object")]),

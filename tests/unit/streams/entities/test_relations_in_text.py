@@ -28,6 +28,8 @@ def test_what_is_too_long_is_no_name() -> None:
     ("said", "triple"),
     [
         ("My brother Tom works at Rolls-Royce.", ("Alice's brother Tom", "employer", "Rolls-Royce")),
+        ("My wife Ana Keller works at Bosch.", ("Alice's wife Ana Keller", "employer", "Bosch")),
+        ("My brother Tom Meyer works at Acme.", ("Alice's brother Tom Meyer", "employer", "Acme")),
         ("My sister works at Bosch in Ulm.", ("Alice's sister", "employer", "Bosch")),
         ("Meine Schwester arbeitet bei Siemens.", ("Alice's Schwester", "employer", "Siemens")),
         ("Mon frère Luc habite à Lyon.", ("Alice's frère Luc", "lives_in", "Lyon")),
@@ -48,6 +50,7 @@ def test_a_sentence_states_where_others_work_and_live_and_the_name_of_a_club(
         "My sister works at night.",
         "My sister works at Christmas.",
         "My sister's husband works at Bosch.",
+        "My sister met a man who sings and works at Bosch.",
         "My aunt Eva lives in fear.",
         "My aunt Eva lived in Leeds.",
         "My mother says my brother works at Bosch.",

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.extract_prompt import MAX_FACTS, extraction_prompt, parse_extraction
+from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.extract_reply import MAX_FACTS, parse_extraction
 from mnemolog.streams.llm.reply_parser import MAX_COMPLAINTS
 from tests.support.builders.model_replies import facts_reply
 from tests.support.builders.prompts import extracted_json, extraction, user
@@ -214,12 +215,10 @@ def test_a_name_that_is_too_long_costs_no_fact(role: str) -> None:
     entities = [{"name": name, "type": "person", "role": "mention"}] if role == "entity" else []
     relations = [{"subject": name, "predicate": "wife", "object": name, "strength": "strong"}]
     parsed = parse_extraction(facts_reply(extracted_json(entities=entities, relations=relations)), SUBJECT)
-    assert [(fact.text, fact.entities, fact.relations) for fact in parsed.value or ()] == [
-        ("Alice lives in Berlin.", (), ())
-    ]
+    (fact,) = parsed.value or ()
+    assert (fact.text, fact.entities, fact.relations) == ("Alice lives in Berlin.", (), ())
     assert parsed.complaints == ()
-    assert [str(len(name)) in note for note in parsed.notes] == [True] * len(entities)
-    assert not any("Ana" in note for note in parsed.notes)
+    assert [one.reason for one in fact.unlinked] == ["too_long"] * len(entities)
 
 
 def test_a_reply_that_was_cut_off_has_the_facts_before_the_cut() -> None:
@@ -321,3 +320,21 @@ def test_an_excerpt_of_nothing_visible_is_no_evidence() -> None:
 def test_no_text_can_break_the_parser(text: str) -> None:
     parsed = parse_extraction(text, SUBJECT)
     assert (parsed.value is None) == bool(parsed.complaints)
+
+
+@pytest.mark.parametrize("field", ["type", "role", "aliases"])
+def test_no_long_part_of_an_entity_costs_a_fact(field: str) -> None:
+    entity: dict[str, Any] = {"name": "Alice", "type": "person", "role": "mention"}
+    entity[field] = ["x" * 10_000] if field == "aliases" else "x" * 10_000
+    parsed = parse_extraction(facts_reply(extracted_json(entities=[entity])), SUBJECT)
+    assert parsed.complaints == ()
+    assert parsed.value is not None
+    assert [one.name for one in parsed.value[0].entities] == ["Alice"]
+
+
+@pytest.mark.parametrize("field", ["predicate", "strength"])
+def test_no_long_part_of_a_relation_costs_a_fact(field: str) -> None:
+    relation = {"subject": "Alice", "predicate": "friend", "object": "Berlin", "strength": "strong"}
+    parsed = parse_extraction(facts_reply(extracted_json(relations=[relation | {field: "a_" * 5_000}])), SUBJECT)
+    assert parsed.complaints == ()
+    assert parsed.value is not None

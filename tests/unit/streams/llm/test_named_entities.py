@@ -1,12 +1,13 @@
 """Of the entities that a reply names those are accepted whose names the turn says, and no other."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, NamedEntity
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.extract_prompt import parse_extraction
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask
 from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.builders.prompts import extraction, user
@@ -53,6 +54,32 @@ def test_the_name_of_a_message_is_said() -> None:
 )
 def test_a_type_is_a_plain_word_and_a_role_one_of_three(kind: str, role: str, expected: tuple[str, str]) -> None:
     assert [(one.type, one.role) for one in accepted(entity("Tom", kind, role))] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("Organization", "organisation"),
+        ("company", "organisation"),
+        ("city", "place"),
+        ("pet", "animal"),
+        ("dog", "animal"),
+        ("woman", "person"),
+        ("software", "product"),
+        ("thing", "other"),
+        ("medication", "medication"),
+    ],
+)
+def test_another_word_for_a_type_is_that_type(word: str, kind: str) -> None:
+    assert [one.type for one in accepted(entity("Tom", word))] == [kind]
+
+
+def test_a_word_that_a_setting_has_as_a_type_is_that_type() -> None:
+    task = replace(extraction(user(SAID)), entity_types=("person", "company"))
+    assert [one.type for one in accepted(entity("Tom", "Company"), entity("my wife", "city"), task=task)] == [
+        "company",
+        "place",
+    ]
 
 
 def test_a_name_counts_once_and_no_fact_names_too_many() -> None:

@@ -72,6 +72,8 @@ def test_only_the_first_sentence_answers_and_only_what_is_right_before() -> None
         ("My sister Ida came. Nice, how is that? She moved to Bern.", "Ana: She (Ana's sister Ida) moved to Bern."),
         ("My sister Ida visited. She moved to Bern.", "Ana: She (Ana's sister Ida) moved to Bern."),
         ("My brother is called Tom. Yesterday he fell.", "Ana: Yesterday (2023-05-07) he (Ana's brother Tom) fell."),
+        ("My sister is Liz. She moved to Bern.", "Ana: She (Ana's sister Liz) moved to Bern."),
+        ("My sister is Catholic. She moved to Bern.", "Ana: She moved to Bern."),
         ("My mom lives in Rome. She loves it.", "Ana: She (Ana's mom) loves it."),
         ("My brother Tom called. She moved to Bern.", "Ana: She moved to Bern."),
         ("My sister and my mother came. She moved to Bern.", "Ana: She moved to Bern."),

@@ -2,14 +2,15 @@
 
 import pytest
 
+from mnemolog.streams.entities.name_context import same_names
 from mnemolog.streams.offline.extract import read_turn
 from tests.support.builders.prompts import turn, user
 
 
-def last_of(*said: str) -> tuple[str | None, list[str]]:
-    """The subject of the last fact of Alice's, and what it names."""
+def last_of(*said: str) -> tuple[str | None, list[tuple[str, str]]]:
+    """The subject of the last fact of Alice's, and which names it tells to be of one."""
     *_, fact = read_turn(turn(user(" ".join(said)), speaker="Alice"))[0]
-    return fact.subject, [entity.name for entity in fact.entities]
+    return fact.subject, list(same_names(fact))
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ def last_of(*said: str) -> tuple[str | None, list[str]]:
     ],
 )
 def test_who_is_meant_gets_the_name(before: str, said: str, subject: str, alias: str) -> None:
-    assert last_of(before, said) == (subject, [f"{subject}, called {alias}"])
+    assert last_of(before, said) == (subject, [(subject, alias)])
 
 
 @pytest.mark.parametrize(
@@ -39,4 +40,4 @@ def test_who_is_meant_gets_the_name(before: str, said: str, subject: str, alias:
     ],
 )
 def test_in_doubt_nobody_gets_a_name(before: str, said: str) -> None:
-    assert [name for name in last_of(before, said)[1] if ", called " in name] == []
+    assert last_of(before, said)[1] == []

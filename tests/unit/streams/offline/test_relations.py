@@ -3,7 +3,9 @@
 import pytest
 
 from mnemolog.schemas.entities.relations import WORDS, read_predicate
+from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.streams.offline.extract import read_turn
+from tests.support.builders.hits import AT
 from tests.support.builders.prompts import turn, user
 
 Triples = list[tuple[str, str, str]]
@@ -121,3 +123,58 @@ def test_a_retraction_names_no_members_in_passing() -> None:
 )
 def test_nothing_else_is_one(text: str) -> None:
     assert [relations for _, relations in said(text) if relations] == []
+
+
+ANA = "Alice's wife Ana Keller"
+EMPLOYER, HOME = (ANA, "employer", "Siemens"), (ANA, "lives_in", "Bonn")
+
+
+@pytest.mark.parametrize(
+    ("text", "triples"),
+    [
+        ("She works at Siemens.", [EMPLOYER]),
+        ("And she lives in Bonn.", [HOME]),
+        ("She works at Siemens and lives in Bonn.", [EMPLOYER, HOME]),
+        ("She works at Siemens. She lives in Bonn.", [EMPLOYER, HOME]),
+        ("She works at Siemens in Paris. She lives in Bonn.", [EMPLOYER, HOME]),
+        ("She no longer works at Siemens.", [EMPLOYER]),
+        ("Maybe she works at Siemens.", []),
+        ("She works at night.", []),
+        ("He works at Siemens.", []),
+        ("She says my brother works at Siemens.", []),
+        ("She works for Tina. She lives in Bonn.", [(ANA, "employer", "Tina")]),
+        ("I think she no longer works at Siemens.", []),
+    ],
+)
+def test_a_pronoun_has_the_relations_of_the_person_whom_it_means(text: str, triples: Triples) -> None:
+    """Whether the person was named in the same message or in one before the turn."""
+    wife = "My wife is called Ana Keller."
+    before = [EarlierMessage(turn_id="t0", role="user", content=wife, at=AT)]
+    named, _ = read_turn(turn(user(f"{wife} {text}"), speaker="Alice"))
+    later, _ = read_turn(turn(user(text), speaker="Alice"), before)
+    for facts in (named[1:], later):
+        found = [(one.subject, one.predicate, one.object) for fact in facts for one in fact.relations]
+        assert found == triples
+        assert {fact.subject for fact in facts if fact.relations} <= {ANA}
+
+
+def test_where_somebody_works_and_lives_is_of_that_type() -> None:
+    (works, lives), _ = read_turn(turn(user("My brother Tom works at Acme. My aunt lives in Thal."), speaker="Alice"))
+    assert [(one.name, one.type) for one in works.entities[1:]] == [("Acme", "organisation")]
+    assert [(one.name, one.type) for one in lives.entities[1:]] == [("Thal", "place")]
+
+
+@pytest.mark.parametrize(
+    ("text", "triples"),
+    [
+        ("Tom works at Acme.", [("Tom", "employer", "Acme")]),
+        ("Tom Meyer no longer lives in Ulm.", [("Tom Meyer", "lives_in", "Ulm")]),
+        ("Everyone works at Acme.", []),
+        ("Inka works at Acme.", []),
+        ("Monday works for Tom.", []),
+        ("Tom says Ben works at Acme.", []),
+    ],
+)
+def test_who_is_named_clearly_works_and_lives_somewhere(text: str, triples: Triples) -> None:
+    ((_, relations),) = said(text)
+    assert relations == triples

@@ -1,5 +1,5 @@
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -127,6 +127,15 @@ def test_what_is_said_of_one_neither_repeats_nor_ends_a_fact_about_another(verdi
     event = decide_one(matched_fact(of_another), llm_decision(verdict, of_another))
     assert isinstance(event, FactAdded)
     assert event.affected_ids == ()
+    assert (event.decision.by, event.decision.guard) == ("policy", "other_subject")
+
+
+@pytest.mark.parametrize("relation", ["other", "twin"])
+def test_a_late_statement_repeats_nothing_that_held_of_another(relation: Literal["other", "twin"]) -> None:
+    gone = known_fact(0.9, status="ended", subject_relation=relation, true_from=LAST_YEAR, true_to=NEXT_YEAR)
+    event = decide_one(matched_fact(gone), llm_decision("KEEP", gone))
+    assert isinstance(event, FactAdded)
+    assert (event.ended_at, event.decision.guard) == (None, "other_subject")
 
 
 def test_of_several_known_facts_the_one_of_its_value_is_confirmed() -> None:

@@ -1,9 +1,11 @@
 """Facts that were kept beside others, asked about again."""
 
 from typing import Any, Literal
+from uuid import UUID
 
 import pytest
 
+from mnemolog.schemas.entities.model import Alias, KnownEntity
 from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, FactsMerged
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy
@@ -16,7 +18,9 @@ from mnemolog.streams.resolution.retry_conflicts import (
     RetryConflict,
     RetryOutcome,
     conflicts_to_retry,
+    with_facts_beside,
 )
+from tests.support.builders.commits import added, fact_id_at
 from tests.support.builders.decisions import (
     LAST_YEAR,
     MERGED_VECTOR,
@@ -28,6 +32,7 @@ from tests.support.builders.decisions import (
     llm_decision,
     matched_fact,
 )
+from tests.support.harnesses.memory_projection import MemoryProjection
 
 BERLIN = known_fact()
 BONN = known_fact(0.7, "Mira lives in Bonn.", unresolved=True, true_from=TODAY)
@@ -138,6 +143,31 @@ def test_a_fact_of_another_entity_than_the_unresolved_one_is_no_rival(other: Lit
             BONN.model_copy(update={"subject_relation": of_bonn}),
         )
         assert conflicts_to_retry([matched_fact(*known)], THRESHOLDS, EffectivePolicy()) == ()
+
+
+@pytest.mark.parametrize(("twin", "same"), [(False, False), (True, False), (False, True)])
+def test_what_it_was_put_beside_is_a_rival_where_both_are_of_one_entity(twin: bool, same: bool) -> None:
+    """By names all of these are of one Mira."""
+    projection = MemoryProjection()
+    ulm = fact_id_at(projection.add(added("Mira lives in Ulm.", subject="Mira")))
+    beside = projection.event_history().facts[ulm]
+    conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
+    mira, other = UUID(int=1), UUID(int=2)
+    about = {mira: [BONN.fact_id, BERLIN.fact_id], other: [ulm]} if not same else {mira: [BONN.fact_id, ulm]}
+    subjects = [
+        KnownEntity(
+            entity_id=entity_id,
+            name="Mira",
+            type="person",
+            aliases=(Alias(text="Mira", key="mira"),),
+            possible_twins=(other,) if twin and entity_id == mira else (),
+            subject_of=tuple(fact_ids),
+        )
+        for entity_id, fact_ids in about.items()
+    ]
+    told = with_facts_beside(conflict, [beside], subjects, at=TODAY)
+    rivals = {known.fact_id: known.subject_relation for known in told.rivals}
+    assert rivals == ({ulm: "same", BERLIN.fact_id: None} if same else {BERLIN.fact_id: "same"})
 
 
 def test_of_two_unresolved_facts_one_is_asked_about_the_other() -> None:

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import Background
+from mnemolog.schemas.stored import Background, ShownEntity
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.extract_prompt import parse_extraction
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
 from mnemolog.streams.shared_calls import reply_parts
 from mnemolog.streams.shared_calls.divided_reply import divide, divide_usage
@@ -116,6 +117,15 @@ def test_a_turn_whose_facts_name_what_only_a_later_turn_says_is_asked_about_alon
     told = Background(names=("Basel", "Ana Keller"))
     assert texts(divide_reply(replied, [replace(task(said), background=told), task(later)]))[0] is not None
     assert texts(divide_reply(replied, [task(said, recalled=(later,)), task(later)]))[0] is not None
+
+
+def test_what_a_known_entity_is_to_others_was_shown_to_the_turn() -> None:
+    said, later = "Tom moved to Bern.", "Tom is the cousin of Carla."
+    tom = ShownEntity(entity_id=UUID(int=1), name="Tom", type="person", ties=("cousin of Carla",))
+    replied = reply((1, [fact("Carla's cousin Tom moved to Bern.", said) | {"subject": "Carla's cousin Tom"}]), (2, []))
+    assert texts(divide_reply(replied, [task(said), task(later)])) == [None, []]
+    told = Background(entities=(tom,))
+    assert texts(divide_reply(replied, [replace(task(said), background=told), task(later)]))[0] is not None
 
 
 @pytest.mark.parametrize(

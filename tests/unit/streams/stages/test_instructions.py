@@ -119,6 +119,12 @@ async def test_a_category_of_the_instructions_is_one_that_facts_may_have() -> No
         ("Mira earned a lot last year.", {}),
         ("美良の給料は高い。", {}),
         ("Mira gets 5000 euros.", {"key": "income"}),
+        ("Mira has a sa\u200bl\u00adary of 5000 euros.", {}),
+        ("Mira has a s\u0430l\u0430ry of 5000 euros.", {}),
+        ("Mira has a s\u00e1lar\u00fd of 5000 euros.", {}),
+        ("Mira has a \uff53alary of 5000 euros.", {}),
+        ("Mira knows my_salary.", {}),
+        ("Mira has a second\u2011salary.", {}),
     ],
 )
 async def test_what_is_never_stored_leaves_no_words_behind(sentence: str, fields: dict[str, Any]) -> None:
@@ -133,6 +139,12 @@ async def test_words_are_whole_words_and_other_facts_are_kept() -> None:
     sentences = ("Mira learned Greek.", "Mira salarys.", "Mira has a salary.")
     output = await extracted(TOLD, Model(reply(*sentences)), *sentences)
     assert [fact.text for fact in output.facts] == ["Mira learned Greek.", "Mira salarys."]
+
+
+async def test_a_word_of_nothing_that_is_seen_withholds_nothing() -> None:
+    unseen = ForbiddenTopic(name="unseen", words=("\u200b\u200c", "--", "\u00ad\u00ad*"))
+    output = await extracted(Instructions(never_store=(unseen,)), Model(reply("Mira sings.")), "Mira sings.")
+    assert [fact.text for fact in output.facts] == ["Mira sings."]
 
 
 async def test_neither_dropped_statements_nor_complaints_quote_what_is_never_stored() -> None:
