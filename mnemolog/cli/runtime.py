@@ -1,7 +1,6 @@
 """How a command gets its settings, its client and its event loop, and how one that serves is stopped."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 SILENCED: Final = ("aiokafka", "psycopg", "mnemolog")
 """Loggers that commands silence: errors and notes are shown once."""
-# Looking for cycles every 700 objects, Python's default, takes a tenth of a worker's CPU time: records form none.
-SERVER_GC_THRESHOLD: Final = 20_000
 
 
 def cli_settings(**given: Any) -> "Settings":
@@ -78,7 +75,6 @@ def run_and_exit(coroutine: Coroutine[Any, Any, int]) -> NoReturn:
     """
     import uvloop  # noqa: PLC0415 - of the extra `server`
 
-    gc.set_threshold(SERVER_GC_THRESHOLD)
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     try:
         code = runner.run(coroutine)

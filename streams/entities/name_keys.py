@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from mnemolog.schemas.entities.model import MAX_NAME
-from mnemolog.streams.text.plain_letters import plain_letters
+from mnemolog.streams.text.normalise import plain_letters
 
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
 _GAPS: Final = re.compile("[\\s\\-\u2800\u2010\u2011\u2013_/()]+")  # a " (" in a key begins an origin, nothing else

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from mnemolog.schemas.entities.model import MAX_NAME, EntityType, NamedEntity
+from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity
 from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation, read_predicate
 from mnemolog.schemas.entities.relations import WORDS as PREDICATE_WORDS
 from mnemolog.streams.entities.alias.aliases_in_text import aliases_in
@@ -105,17 +105,18 @@ def workplaces_and_homes(said: str) -> Iterator[str]:
     return (match["name"] for match in _AT_NAME.finditer(said) if not _is_first_name(match["name"]))
 
 
-def typed_by_relations(
+def with_workplaces_and_homes(
     entities: Sequence[NamedEntity], relations: Collection[NamedRelation]
 ) -> tuple[NamedEntity, ...]:
-    """The entities, of which those are organisations or places where somebody is said to work or live."""
+    """The entities with those where somebody is said to work or live: organisations and places, but for first names."""
     kinds = {one.object: _PLACE_TYPES[one.predicate] for one in relations if one.predicate in _PLACE_TYPES}
+    missing = [NamedEntity(name=name) for name in kinds if name not in {one.name for one in entities}]
     return tuple(
         one.model_copy(update={"type": kinds[one.name]})
         if one.type == "other" and one.name in kinds and not _is_first_name(one.name)
         else one
-        for one in entities
-    )
+        for one in (*entities, *missing)
+    )[:MAX_ENTITIES]
 
 
 def _is_first_name(name: str) -> bool:

@@ -71,9 +71,14 @@ def _of_key(matched: MatchedFact) -> int:
     return sum(known.key == matched.fact.key for known in matched.candidates)
 
 
-def with_subject_relations(envelope: MatchedFacts, found: TurnEntities) -> MatchedFacts:
-    """The facts of a turn with what the entities of their candidates say of whom these are about."""
-    subjects = subjects_by_fact(found.registry)
+def with_subject_relations(
+    envelope: MatchedFacts, found: TurnEntities, others: Sequence[KnownEntity] = ()
+) -> MatchedFacts:
+    """The facts of a turn with what the entities of their candidates say of whom these are about.
+
+    `others` are those of candidates that were looked up after the names of the turn.
+    """
+    subjects = subjects_by_fact((*others, *found.registry))
     if not subjects:
         return envelope
     facts = []

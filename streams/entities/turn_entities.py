@@ -11,12 +11,12 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.alias.same_names import tell_same
 from mnemolog.streams.entities.doubtful.name_answers import answers_by_name
 from mnemolog.streams.entities.entity_registry import EntityRegistry
-from mnemolog.streams.entities.fact_links import links_of, links_once, relations_of, user_link
 from mnemolog.streams.entities.found_entities import FoundEntity
 from mnemolog.streams.entities.name_context import NameContext, same_names
 from mnemolog.streams.entities.name_keys import name_key
 from mnemolog.streams.entities.similar.name_vectors import NO_VECTORS, NameVectors
-from mnemolog.streams.entities.source_names import SourceNames
+from mnemolog.streams.entities.source.fact_links import links_of, links_once, relations_of, user_link
+from mnemolog.streams.entities.source.source_names import SourceNames
 from mnemolog.streams.entities.stated_relations import StatedRelation
 
 

@@ -10,7 +10,7 @@ from mnemolog.schemas.entities.model import MAX_UNLINKED, UnlinkedName
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.instructions.model import ForbiddenTopic, Instructions
 from mnemolog.schemas.provenance import DroppedStatement, Step
-from mnemolog.streams.text.plain_letters import plain_letters
+from mnemolog.streams.text.normalise import plain_letters
 
 _WITHOUT_SPACES: Final = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts that do not put spaces between words: there a word may stand within others."""

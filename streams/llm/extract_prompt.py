@@ -8,8 +8,8 @@ from mnemolog.schemas.entities.relations import PREDICATES
 from mnemolog.schemas.stored import Background, ShownEntity, ShownFact
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.instructions.prompt_part import prompt_part
-from mnemolog.streams.llm.extract_reply import FactsReply, TurnsReply
 from mnemolog.streams.llm.grounding.evidence import shown_messages
+from mnemolog.streams.llm.grounding.extract_reply import FactsReply, TurnsReply
 from mnemolog.streams.llm.mood import MOOD_SCHEMA, MOOD_TEXT
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 from mnemolog.streams.llm.reply_parser import (

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import openai
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import to_json
 
 from mnemolog.streams import metrics
@@ -28,6 +28,8 @@ _TOO_LARGE: Final = "too large"
 _MAX_DETAIL: Final = 300  # characters of a server's message that are kept
 _ERROR_STATUSES: Final = range(400, 600)
 _UNKNOWN_STATUS: Final = 500
+_MAX_TOKENS: Final = 100_000_000
+"""Tokens of one call: more are no count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +46,17 @@ class Endpoint:
     on_failure: OnFailure = ignore_failure
 
 
+def _plausible(told: object) -> int:
+    """A count of tokens as a server tells it; 0, as for one that counts none, where it cannot be one."""
+    return told if type(told) is int and 0 <= told <= _MAX_TOKENS else 0
+
+
+PlausibleCount = Annotated[int, BeforeValidator(_plausible)]
+
+
 class TokenCounts(BaseModel):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: PlausibleCount = 0
+    completion_tokens: PlausibleCount = 0
     prompt_tokens_details: Any = None
     """Servers differ in it, and no reply is refused for it."""
 
@@ -68,11 +78,12 @@ class ReplyBody(BaseModel):
 
     error: ServerError | None = None
     model: str | None = None
-    usage: TokenCounts | None = None
+    usage: Any = None
+    """No reply is refused for it either."""
 
     @property
     def tokens(self) -> Usage:
-        counts = self.usage or TokenCounts()
+        counts = TokenCounts.model_validate(self.usage if isinstance(self.usage, dict) else {})
         return Usage(
             input_tokens=counts.prompt_tokens,
             output_tokens=counts.completion_tokens,

@@ -20,8 +20,8 @@ from mnemolog.streams.entities.relations_in_text import (
     relations_of_others,
     same_as,
     stated_in_text,
-    typed_by_relations,
     value_relations,
+    with_workplaces_and_homes,
 )
 from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
@@ -82,7 +82,7 @@ def _about_person(fact: ExtractedFact, person: str, speaker: str) -> ExtractedFa
     is_over = fact.action_hint == "retract"
     places = () if _is_unsure(words) else relations_of_others(words, speaker, ended=is_over)
     relations = (*fact.relations, *(same_as(person, alias) if alias else ()), *places)
-    entities = typed_by_relations(fact.entities, relations)
+    entities = with_workplaces_and_homes(fact.entities, relations)
     told = {"text": text, "search_text": search_text, "subject": person, "entities": entities, "relations": relations}
     return fact.model_copy(update=told)
 
@@ -163,7 +163,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = (
         event_time=begun[0] if begun else None,
         valid_until=ends[-1] if ends and not begun else None,
         action_hint=hint,
-        entities=typed_by_relations(entities, relations),
+        entities=with_workplaces_and_homes(entities, relations),
         relations=(*aliases_told(words, speaker), *relations),
     )
 

@@ -9,6 +9,7 @@ from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.entities.spoken_names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
 from mnemolog.streams.offline.answers import own_words
 from mnemolog.streams.offline.phrases import PETS, WORDS
@@ -36,6 +37,7 @@ _FOR_LIFE: Final = frozenset({"name", "birthday"})
 _Finding = tuple[Verdict, str]  # what a new fact means for a known one, and why
 _Fact = ExtractedFact | Candidate
 _ENDED: Final[_Finding] = ("RETRACT", "the later statement says that this has ended")
+_BY_FIRST_NAME: Final[_Finding] = ("RETRACT", "the later statement says that this has ended, by the first name")
 _WHOEVER: Final[_Finding] = ("RETRACT", "the later statement says that this has ended, whoever it is")
 
 
@@ -48,12 +50,16 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
     taken = dict(reversed(ends))  # by the first
     for number, findings in found.items():
         free = {label: one for label, one in findings.items() if taken.get(label, number) == number}
-        best = min(free.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "says something else"))
-        known = [label for label, one in free.items() if one[0] == best[0]]
-        if best == _WHOEVER and len(known) > 1:
+        best = min(free.values(), key=_rank, default=("ADD", "says something else"))
+        known = [label for label, one in free.items() if one[0] == best[0] and (one == best or one != _BY_FIRST_NAME)]
+        if best in (_WHOEVER, _BY_FIRST_NAME) and len(known) > 1:
             best = ("SIMILAR", "may end one of these: all are kept")
         decision = {"new": number, "action": best[0], "known": known, "reason": best[1]}
         yield decision | {"text": None, "search_text": None, "ended_at": None}
+
+
+def _rank(finding: _Finding) -> tuple[int, bool]:
+    return _ORDER.index(finding[0]), finding == _BY_FIRST_NAME
 
 
 def _findings(conflict: NumberedConflict, turn: NumberedConflicts) -> Iterator[tuple[int, _Finding]]:
@@ -112,8 +118,9 @@ def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | Non
             return ("CONTRADICT", "the later statement says that this was wrong")
         case "denies" if is_same:
             return ("CONTRADICT", "the later statement says that this never was so")
-        case "ends" if is_same or not statement.value:
-            return _ENDED if is_same else _WHOEVER
+        case "ends":
+            is_first_name = old.key in TIE_TYPES and (old.value or "").startswith(f"{statement.value} ")
+            return _ENDED if is_same else _BY_FIRST_NAME if is_first_name else None if statement.value else _WHOEVER
         case "moves" if not is_same and same_value(statement.old or old.value, old.value):
             return ("REPLACE", "the later statement may be about a new home")
         case "states" | "suggests" | "changes" if new.key == old.key:

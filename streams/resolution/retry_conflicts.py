@@ -63,10 +63,9 @@ def conflicts_to_retry(
         near = [known for known in found if known.status == "active"]
         for known in near:
             if known.unresolved and (known.fact_id in unresolved or len(unresolved) < MAX_RETRIED_CONFLICTS):
-                unresolved.setdefault(known.fact_id, known.model_copy(update={"subject_relation": None}))
-                others = [_beside(known, other) for other in near if other.fact_id not in unresolved]
-                of_it = {other.fact_id: other for other in others if not other.is_of_other_entity}
-                rivals.setdefault(known.fact_id, {}).update(of_it)
+                unresolved.setdefault(known.fact_id, _not_held_against_turn(known))
+                others = {one.fact_id: _not_held_against_turn(one) for one in near if one.fact_id not in unresolved}
+                rivals.setdefault(known.fact_id, {}).update(others)
     return tuple(
         RetryConflict(unresolved=known, rivals=tuple(rivals[fact_id].values()))
         for fact_id, known in unresolved.items()
@@ -74,10 +73,9 @@ def conflicts_to_retry(
     )
 
 
-def _beside(one: Candidate, other: Candidate) -> Candidate:
-    """`other` with whether it is about the entity of `one`, as far as the turn's fact, held against both, tells."""
-    by_turn = {one.subject_relation: other.subject_relation, other.subject_relation: one.subject_relation}
-    return other.model_copy(update={"subject_relation": by_turn.get("same")})
+def _not_held_against_turn(known: Candidate) -> Candidate:
+    """A candidate without what was found of it and the turn's fact."""
+    return known.model_copy(update={"subject_relation": None})
 
 
 def with_facts_beside(

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from uuid import UUID
 
-from mnemolog.schemas.entities.model import AnsweredName
+from mnemolog.schemas.entities.model import AnsweredName, KnownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
@@ -42,7 +42,10 @@ class TurnDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """A turn whose conflicts are known: what is asked about them, if anything, and what a decision goes by."""
+    """A turn whose conflicts are known: what is asked about them, if anything, and what a decision goes by.
+
+    `ended_subjects` are the entities of candidates that have ended.
+    """
 
     turn: MatchedFacts
     classifications: tuple[Classification, ...]
@@ -50,6 +53,7 @@ class PreparedTurn:
     ends: tuple[LaterEnd, ...]
     context: DecisionContext
     dropped: tuple[DroppedStatement, ...]
+    ended_subjects: tuple[KnownEntity, ...] = ()
 
     @property
     def question(self) -> SourceQuestion | None:
@@ -59,7 +63,7 @@ class PreparedTurn:
 
     def with_subjects(self, found: TurnEntities) -> "PreparedTurn":
         """The turn, now that it is known whom its names mean; nothing more is asked about it."""
-        turn = with_subject_relations(self.turn, found)
+        turn = with_subject_relations(self.turn, found, self.ended_subjects)
         return replace(self, turn=turn, classifications=_classified(turn, self.context))
 
 
@@ -87,7 +91,7 @@ class TurnDecider:
         `before_call` is awaited before a model is asked about it. `named` are the entities of its facts; the doubtful
         `names` among theirs are asked about in the same call.
         """
-        prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now)
+        prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now, named=named)
         names = names and names.named_in(_told_facts(prepared.classifications))
         ask_ahead = partial(before_call, prepared) if before_call else ask_alone
         llm = await self._llm_decider(
@@ -116,7 +120,14 @@ class TurnDecider:
         return TurnDecision(events=events, step=step, answers=llm.answers)
 
     async def prepare(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool, now: datetime
+        self,
+        envelope: MatchedFacts,
+        rules: EffectivePolicy,
+        thresholds: Thresholds,
+        *,
+        is_late: bool,
+        now: datetime,
+        named: TurnEntities | None = None,
     ) -> PreparedTurn:
         """What is looked up and found out of a turn before a model is asked; as `decide`."""
         turn, dropped = envelope, tuple[DroppedStatement, ...]()
@@ -128,8 +139,12 @@ class TurnDecider:
                 DroppedStatement(text=fact.text, reason="below_importance", excerpt=fact.excerpt) for fact in low
             )
         uses_llm = envelope.infer and not rules.add_only
+        ended_subjects = tuple[KnownEntity, ...]()
         if uses_llm and is_late:
             turn = await self._with_ended_candidates(turn, rules, thresholds)
+            if named is not None:
+                ended_subjects = await self._ended_subjects(turn)
+                turn = with_subject_relations(turn, named, ended_subjects)
         ends = tuple[LaterEnd, ...]()
         if uses_llm:
             turn, ends = split_later_ends(turn, rules, thresholds)
@@ -147,7 +162,14 @@ class TurnDecider:
             ends=ends,
             context=context,
             dropped=dropped,
+            ended_subjects=ended_subjects,
         )
+
+    async def _ended_subjects(self, turn: MatchedFacts) -> tuple[KnownEntity, ...]:
+        """The entities that the ended candidates of a turn are about."""
+        candidates = (known for matched in turn.facts for known in matched.candidates)
+        ended = dict.fromkeys(known.fact_id for known in candidates if known.status == "ended")
+        return tuple(await self._lookups.subjects_of(tuple(ended))) if ended else ()
 
     async def _context(
         self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, uses_llm: bool

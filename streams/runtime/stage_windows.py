@@ -12,7 +12,9 @@ from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.provenance import Stage
+from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
@@ -43,7 +45,6 @@ from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import I, StageDefinition, StageProcessor
 from mnemolog.streams.stages.project import ProjectStage, checked_end
 from mnemolog.streams.stages.rekey import rekeying
-from mnemolog.streams.stages.undecided_turns import undecided_behind
 
 CHAINABLE: Final[tuple[Stage, ...]] = ("extract", "embed", "match", "resolve")
 """The stages that hand records on, in the order of a turn's way."""
@@ -211,7 +212,7 @@ class StageWindows:
 
         async def resolve(received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
             scope = received.envelope.scope
-            return await resolver(received, record, partial(undecided_behind, read, partial(behind, record), scope))
+            return await resolver(received, record, partial(_undecided_behind, read, partial(behind, record), scope))
 
         return StageDefinition(
             stage="resolve",
@@ -232,3 +233,23 @@ class StageWindows:
         return Window(
             work, max_records=BATCH_RECORDS, joins_keys=True, max_in_flight=BATCHES_AT_ONCE, max_pending=max_pending
         )
+
+
+async def _undecided_behind(
+    read: Callable[[KafkaRecord], ReceivedEnvelope[MatchedFacts]],
+    behind: Callable[[int, int, CallWait], Awaitable[Sequence[KafkaRecord]]],
+    scope: Scope | None,
+    most: int,
+    wait: CallWait,
+) -> Sequence[MatchedFacts]:
+    """The turns of `scope` among the records behind one, up to the first command: it may change any fact."""
+    found: list[MatchedFacts] = []
+    for record in await behind(most, most, wait):
+        try:
+            envelope = read(record).envelope
+        except UnsupportedVersionError:  # the stage stops when it comes to this record
+            break
+        if envelope.source_kind == "command":
+            break
+        found += [envelope] if envelope.scope == scope else []
+    return found

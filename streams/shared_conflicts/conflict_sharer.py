@@ -37,6 +37,11 @@ _Id = tuple[str, str, int]
 log = get_logger(__name__)
 
 
+async def nothing_behind(_most: int, _wait: CallWait) -> Sequence[MatchedFacts]:
+    """No turn waits."""
+    return ()
+
+
 class ConflictSharer:
     """Finds what waiting turns will ask, and asks. Each gets its part as the stored reply to its own question.
 

@@ -46,7 +46,9 @@ async def questions_ahead(
     for one in waiting:
         turn = predicted.with_candidates(one.turn, one.thresholds, one.rules)
         turn = with_subject_relations(turn, one.named) if one.named else turn
-        prepared = await decider.prepare(turn, one.rules, one.thresholds, is_late=one.is_late, now=clock())
+        prepared = await decider.prepare(
+            turn, one.rules, one.thresholds, is_late=one.is_late, now=clock(), named=one.named
+        )
         question = None if one.names else prepared.question
         if question is not None and turn.overrides == _NO_OVERRIDES and not predicted.is_open(prepared):
             found.append((turn, question))

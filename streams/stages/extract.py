@@ -29,8 +29,8 @@ from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
-from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.grounding.evidence import evidence_messages
+from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
 from mnemolog.streams.llm.mood import read_mood
 from mnemolog.streams.llm.ports import RequestSource, SourceChatModel, TimedReply
 from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer

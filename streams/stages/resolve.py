@@ -31,13 +31,12 @@ from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
-from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer, TurnsBehind
+from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer, TurnsBehind, nothing_behind
 from mnemolog.streams.shared_conflicts.waiting_turns import UndecidedTurn
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
 from mnemolog.streams.stages.promote import FollowUps, Promoter, PromotionRules
-from mnemolog.streams.stages.undecided_turns import nothing_behind
 from mnemolog.streams.summaries.due_summaries import DueSummaries
 from mnemolog.streams.summaries.summariser import EntitySummariser
 

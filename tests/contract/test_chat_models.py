@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.extract_reply import parse_extraction
+from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
 from mnemolog.streams.llm.openai_client import Endpoint
 from mnemolog.streams.llm.openai_models import OpenAiChatModel
 from mnemolog.streams.llm.ports import ChatModel

@@ -359,7 +359,10 @@ def seeds() -> SearchStrategy[Random]:
 
 
 async def check_entities(harness: Harness, random: Random) -> None:
-    """Two people tell of their circles, a step of one at a time: whom each knows is what the oracle says of each."""
+    """Two people tell of their circles, a step of one at a time: whom each knows is what the oracle says of each.
+
+    What was decided is applied as a whole.
+    """
     await harness.clean()
     database = str(harness.settings.postgres)
     async with named_people(database, entity_summary="on_demand") as people:
@@ -371,6 +374,7 @@ async def check_entities(harness: Harness, random: Random) -> None:
             for one in histories:
                 seen, expected = await one.read(), one.expected()
                 assert seen == expected, one.told(_differences(seen, expected))
+            assert await people.rows("TABLE rejections") == []
             if place == STEPS - 1 or random.random() < REBUILDS:
                 report = await rebuild(
                     str(harness.settings.postgres), TableLogSource(people.pipeline.pool), verify_only=True

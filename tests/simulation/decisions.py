@@ -6,6 +6,7 @@ from typing import Final
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Thresholds
+from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.resolution.turn import PreparedTurn, TurnDecider
 
 _SPENT: Final = LimitHit(name="active_facts", level="scope", count=2, limit=1)
@@ -15,10 +16,17 @@ class AskedDecider(TurnDecider):
     """Asks about the conflicts of raw turns too: a hot owner has nothing but these."""
 
     async def prepare(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, is_late: bool, now: datetime
+        self,
+        envelope: MatchedFacts,
+        rules: EffectivePolicy,
+        thresholds: Thresholds,
+        *,
+        is_late: bool,
+        now: datetime,
+        named: TurnEntities | None = None,
     ) -> PreparedTurn:
         asked = envelope.model_copy(update={"infer": True})
-        return await super().prepare(asked, rules, thresholds, is_late=is_late, now=now)
+        return await super().prepare(asked, rules, thresholds, is_late=is_late, now=now, named=named)
 
 
 class TurnLimits:

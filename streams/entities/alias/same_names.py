@@ -7,7 +7,7 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.doubtful.name_answers import find_by_answer
 from mnemolog.streams.entities.entity_registry import names_of
 from mnemolog.streams.entities.found_entities import FoundEntity
-from mnemolog.streams.entities.source_names import NameMeaning, SourceNames
+from mnemolog.streams.entities.source.source_names import NameMeaning, SourceNames
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
 from mnemolog.streams.entities.stated_relations import name_forms
 

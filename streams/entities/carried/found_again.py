@@ -7,7 +7,7 @@ from uuid import UUID
 from mnemolog.schemas.entities.model import Alias, KnownEntity
 from mnemolog.streams.entities.carried.known_names import said_aliases, words_of
 from mnemolog.streams.entities.found_entities import FoundEntity, find_entity
-from mnemolog.streams.entities.source_names import SourceNames
+from mnemolog.streams.entities.source.source_names import SourceNames
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
 
 

@@ -24,7 +24,7 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.facts import NewFact
 from mnemolog.streams.entities.carried.found_again import FoundAgain
 from mnemolog.streams.entities.carried.known_names import known_names_in, said_aliases
-from mnemolog.streams.entities.fact_links import links_once
+from mnemolog.streams.entities.source.fact_links import links_once
 from mnemolog.streams.entities.stated_relations import StatedRelation
 from mnemolog.streams.entities.turn_entities import TurnEntities
 

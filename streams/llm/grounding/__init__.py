@@ -1,1 +1,1 @@
-"""What a fact of a reply may rest on: who says what, whom it names, and the question that is answered."""
+"""The reply to an extraction, and what a fact of it may rest on: who says what, whom it names, and what is answered."""

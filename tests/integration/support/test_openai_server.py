@@ -14,7 +14,7 @@ import pytest
 from mnemolog.streams.llm.call_retry import RetrySettings
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.extract_reply import parse_extraction
+from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
 from mnemolog.streams.llm.openai_client import Endpoint
 from mnemolog.streams.llm.openai_models import OpenAiChatModel
 from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt

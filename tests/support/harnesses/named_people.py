@@ -106,23 +106,39 @@ class NamedPeople:
     offsets: dict[str, int] = field(default_factory=dict)
 
     async def say(
-        self, text: str, *named: tuple[str, str], scope: Scope = ALICE, speaker: str | None = "Alice", **fields: Any
+        self,
+        text: str,
+        *named: tuple[str, str],
+        scope: Scope = ALICE,
+        speaker: str | None = "Alice",
+        on_day: int | None = None,
+        **fields: Any,
     ) -> Commit:
         """The commit of a turn that says `text`, one fact with these `fields` that names others, with their types."""
         entities = [{"name": name, "type": kind, "role": "object"} for name, kind in named]
         fact = fact_json(text, **{"entities": entities} | fields)
-        return await self.say_facts(text, [fact], scope=scope, speaker=speaker)
+        return await self.say_facts(text, [fact], scope=scope, speaker=speaker, on_day=on_day)
 
     async def say_facts(
-        self, text: str, facts: list[dict[str, Any]], *, scope: Scope = ALICE, speaker: str | None = "Alice"
+        self,
+        text: str,
+        facts: list[dict[str, Any]],
+        *,
+        scope: Scope = ALICE,
+        speaker: str | None = "Alice",
+        on_day: int | None = None,
     ) -> Commit:
-        """The commit of a turn that says `text`, of which the model makes these facts."""
-        place, at = self._next_place(scope)
+        """The commit of a turn that says `text`, of which the model makes these facts.
+
+        It comes a day after what came before it, and was said then, or `on_day` since the start.
+        """
+        place, arrived = self._next_place(scope)
+        at = arrived if on_day is None else START + timedelta(days=on_day)
         turn_id = f"turn-{place['offset']}"
         self.model.facts[turn_id] = facts
         messages = (Message(role="user", content=text),)
         turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=speaker)
-        return await self.pipeline.process_turn(turn, **place, now=at + timedelta(seconds=3))
+        return await self.pipeline.process_turn(turn, **place, now=arrived + timedelta(seconds=3))
 
     async def say_raw(self, text: str, scope: Scope = ALICE, *, speaker: str = "Alice") -> Commit:
         """The commit of a turn that is stored as it is."""

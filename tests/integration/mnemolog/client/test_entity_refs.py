@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -120,7 +121,7 @@ async def test_somebody_elses_wife_is_not_mine(family: Family) -> None:
 async def test_my_wife_of_several_users_is_an_error_that_lists_them(family: Family, bens: str) -> None:
     await family.met("my wife")
     relation = {"subject": "Ben", "predicate": "spouse", "object": "Bea", "strength": "strong"}
-    related = {"relations": [relation]} if "spouse" in bens else {}
+    related: dict[str, Any] = {"relations": [relation]} if "spouse" in bens else {}
     name = "Bea" if related else bens
     await family.people.say(f"I met {name}", (name, "person"), scope=BEN, speaker="Ben", **related)
     mine, bea = await family.meant("my wife"), await family.meant("my wife", "ben")

@@ -302,7 +302,7 @@ async def test_sql_users_find_who_was_given_a_tie(database: str) -> None:
         (eva,) = await rows(database, "SELECT entity_id FROM memory.entity('Eva', user_id => 'alice')")
         await people.order(AliasEntity(entity_id=eva[0], name="my boss"))
     for when, found in (("", [("Eva",)]), (", believed_at => '2026-03-02'", [])):
-        asked = "SELECT name FROM memory.who('my boss', user_id => 'alice'{})"
+        asked: LiteralString = "SELECT name FROM memory.who('my boss', user_id => 'alice'{})"
         assert await rows(database, asked.format(when)) == found
 
 

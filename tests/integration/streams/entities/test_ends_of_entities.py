@@ -29,9 +29,10 @@ async def people(database: str) -> AsyncIterator[NamedPeople]:
         yield harness
 
 
-async def say_home(people: NamedPeople, who: str, city: str) -> Commit:
+async def say_home(people: NamedPeople, who: str, city: str, on_day: int | None = None) -> Commit:
     person = [{"name": who, "type": "person", "role": "subject"}]
-    return await people.say(f"{who} lives in {city}", subject=who, value=city, entities=person, **HOME)
+    text = f"{who} lives in {city}"
+    return await people.say(text, subject=who, value=city, entities=person, on_day=on_day, **HOME)
 
 
 async def delete(people: NamedPeople, commit: Commit) -> Commit:
@@ -72,3 +73,28 @@ async def test_what_an_undo_brings_back_stands_beside_a_newer_value_of_the_same_
     await say_home(people, called, "Rome")
     await people.undo(gone)
     assert await home_of(people, bern) == ("active", None, is_unresolved)
+
+
+@pytest.mark.parametrize("meant", [HILL, STONE])
+async def test_a_late_statement_ended_with_what_came_after_it_of_the_same_one(people: NamedPeople, meant: str) -> None:
+    await two_toms(people)
+    people.model.choose = choose_called(HILL)
+    bern = await say_home(people, "Tom", "Bern")
+    await say_home(people, "Tom", "Ulm")
+    people.model.choose = choose_called(meant)
+    rome = await say_home(people, "Tom", "Rome", on_day=1)
+    ((began,),) = await people.rows("SELECT true_from FROM facts WHERE fact_id = %s", fact_id_at(bern))
+    ended = ("superseded", began, False)
+    assert await home_of(people, rome) == (ended if meant == HILL else ("active", None, False))
+
+
+async def test_a_late_statement_by_another_name_ended_with_what_came_after_it_of_the_same_one(
+    people: NamedPeople,
+) -> None:
+    await people.say("Bob sings", ("Bob", "person"))
+    await people.say("Robert plays chess", ("Robert", "person"))
+    bern = await say_home(people, "Robert", "Bern")
+    await say_home(people, "Robert", "Ulm")
+    rome = await say_home(people, "Bob", "Rome", on_day=1)
+    ((began,),) = await people.rows("SELECT true_from FROM facts WHERE fact_id = %s", fact_id_at(bern))
+    assert await home_of(people, rome) == ("superseded", began, False)

@@ -15,7 +15,7 @@ import pytest
 from mnemolog.streams.llm.call_retry import RetrySettings
 from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.extract_reply import parse_extraction
+from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
 from mnemolog.streams.llm.openai_client import Endpoint, create_client, retry_after
 from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, OpenAiChatModel, OpenAiEmbedder
 from mnemolog.streams.llm.ports import Prompt

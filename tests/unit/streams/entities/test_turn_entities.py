@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED, Alias, KnownEntity, NamedEntity
+from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.link_events import entity_events
 from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.source_names import MAX_NEW_ENTITIES
+from mnemolog.streams.entities.source.source_names import MAX_NEW_ENTITIES
 from mnemolog.streams.entities.turn_entities import TurnEntities
 from mnemolog.streams.entities.unlinked_names import unlinked_names
 from tests.support.builders.commits import added, commit
@@ -24,6 +25,7 @@ NAMES = st.builds(
     lambda tie, first, last, origin: f"{tie}{first}{last}{origin if not tie else ''}",
     *(st.sampled_from(words) for words in (TIES, FIRST, LAST, ORIGINS)),
 ) | st.sampled_from(["my wife", "my brother", "our dog", "Tom's wife", "Alice's brother"])
+PROPER = st.builds("".join, st.tuples(st.sampled_from(FIRST), st.sampled_from(LAST)))
 SIGNS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60)
 LONG_KEYS = st.sampled_from(["\ufdfa" * 20, " from ", "A"])  # the sign is 18 letters of a key
 TEXTS = SIGNS | st.lists(LONG_KEYS, max_size=4).map("".join)
@@ -45,6 +47,24 @@ def test_a_name_that_is_said_again_is_found_again(
     assert [link.entity_id for link in again] == first
     assert len(talk.known) == known
     assert all(link.step != "new" for link in again)
+
+
+@settings(max_examples=300)
+@given(SAID, PROPER, PROPER)
+def test_two_names_of_one_that_are_told_again_change_nothing(
+    said: list[tuple[str, str | None]], one: str, other: str
+) -> None:
+    talk = EntityTalk(user_names=("Alice",))
+    for name, by in said:
+        talk.say(name, speaker=by)
+    same = NamedRelation(subject=one, predicate=SAME_AS, object=other)
+    people = tuple(NamedEntity(name=name, type="person", role="object") for name in (one, other))
+    fact = ExtractedFact(text="They are one.", excerpt="said", search_text="", entities=people, relations=(same,))
+    first = talk.tell(fact)
+    known = dict(talk.known)
+    again = talk.tell(fact)
+    assert talk.known == known
+    assert [link.entity_id for link in again[0]] == [link.entity_id for link in first[0]]
 
 
 @settings(max_examples=300)

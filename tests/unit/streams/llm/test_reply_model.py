@@ -40,3 +40,11 @@ def test_what_a_server_had_in_its_cache_is_read_where_it_tells(details: object, 
     reply = parse_body(json.dumps({"usage": usage}).encode(), ReplyBody)
     assert isinstance(reply, ReplyBody)
     assert (reply.tokens.input_tokens, reply.tokens.cached_tokens) == (10, cached)
+
+
+@pytest.mark.parametrize("told", [-1, None, 1.5, True, "7", 2**31, 10**30, [], {}])
+def test_what_is_no_count_of_tokens_is_none_and_refuses_no_reply(told: object) -> None:
+    for usage in ({"prompt_tokens": told, "completion_tokens": 2}, told):
+        reply = parse_body(json.dumps({"usage": usage}).encode(), ReplyBody)
+        assert isinstance(reply, ReplyBody)
+        assert reply.tokens.input_tokens == 0

@@ -159,9 +159,14 @@ def test_a_pronoun_has_the_relations_of_the_person_whom_it_means(text: str, trip
 
 
 def test_where_somebody_works_and_lives_is_of_that_type() -> None:
-    (works, lives), _ = read_turn(turn(user("My brother Tom works at Acme. My aunt lives in Thal."), speaker="Alice"))
-    assert [(one.name, one.type) for one in works.entities[1:]] == [("Acme", "organisation")]
-    assert [(one.name, one.type) for one in lives.entities[1:]] == [("Thal", "place")]
+    """Also in a language whose nouns have capitals."""
+    for text in (
+        "My brother Tom works at Acme. My aunt lives in Thal.",
+        "Mein Bruder Tom arbeitet bei Acme. Meine Tante wohnt in Thal.",
+    ):
+        (works, lives), _ = read_turn(turn(user(text), speaker="Alice"))
+        assert [(one.name, one.type) for one in works.entities[1:]] == [("Acme", "organisation")]
+        assert [(one.name, one.type) for one in lives.entities[1:]] == [("Thal", "place")]
 
 
 @pytest.mark.parametrize(

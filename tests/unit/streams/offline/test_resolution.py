@@ -53,6 +53,8 @@ VERDICTS = {
         ("I have a horse called Fury.", "I sold my horse."),
         ("My dog is called Rudi.", "Rudi had to be put down."),
         ("My girlfriend is called Olga.", "Olga left me."),
+        ("My wife is called Ana Keller.", "Ana is no longer my wife."),
+        ("Meine Frau heißt Ana Keller.", "Ana ist nicht mehr meine Frau."),
         ("My girlfriend is called Olga.", "Olga is my ex now."),
         ("My girlfriend is called Olga.", "Olga and I aren't together anymore."),
         ("My girlfriend is called Olga.", "My girlfriend left me last week."),
@@ -260,6 +262,15 @@ async def test_a_parting_without_a_name_ends_nothing_where_it_may_be_from_two() 
     assert {one.verdict for one in await verdicts(said("We broke up."), known)} == {"SIMILAR"}
     (parted,) = await verdicts(said("I broke up with my boyfriend."), known)
     assert (parted.verdict, len(parted.targets)) == ("RETRACT", 1)
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict", "ended"), [("Olga Keller", "SIMILAR", 2), ("Olga", "RETRACT", 1), ("Nils", "RETRACT", 1)]
+)
+async def test_a_first_name_ends_what_is_of_the_only_one_whom_it_may_mean(other: str, verdict: str, ended: int) -> None:
+    known = remembered(f"My girlfriend is called Olga Novak. My partner is called {other}.")
+    (parted,) = await verdicts(said("Olga left me."), known)
+    assert (parted.verdict, len(parted.targets)) == (verdict, ended)
 
 
 async def test_what_one_statement_ends_serves_no_other() -> None:

@@ -1,6 +1,6 @@
 """Facts that were kept beside others, asked about again."""
 
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -134,15 +134,15 @@ def test_whom_known_facts_are_about_was_held_against_the_turns_fact_alone() -> N
     assert (again.unresolved, again.rivals) == (BONN, (BERLIN,))
 
 
-@pytest.mark.parametrize("other", ["other", "twin"])
-def test_a_fact_of_another_entity_than_the_unresolved_one_is_no_rival(other: Literal["other", "twin"]) -> None:
-    """The turn's fact is of the entity of one of them."""
-    for of_bonn, of_berlin in (("same", other), (other, "same")):
-        known = (
-            BERLIN.model_copy(update={"subject_relation": of_berlin}),
-            BONN.model_copy(update={"subject_relation": of_bonn}),
-        )
-        assert conflicts_to_retry([matched_fact(*known)], THRESHOLDS, EffectivePolicy()) == ()
+def mira(number: int, *subject_of: UUID, twin: int | None = None) -> KnownEntity:
+    return KnownEntity(
+        entity_id=UUID(int=number),
+        name="Mira",
+        type="person",
+        aliases=(Alias(text="Mira", key="mira"),),
+        possible_twins=() if twin is None else (UUID(int=twin),),
+        subject_of=subject_of,
+    )
 
 
 @pytest.mark.parametrize(("twin", "same"), [(False, False), (True, False), (False, True)])
@@ -152,22 +152,18 @@ def test_what_it_was_put_beside_is_a_rival_where_both_are_of_one_entity(twin: bo
     ulm = fact_id_at(projection.add(added("Mira lives in Ulm.", subject="Mira")))
     beside = projection.event_history().facts[ulm]
     conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
-    mira, other = UUID(int=1), UUID(int=2)
-    about = {mira: [BONN.fact_id, BERLIN.fact_id], other: [ulm]} if not same else {mira: [BONN.fact_id, ulm]}
-    subjects = [
-        KnownEntity(
-            entity_id=entity_id,
-            name="Mira",
-            type="person",
-            aliases=(Alias(text="Mira", key="mira"),),
-            possible_twins=(other,) if twin and entity_id == mira else (),
-            subject_of=tuple(fact_ids),
-        )
-        for entity_id, fact_ids in about.items()
-    ]
+    about = (BONN.fact_id, ulm) if same else (BONN.fact_id, BERLIN.fact_id)
+    subjects = [mira(1, *about, twin=2 if twin else None), *([] if same else [mira(2, ulm)])]
     told = with_facts_beside(conflict, [beside], subjects, at=TODAY)
     rivals = {known.fact_id: known.subject_relation for known in told.rivals}
     assert rivals == ({ulm: "same", BERLIN.fact_id: None} if same else {BERLIN.fact_id: "same"})
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_near_fact_of_another_entity_is_no_rival(twin: bool) -> None:
+    subjects = [mira(1, BONN.fact_id, twin=2 if twin else None), mira(2, BERLIN.fact_id)]
+    conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
+    assert with_facts_beside(conflict, [], subjects, at=TODAY).rivals == ()
 
 
 def test_of_two_unresolved_facts_one_is_asked_about_the_other() -> None:

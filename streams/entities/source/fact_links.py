@@ -7,7 +7,7 @@ from mnemolog.schemas.entities.model import EntityLink
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.name_context import named_entities
 from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.source_names import SourceNames
+from mnemolog.streams.entities.source.source_names import SourceNames
 from mnemolog.streams.entities.spoken_names import read_name
 from mnemolog.streams.entities.stated_relations import (
     StatedRelation,

@@ -80,7 +80,7 @@ class _OmittedSentence(ReplyModel):
     reason: OmissionReason
 
 
-class _WholeReply(FactsReply):
+class _RulesReply(FactsReply):
     """A reply that also lists what it left out, and why. A language model is not asked for that."""
 
     omitted: tuple[_OmittedSentence, ...] = ()
@@ -95,9 +95,9 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
     soft complaint and left out.
     The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
     """
-    reply = read_reply(_WholeReply, text)
+    reply = read_reply(_RulesReply, text)
     faults = _reply_faults(reply, subject.categories) if isinstance(reply, FactsReply) else reply
-    if isinstance(reply, _WholeReply) and not faults:
+    if isinstance(reply, _RulesReply) and not faults:
         rest = _grounded(reply.facts, subject)
         omitted = (DroppedStatement(text=one.text, reason=one.reason) for one in reply.omitted)
         return replace(rest, dropped=(*rest.dropped, *omitted))

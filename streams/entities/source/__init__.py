@@ -1,0 +1,1 @@
+"""What one source tells of entities: whom its names mean, and whom each of its facts links."""
