@@ -359,10 +359,7 @@ def seeds() -> SearchStrategy[Random]:
 
 
 async def check_entities(harness: Harness, random: Random) -> None:
-    """Two people tell of their circles, a step of one at a time: whom each knows is what the oracle says of each.
-
-    What was decided is applied as a whole.
-    """
+    """Two people tell of their circles, a step of one at a time: whom each knows is what the oracle says of each."""
     await harness.clean()
     database = str(harness.settings.postgres)
     async with named_people(database, entity_summary="on_demand") as people:
