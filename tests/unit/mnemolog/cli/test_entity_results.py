@@ -94,6 +94,13 @@ def test_without_entities_it_says_how_there_will_be_some(capsys: pytest.CaptureF
     assert "check the scope" in capsys.readouterr().out
 
 
+def test_who_tells_that_nobody_is_it_and_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+    show_who([])
+    assert "nobody and nothing known is that: `mnemolog relations`" in " ".join(capsys.readouterr().out.split())
+    show_who([entity(ANA, "Ana")])
+    assert "Ana: person" in capsys.readouterr().out
+
+
 def test_one_has_its_names_facts_and_twins(capsys: pytest.CaptureFixture[str]) -> None:
     names = [EntityName(name=name, kind="name", recorded_at=AT, event_id=ANA) for name in ("Ana", "Ana Keller")]
     show_entity(EntityDetails(entity=entity(ANA, "Ana"), names=names, facts=[], twins=[entity(TWIN, "Ana")]))
