@@ -5,7 +5,6 @@ MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES name running servers to use instead. The Po
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import uuid
@@ -20,7 +19,6 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from mnemolog.cli import GC_THRESHOLD
 from mnemolog.embedded.stack import EmbeddedStack
 from tests.support.databases import database_name, fresh_database, server_folder
 from tests.support.programs import missing_programs
@@ -127,13 +125,6 @@ def pytest_sessionstart() -> None:
     # A script's shell has its jobs in the background ignore Ctrl-C, and what the tests start would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_finish() -> None:
-    # What has been imported and collected stays: it need not be looked through for cycles as long as tests run.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD)
 
 
 def pytest_report_header() -> str | None:

@@ -25,7 +25,8 @@ def show_entities(found: "Sequence[Entity]", _: ShortIds = WHOLE_IDS) -> None:
 
 def show_who(found: "Sequence[Entity]", ids: ShortIds = WHOLE_IDS) -> None:
     if not found:
-        print_text('nobody is known to be that: ask as in "my wife" or "Tom\'s boss"; `relations` lists who is what')
+        advice = """`mnemolog relations` lists who is what; ask as in "my wife" or "Tom's boss\""""
+        print_text(f"nobody and nothing known is that: {advice}")
         return
     show_entities(found, ids)
 

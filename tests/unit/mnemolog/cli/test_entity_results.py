@@ -170,10 +170,3 @@ def test_a_graph_is_printed_as_it_is_however_long_its_lines(capsys: pytest.Captu
 def test_without_any_it_says_so(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
     show([])
     assert capsys.readouterr().out.startswith("no ")
-
-
-def test_nobody_who_is_asked_for_has_advice(capsys: pytest.CaptureFixture[str]) -> None:
-    show_who([])
-    assert "ask as in" in capsys.readouterr().out
-    show_who([entity(ANA, "Ana")])
-    assert "1 entity" in capsys.readouterr().out
