@@ -219,3 +219,16 @@ async def test_a_person_may_give_a_name_that_is_hidden(people: NamedPeople, memo
 )
 async def test_a_text_has_a_name_as_whole_words(people: NamedPeople, text: str, name: str, *, has_it: bool) -> None:
     assert await people.rows("SELECT has_name(%s, %s)", text, name) == [(has_it,)]
+
+
+async def test_a_name_between_spaces_is_a_name_as_whole_words(people: NamedPeople) -> None:
+    words = ["ana", "Ana", "diana", "a.b", "a", "b", "Ana's", "St. Gallen", "Gallen", "", "\u5f20\u4f1f"]
+    pairs = [(f"{one}{sign}{two}", name) for one in words for two in words for sign in " .,(" for name in words if name]
+    pairs += [(text, "a b") for text, _ in pairs]
+    wrong = await people.rows(
+        "SELECT said, name FROM unnest(%s::text [], %s::text []) AS pair (said, name)"
+        " WHERE has_plain_name(said, name) AND NOT has_name(said, name)",
+        *map(list, zip(*pairs, strict=True)),
+    )
+    found = await people.rows("SELECT has_plain_name('I like (Ana)', 'ana'), has_plain_name('Ana''s', 'Ana')")
+    assert (wrong, found) == ([], [(True, False)])
