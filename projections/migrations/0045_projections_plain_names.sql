@@ -40,9 +40,13 @@ SELECT
     n.owner,
     n.source_id
 FROM current_entity_names AS n
-LEFT JOIN scopes AS s
-    ON n.tenant = s.tenant AND n.user_id = s.user_id AND n.agent_id = s.agent_id AND n.app_id = s.app_id
-    AND n.run_id = s.run_id
+LEFT JOIN LATERAL (
+    SELECT scopes.speakers
+    FROM scopes
+    WHERE (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
+        = (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
+    OFFSET 0
+) AS s ON true
 WHERE n.kind = 'user'
     OR n.is_merged
     OR EXISTS (SELECT FROM entity_changes AS given WHERE given.event_id = n.event_id)
