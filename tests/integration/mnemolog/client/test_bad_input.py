@@ -120,7 +120,6 @@ REFUSED: Final = (
     ("profile", "white space", "user_id"),
     ("profile", "1 MB", "user_id must have at most 256 characters"),
     ("users", "half an emoji", "after: character 0 is an unpaired surrogate"),
-    ("new text", "half an emoji", "new: character 0 is an unpaired surrogate"),
     ("file to write", "empty", "file is '': give the name of a file"),
     ("file to write", "U+0000", "give the name of a file"),
     ("file to write", "nothing", "file must be the name of a file"),
