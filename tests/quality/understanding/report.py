@@ -13,6 +13,7 @@ from tests.quality.understanding.scores import FIGURES, CaseScore
 _SHARES: Final = {"unresolved": "resolved", "missed_relations": "relations", "not_ended": "ended"}
 """Figures that are shown as what is right of how many there are."""
 _FAULTS: Final = {
+    "false_facts": "false",
     "missed_links": "no link",
     "missed_facts": "no fact",
     "still_held": "held",

@@ -8,6 +8,6 @@ def test_paragraphs_and_items_are_wrapped_and_stay_apart() -> None:
     lines = text.splitlines()
     long = [line for line in lines if len(line) > WIDTH]
     assert long == [f"| {LONG} |", LONG]
-    assert [line for line in lines if line.startswith("*")] == [lines[4], "* short"]
-    assert lines[5].startswith("  word")
+    assert [line for line in lines if line.startswith("*")] == [lines[5], "* short"]
+    assert lines[6].startswith("  word")
     assert wrapped(text) == text
