@@ -1,7 +1,7 @@
 -- name: journal_turns
 -- Turns can be searched by what people said in them. The words are kept with each turn: read out of the messages they
 -- would take a search of 100 turns 12 ms instead of one. There is no index of words: one of all turns would read those of other
--- owners, and one by scope is a third of the table and no faster where words are frequent (docs/decisions, record 11).
+-- owners, and one by scope is a third of the table and no faster where words are frequent (docs/discussions.md, "Raw turns").
 
 CREATE FUNCTION turn_messages(body jsonb) RETURNS TABLE (place bigint, speaker text, content text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 2
