@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     )
     from mnemolog.projections.queries.turns.traced_names import TracedName
     from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
-    from mnemolog.projections.search.hits import Hit, LeftOutHits, MeantEntity, Score
+    from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
     from mnemolog.projections.search.options import Weights
     from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
     from mnemolog.schemas.command import Edit
@@ -153,7 +153,6 @@ __all__ = [
     "LimitHit",
     "Limits",
     "LinkedEntity",
-    "MeantEntity",
     "MemoryClient",
     "Message",
     "MessageModel",
@@ -272,7 +271,7 @@ _MODULES: Final = {
     ),
     "projections.queries.turns.traced_names": ("TracedName",),
     "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
-    "projections.search.hits": ("Hit", "LeftOutHits", "MeantEntity", "Score"),
+    "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
     "projections.search.options": ("Weights",),
     "projections.search.turn_hits": ("TurnHit", "TurnScore"),
     "schemas.command": ("Edit",),

@@ -185,11 +185,11 @@ def _status_sentence(fact: Fact) -> str:
 
 
 def shared_call_sentence(call: TracedCall) -> str:
-    """Which turns shared a call of a turn, and for what."""
-    subject = "Its extraction" if call.stage == "extract" else "Its conflicts"
+    """Which turns shared the call for the extraction of a turn."""
     count = call.turns - 1
     names = f": {', '.join(call.others)}" if call.others else ""
-    return f"{subject} shared a call with {count} other turn{'s' if count > 1 else ''}{names} (request {call.request})."
+    others = f"{count} other turn{'s' if count > 1 else ''}{names}"
+    return f"Its extraction shared a call with {others} (request {call.request})."
 
 
 def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact: Fact) -> str:

@@ -194,12 +194,6 @@ MODELS: Final = Row(
             queries={"{{reason}}": rate("mnemolog_turns_asked_alone_total", "reason")},
         ),
         Panel(
-            title="Conflicts asked ahead",
-            description="Whether the turns asked just that when their place came; else the answer was thrown away.",
-            unit="cps",
-            queries={"{{result}}": rate("mnemolog_conflicts_asked_ahead_total", "result")},
-        ),
-        Panel(
             title="Texts per embedding call",
             description="How well texts of many turns share a call.",
             queries={"mean": mean("mnemolog_embedding_texts"), "p95": quantile(0.95, "mnemolog_embedding_texts")},

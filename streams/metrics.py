@@ -124,12 +124,6 @@ TURNS_ASKED_ALONE: Final = CATALOGUE.counter(
     "or its reply has no part for the turn",
     labels=("reason",),
 )
-CONFLICTS_AHEAD: Final = CATALOGUE.counter(
-    "mnemolog_conflicts_asked_ahead",
-    "turns whose conflicts a call for several turns asked about ahead: the answer was used, or thrown away because the "
-    "turn asked something else when its turn came",
-    labels=("result",),
-)
 REPROMPTS: Final = CATALOGUE.counter(
     "mnemolog_reprompts", "questions asked again because the reply was invalid", labels=("purpose",)
 )

@@ -1,6 +1,5 @@
 """Settings of Kafka, the stages and the models; each is an environment variable, too."""
 
-from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -171,10 +170,6 @@ class StreamsSettings(PostgresSettings):
     )
     search_model_timeout: Seconds = Field(
         default=5.0, description="seconds a search waits for such a model, then it goes on without it"
-    )
-    rerank_path: Path | None = Field(
-        default=None,
-        description="folder of a cross-encoder (`model.onnx`, `tokenizer.json`) that orders hits in its place",
     )
     candidates: int = Field(default=10, ge=1, le=100, description="known facts compared with a new one at the most")
 

@@ -77,7 +77,7 @@ def _exact(function: str) -> dict[str, str]:
     return {name: f"coalesce({function}.{name}, '')" for name in SCOPE_IDS}
 
 
-_WEIGHTS: Final = {"vector": 0.45, "text": 0.45, "names": 0.2, "entities": 0.0, "recency": 0.1, "times": 0.1}
+_WEIGHTS: Final = {"vector": 0.45, "text": 0.45, "names": 0.2, "recency": 0.1, "times": 0.1}
 SEARCH_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "fusion": "weighted",
@@ -123,11 +123,6 @@ _UNFILTERED: Final = {
     "shown": "hits_alone",
     "left_out": "nothing_left_out",
     "messages": "no_messages",
-    "entities": "",
-    "entity_share": "no_entity_share",
-    "links": "",
-    "unlinked": "",
-    "meant": "nobody_meant",
 }
 
 _RELATION_PARAMETERS: Final = {

@@ -20,10 +20,9 @@ class Score:
 
     A rank is the place by one signal alone; it is there with the fusion `rrf` and with `ranks`. `similarity` is the
     cosine, -1..1; `text_score`, 0..1, is the share of the question's words that the fact has, where a word weighs the
-    more, the fewer facts have it; `neighbours_part` is for words that were said just before or after it alone, and
-    `entities_part` for the entities of the question that the fact names. A part is its weight / (k + rank) with the
-    fusion `rrf`, and its share of all weights times a number of 0 to 1 with `weighted`. `prior` is what importance and
-    confidence make of the sum, about 1.
+    more, the fewer facts have it; `neighbours_part` is for words that were said just before or after it alone. A part
+    is its weight / (k + rank) with the fusion `rrf`, and its share of all weights times a number of 0 to 1 with
+    `weighted`. `prior` is what importance and confidence make of the sum, about 1.
     """
 
     mode: SearchMode
@@ -35,7 +34,6 @@ class Score:
     text_score: float | None
     text_part: float
     names_part: float = 0.0
-    entities_part: float = 0.0
     recency_part: float = 0.0
     times_part: float = 0.0
     neighbours_part: float = 0.0
@@ -73,28 +71,15 @@ class LeftOutHits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeantEntity:
-    """An entity that the question names."""
-
-    entity_id: UUID
-    name: str
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Self:
-        return cls(entity_id=UUID(found["entity_id"]), name=found["name"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """Hits, best first. `below_threshold` counts the facts that only their low similarity kept out.
 
-    `left_out` has, where it was asked for, by reason what else is no hit, and `meant` whom and what the question names.
+    `left_out` has, where it was asked for, by reason what else is no hit.
     """
 
     hits: tuple[Hit, ...] = ()
     below_threshold: int = 0
     left_out: Mapping[LeftOutReason, LeftOutHits] = field(default_factory=dict)
-    meant: tuple[MeantEntity, ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -29,7 +29,7 @@ Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
 class Weights(Record):
     """How much each signal counts, 0 to 1: 0 switches it off.
 
-    `vector`, `text`, `names`, `entities`, `recency` and `times` are summed; the fusion `weighted` divides them by
+    `vector`, `text`, `names`, `recency` and `times` are summed; the fusion `weighted` divides them by
     their sum, so that a score is a number of 0 to about 1. `neighbours` is what a word of the question counts that a
     fact does not have, but what was said just before or after it, as a share of a word of its own. `importance` and
     `confidence` multiply the sum: with .05 the greatest importance counts 2.5 % more than the middle one, and the least
@@ -39,7 +39,6 @@ class Weights(Record):
     vector: Weight
     text: Weight
     names: Weight
-    entities: Weight = 0.0
     recency: Weight
     times: Weight
     neighbours: Weight = 0.0
@@ -59,7 +58,7 @@ FIELD_WEIGHTS: Final = (1.0, 1.0, 1.0, 0.5)
 
 The last one is measured (docs/discussions.md, "How signals are joined"); nothing measured tells the others apart.
 """
-_ADDED: Final = ("vector", "text", "names", "entities", "recency", "times")
+_ADDED: Final = ("vector", "text", "names", "recency", "times")
 DEFAULT_FUSION: Final[Fusion] = "weighted"
 DEFAULT_HALF_LIFE_DAYS: Final = 365.0
 

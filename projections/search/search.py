@@ -13,8 +13,7 @@ from mnemolog.projections.db.fetch import fetch_long
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.asked_entities import NOBODY, AskedEntities
-from mnemolog.projections.search.hits import Findings, Hit, LeftOutHits, MeantEntity, Score, SearchMode
+from mnemolog.projections.search.hits import Findings, Hit, LeftOutHits, Score, SearchMode
 from mnemolog.projections.search.options import FIELD_WEIGHTS, SearchOptions
 from mnemolog.projections.search.question import MAX_QUERY_WORDS, storable_question
 from mnemolog.projections.search.statement import scope_parameters, search_query
@@ -36,7 +35,6 @@ async def search(
     options: SearchOptions = DEFAULT_OPTIONS,
     *,
     at: datetime,
-    named: AskedEntities = NOBODY,
 ) -> Findings:
     """The best facts for `text` that hold at `at`, or begin later, which is marked; best first.
 
@@ -44,14 +42,13 @@ async def search(
     the embedding of `text`; facts embedded by another model are found by their words alone. A fact without a word in
     common is a hit from the similarity `threshold` on, at 0 or None whatever it is. Without a vector the search is
     lexical, which each score says. Any text is taken as plain words; of more than 10 000 characters the first ones
-    count. Several scopes are those of one tenant, each exactly as it is named. `named` is what of `text` may name
-    entities: facts that name these are hits, where the weight `entities` is not 0.
+    count. Several scopes are those of one tenant, each exactly as it is named.
     Raises `QueryError` for a text without any character, or scopes that cannot be searched together.
     """
     scopes = checked_scopes(scope)
-    parameters = {**scope_parameters(scopes), **_parameters(text, vector, options, at), **named.parameters}
+    parameters = {**scope_parameters(scopes), **_parameters(text, vector, options, at)}
     for indexed in _routes(scopes, options):
-        query, of_filter = search_query(scopes, options, indexed=bool(indexed), named=named)
+        query, of_filter = search_query(scopes, options, indexed=bool(indexed))
         if rows := await fetch_long(conn, query, {**parameters, **of_filter, "indexed": indexed}):
             return _findings(rows, "hybrid" if vector else "lexical")
     return Findings()
@@ -115,7 +112,6 @@ def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
         hits=tuple(_hit(group, mode) for group in of_hits),
         below_threshold=rows[0]["below_threshold"],
         left_out={reason: LeftOutHits.from_json(one) for reason, one in (rows[0]["left_out"] or {}).items()},
-        meant=tuple(map(MeantEntity.from_json, rows[0]["meant"] or ())),
     )
 
 
@@ -129,6 +125,6 @@ def _hit(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Hit:
 
 _SCORE_COLUMNS: Final = (
     *("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part"),
-    *("names_part", "entities_part", "recency_part", "times_part", "neighbours_part", "prior"),
+    *("names_part", "recency_part", "times_part", "neighbours_part", "prior"),
 )
-_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "meant", "hit_id", "step", "messages"})
+_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step", "messages"})

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, LiteralString
 
-from psycopg.sql import SQL, Composable, Composed
+from psycopg.sql import SQL, Composed
 
 from mnemolog.projections.filters.condition import filter_condition, status_at
 from mnemolog.projections.queries.fact_rows import fact_columns, scope_condition
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.asked_entities import NOBODY, AskedEntities, Entities
 from mnemolog.projections.search.options import SearchOptions
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.filters.model import EVERYTHING
@@ -22,15 +21,12 @@ def search_query(
     options: SearchOptions,
     *,
     indexed: bool = False,
-    named: AskedEntities = NOBODY,
 ) -> tuple[SQL | Composed, dict[str, Any]]:
     """The statement of a search and the parameters of its filter.
 
-    Several scopes come as arrays. `indexed` gives the one for scopes that have indexes of their own. `named` is what of
-    the question may name entities, which is looked for where their weight is not 0.
+    Several scopes come as arrays. `indexed` gives the one for scopes that have indexes of their own.
     """
     source = "from_indexes" if indexed else _source(options)
-    entities: Entities = named.kind if options.weights.entities > 0 else "none"
     wildcards = () if len(scopes) > 1 else tuple(scopes[0].wildcards.items())
     is_filtered = options.filters != EVERYTHING
     query = _composed(
@@ -42,7 +38,6 @@ def search_query(
         has_neighbours=options.weights.neighbours > 0 and not indexed,
         shows_neighbours=options.neighbours > 0,
         is_explained=options.explain,
-        entities=entities,
     )
     if not is_filtered:
         return query, {}
@@ -77,7 +72,6 @@ def _composed(
     has_neighbours: bool,
     shows_neighbours: bool,
     is_explained: bool,
-    entities: Entities,
 ) -> SQL:
     """One text for each kind of search, with `{filter}` left open where there is one: composed once."""
     parts = queries("search")
@@ -85,17 +79,13 @@ def _composed(
     of_any = parts["of_any_scope"] if is_several else scope
     state_at = parts["state_at"]
     condition, wanted = (SQL("{filter}"), SQL("{wanted}")) if is_filtered else (SQL("true"), SQL("true"))
-    is_linked = source == "from_indexes" and entities != "none"
-    live = parts["from_indexes_and_links" if is_linked else source].format(
-        filter=condition, scope=scope, state_at=state_at, state=status_at(SQL(_NOW))
-    )
+    live = parts[source].format(filter=condition, scope=scope, state_at=state_at, state=status_at(SQL(_NOW)))
     if is_several:
         of_scopes = parts["of_scopes"].format(live=live)
         live = parts["facts_of_scopes"].format(of_scopes=of_scopes, of_any=of_any, wanted=wanted)
     travels = source == "as_of"
     query = parts["hybrid"].format(
         live=live,
-        **_entity_parts(entities, scope, is_several=is_several, is_explained=is_explained),
         state=parts["hit_state"].format(state_at=state_at) if travels else SQL(""),
         whole=parts["indexed_facts" if source == "from_indexes" else "all_facts"],
         conversation=parts["conversation"] if has_neighbours or shows_neighbours else SQL(""),
@@ -110,34 +100,3 @@ def _composed(
         fact=fact_columns(state="s" if travels else "f", at=_NOW),
     )
     return SQL(query.as_string())
-
-
-def _entity_parts(
-    entities: Entities, scope: Composable, *, is_several: bool, is_explained: bool
-) -> dict[str, Composable]:
-    """What finds the entities that the question names, and the facts that name these."""
-    parts, search = queries("search_entities"), queries("search")
-    if entities == "none":
-        nothing = dict.fromkeys(("entities", "links", "unlinked"), SQL(""))
-        return {**nothing, "entity_share": search["no_entity_share"], "meant": search["nobody_meant"]}
-
-    def of_scopes(part: str) -> Composable:
-        query = parts[part].format(scope=scope)
-        return search["of_scopes"].format(live=query) if is_several else query
-
-    tied: Composable = SQL("")
-    if entities == "ties":
-        steps = {f"{one}_step": parts["step"].format(owners=SQL(owners)) for one, owners in _STEPS.items()}
-        relations, users = of_scopes("relations_of_scope"), of_scopes("users_of_scope")
-        tied = parts["tied"].format(relations=relations, users=users, **steps)
-    by_ties = parts["by_ties"] if entities == "ties" else SQL("")
-    return {
-        "entities": parts["by_names"].format(names=of_scopes("names_of_scope"), tied=tied, by_ties=by_ties),
-        "entity_share": parts["entity_share"],
-        "links": parts["with_links"],
-        "unlinked": parts["unlinked"],
-        "meant": parts["meant"] if is_explained else search["nobody_meant"],
-    }
-
-
-_STEPS: Final[Mapping[str, LiteralString]] = {"first": "owners", "next": "next_owners"}

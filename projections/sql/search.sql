@@ -115,39 +115,6 @@ FROM (
 CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = candidate.fact_id LIMIT 1) AS f
 WHERE {filter}
 
--- name: from_indexes_and_links
--- The same, with the newest of those that name an entity of the question.
-SELECT f.*
-FROM (
-    SELECT found.fact_id
-    FROM indexed_candidates(
-        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(model)s, %(dimensions)s, %(vector)s,
-        asked.query, %(at)s, %(candidates)s
-    ) AS found
-    UNION
-    SELECT newest.fact_id
-    FROM (
-        SELECT named.fact_id
-        FROM linked
-        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = linked.fact_id LIMIT 1) AS named
-        WHERE named.status IN ('active', 'pending_confirmation')
-            AND (named.valid_until IS NULL OR named.valid_until > %(at)s)
-            AND (named.true_to IS NULL OR named.true_to > %(at)s)
-        ORDER BY named.recorded_at DESC, named.fact_id
-        LIMIT %(candidates)s
-    ) AS newest
-) AS candidate
-CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = candidate.fact_id LIMIT 1) AS f
-WHERE {filter}
-
--- name: no_entity_share
--- Where the question names nobody.
-0::float8 AS entity_share
-
--- name: nobody_meant
--- Where nobody asks for it, or the question names nobody.
-NULL::jsonb AS meant
-
 -- name: by_indexes_or_not
 -- Whether this statement answers: an indexed scope is asked by its indexes, another one by a scan; null scans any.
 %(indexed)s::boolean IS NULL OR %(indexed)s::boolean = EXISTS (
@@ -333,7 +300,6 @@ asked AS MATERIALIZED (
         (SELECT string_agg(words.lexemes::text, ' | ' ORDER BY words.place)::tsquery FROM words) AS query
     FROM question
 ),
-{entities}
 scored AS MATERIALIZED (
     SELECT
         live.fact_id,
@@ -435,12 +401,10 @@ candidates AS (
         1 - heard.distance AS similarity,
         coalesce(beside.score, 0) + coalesce(behind.score, 0) / 2 AS near_score,
         coalesce(heard.subject IN (SELECT name FROM names) OR heard.speaker IN (SELECT name FROM names), false) AS is_named,
-        {entity_share},
         {ranks}
     FROM heard
     LEFT JOIN near_scores AS beside ON heard.beside = beside.bits
     LEFT JOIN near_scores AS behind ON heard.behind = behind.bits
-    {links}
 ),
 parts AS (
     SELECT
@@ -448,8 +412,7 @@ parts AS (
         happened_at >= %(period_from)s AND happened_at < %(period_to)s AS is_timely,
         text_score IS NOT NULL
         OR coalesce(similarity >= coalesce(nullif(%(threshold)s::float8, 0), -2), false)
-        OR coalesce(similarity IS NULL AND is_named AND %(names_weight)s::float8 > 0, false)
-        OR entity_share > 0 AS is_found,
+        OR coalesce(similarity IS NULL AND is_named AND %(names_weight)s::float8 > 0, false) AS is_found,
         %(vector_weight)s::float8 * CASE %(fusion)s::text
             WHEN 'rrf' THEN coalesce(1.0::float8 / (%(rrf_k)s::integer + vector_rank), 0)
             ELSE greatest(similarity, 0)
@@ -460,7 +423,6 @@ parts AS (
         END AS text_part,
         %(text_weight)s::float8 * %(neighbours_weight)s::float8 * one.part * near_score AS neighbours_part,
         CASE WHEN is_named THEN %(names_weight)s::float8 * one.part ELSE 0 END AS names_part,
-        %(entities_weight)s::float8 * one.part * entity_share AS entities_part,
         CASE
             WHEN %(recency_weight)s::float8 > 0 AND status <> 'pending_confirmation'
                 THEN
@@ -486,7 +448,7 @@ parts AS (
 summed AS (
     SELECT
         *,
-        (vector_part + text_part + names_part + entities_part + recency_part + times_part + neighbours_part) * prior AS total
+        (vector_part + text_part + names_part + recency_part + times_part + neighbours_part) * prior AS total
     FROM parts
 ),
 best AS MATERIALIZED (
@@ -519,10 +481,8 @@ SELECT
     (
         SELECT count(*) FROM scored
         WHERE scored.places IS NULL AND 1 - scored.distance < %(threshold)s::float8 AND %(threshold)s::float8 > 0
-            {unlinked}
     ) AS below_threshold,
     {left_out},
-    {meant},
     first.vector_rank,
     first.similarity,
     first.vector_part,
@@ -530,7 +490,6 @@ SELECT
     first.text_score,
     first.text_part,
     first.names_part,
-    first.entities_part,
     first.recency_part,
     first.times_part,
     first.neighbours_part,

@@ -38,7 +38,7 @@ class SaidNames:
 def names_said_in(text: str) -> SaidNames:
     """What of `text` may name entities."""
     words = _WORD.findall(text)
-    heads = dict.fromkeys(head for word in words for head in heads_of_word(word))
+    heads = dict.fromkeys(head for word in words for head in _heads_of_word(word))
     compared = " ".join(name_key(part) for word in words for part in _JOINS.split(word))
     ties = tuple(dict.fromkeys(tie for tie, _ in ties_in(text)))
     predicates = dict.fromkeys(map(name_of_predicate, ties))
@@ -50,7 +50,7 @@ def names_said_in(text: str) -> SaidNames:
     )
 
 
-def heads_of_word(word: str) -> Iterator[str]:
+def _heads_of_word(word: str) -> Iterator[str]:
     """What names that begin with a word are looked up by; a small word in small letters begins none."""
     if _UNSPACED.search(word):
         places = range(len(word))

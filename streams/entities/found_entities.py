@@ -1,8 +1,8 @@
 """Finds the entity that a name means, step by step. In doubt it is a new one, a possible twin of those that it may be.
 
 The order: the user, an equal name, a tie ("my wife"), for people a part or a short form of a name, a misspelled name;
-and what finds possible twins alone, a name in another script, and for things one that may mean the same. A tie or an
-origin tells two of one name apart: "my brother Tom" is not "Tom from work".
+and for things a name that may mean the same, which makes a possible twin. A tie or an origin tells two of one name
+apart: "my brother Tom" is not "Tom from work".
 """
 
 import re
@@ -15,7 +15,6 @@ from mnemolog.schemas.entities.model import Alias, Comparison, EntityType, Known
 from mnemolog.streams.entities.entity_registry import EntityRegistry, marks_of, names_of, same_type
 from mnemolog.streams.entities.short_forms import forms_of, is_beginning_of
 from mnemolog.streams.entities.similar.misspelled_names import likeness_of
-from mnemolog.streams.entities.similar.scripts import may_be_spelled
 from mnemolog.streams.entities.spoken_names import SpokenName, age_in
 
 MIN_PREFIX: Final = 3
@@ -78,7 +77,7 @@ def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registr
         return FoundEntity(compared=tuple(nameless))
     if len(nameless) == 1:  # "my wife" was known without a name
         return FoundEntity(entity=nameless[0], step="tie")
-    steps = (step(name, kind, tie_key, registry) for step in (_of_similar, _of_misspelled, _of_script, _of_meaning))
+    steps = (step(name, kind, tie_key, registry) for step in (_of_similar, _of_misspelled, _of_meaning))
     return next((found for found in steps if found.entity or found.compared), FoundEntity())
 
 
@@ -129,14 +128,6 @@ def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, regi
     if len(typed) == 1 and likeness[typed[0].entity_id] == "same" and not _is_marked_apart(name, tie_key, typed[0]):
         return FoundEntity(entity=typed[0], step="fuzzy", compared=tuple(one for one in near if one is not typed[0]))
     return FoundEntity(compared=tuple(near))
-
-
-def _of_script(name: SpokenName, kind: EntityType, _tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
-    """Possible twins alone: how a name is spelled in another alphabet is a matter of language and taste."""
-    fitting = (entity for entity in registry if same_type(kind, entity.type))
-    return FoundEntity(
-        compared=tuple(one for one in fitting if any(may_be_spelled(name.key, known) for known in names_of(one)))
-    )
 
 
 def _of_meaning(name: SpokenName, kind: EntityType, _tie_key: str | None, registry: EntityRegistry) -> FoundEntity:

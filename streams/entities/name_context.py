@@ -9,7 +9,6 @@ from mnemolog.schemas.entities.relations import is_same_as
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.short_forms import forms_of
 from mnemolog.streams.entities.similar.misspelled_names import slip_heads
-from mnemolog.streams.entities.similar.scripts import other_script_ends
 from mnemolog.streams.entities.spoken_names import SpokenName, read_name
 from mnemolog.streams.text.subjects import USER, compare_subjects, is_user_word
 
@@ -78,7 +77,7 @@ def same_names(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
 class LookupKeys:
     """What entities are looked up by: the heads of their names, and whole keys, which count more.
 
-    And the first and last letters of names: misspelled ones have them too, and those in other scripts some of a few.
+    And the first and last letters of names, which misspelled ones have too.
     """
 
     heads: frozenset[str]
@@ -110,8 +109,7 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     ties = {tie_head(name.tie) for name in names if name.tie}
     slips = {head for key in keys for head in slip_heads(key)}
     heads = frozenset({USER_HEAD, *ties, *slips, *map(name_head, keys | forms)})
-    ends = frozenset(map(name_ends, keys)).union(*map(other_script_ends, keys))
-    return LookupKeys(heads=heads, keys=frozenset(keys), ends=ends)
+    return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 
 def _spoken(said: set[str], context: NameContext) -> Iterator[SpokenName]:

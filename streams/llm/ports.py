@@ -149,7 +149,7 @@ class TaskPrompt(Prompt):
 class SharedPrompt(Prompt):
     """A question about several turns of one scope, with what it is about as data, in the turns' order."""
 
-    tasks: tuple[ExtractionTask, ...] | tuple[NumberedConflicts, ...]
+    tasks: tuple[ExtractionTask, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

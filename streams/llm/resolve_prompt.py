@@ -27,8 +27,6 @@ from mnemolog.streams.llm.reply_parser import (
 )
 
 PROMPT_VERSION = "resolve-6"
-SHARED_PROMPT_VERSION = f"{PROMPT_VERSION}-turns-1"
-"""Of a question about the conflicts of several turns."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _ONE_TURN: Final = """\
@@ -109,18 +107,7 @@ class _Decisions(ReplyModel):
     decisions: tuple[ReplyDecision, ...]
 
 
-class _TurnDecisions(ReplyModel):
-    turn: int
-    decisions: tuple[ReplyDecision, ...]
-
-
-class _Turns(ReplyModel):
-    turns: tuple[_TurnDecisions, ...]
-
-
 _SCHEMA: Final = reply_schema(_Decisions)
-TURNS_SCHEMA: Final = reply_schema(_Turns)
-"""Of a reply about the conflicts of several turns: of each its number and its decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Build the models that a search may ask. The packages of a provider are imported only where it is used."""
+"""Build the models that a search may ask."""
 
 from mnemolog.streams.llm.errors import ProviderConfigurationError
-from mnemolog.streams.llm.factory import build_openai_chat_model, needs_extra
+from mnemolog.streams.llm.factory import build_openai_chat_model
 from mnemolog.streams.rerank.chat_reranker import ChatReranker
 from mnemolog.streams.rerank.chat_variants import ChatVariants
 from mnemolog.streams.rerank.ports import QuestionVariants, Reranker
@@ -10,12 +10,7 @@ from mnemolog.streams.settings import StreamsSettings
 
 def build_reranker(settings: StreamsSettings) -> Reranker:
     """The model that orders hits. Raises `ProviderConfigurationError` where none is set."""
-    if settings.rerank_path is not None:
-        with needs_extra("offline"):
-            from mnemolog.streams.rerank.onnx_reranker import OnnxReranker  # noqa: PLC0415 -- see above
-
-            return OnnxReranker(settings.rerank_path)
-    return ChatReranker(build_openai_chat_model(_asked(settings, "orders hits, or MNEMOLOG_RERANK_PATH")))
+    return ChatReranker(build_openai_chat_model(_asked(settings, "orders hits")))
 
 
 def build_variants(settings: StreamsSettings) -> QuestionVariants:

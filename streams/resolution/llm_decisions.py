@@ -1,11 +1,10 @@
 """Asks the model once about all conflicts and doubtful names of a turn, and maps its reply to decisions and answers."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from time import perf_counter
-from typing import Any
 
 from mnemolog.schemas.entities.model import AnsweredName
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
@@ -13,13 +12,12 @@ from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
-from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
+from mnemolog.streams.llm.ask import ask, step_of, with_unused
 from mnemolog.streams.llm.conflict_list import number_conflicts
 from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
 from mnemolog.streams.llm.names.name_list import within_budget
 from mnemolog.streams.llm.names.names_prompt import no_answers, parse_answers, question_prompt
-from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder, SourceQuestion
-from mnemolog.streams.llm.resolve_prompt import SHARED_PROMPT_VERSION
+from mnemolog.streams.llm.ports import NumberedConflicts, RequestSource, SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.classify import Classification, Conflict
 from mnemolog.streams.resolution.event_builder import NOT_ASKED, LlmDecision, NoDecision
 from mnemolog.streams.resolution.later_ends import LaterEnd, LaterEndOutcome
@@ -38,14 +36,6 @@ class LlmDecisions:
     later_ends: tuple[LaterEndOutcome, ...] = ()
     answers: tuple[AnsweredName, ...] = ()
     step: Step
-
-
-BeforeCall = Callable[[SourceQuestion], Awaitable[None]]
-"""Is awaited before a question is asked; it may have it asked together with those of other turns."""
-
-
-async def ask_alone(_question: SourceQuestion) -> None:
-    """Nothing is asked together with it."""
 
 
 def conflicts_of(
@@ -89,14 +79,6 @@ def _with_doubts(known: Sequence[Candidate], names: DoubtfulNames | None) -> tup
     )
 
 
-def conflict_question(envelope: MatchedFacts, conflicts: NumberedConflicts) -> SourceQuestion:
-    """What a turn asks alone about its conflicts and names."""
-    overrides = envelope.overrides
-    prompt = question_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
-    source = RequestSource.of(envelope, "resolve")
-    return SourceQuestion(source=source, prompt=prompt)
-
-
 class LlmDecider:
     """Asks `model`; a merged text gets its vector from `embedder`."""
 
@@ -111,7 +93,6 @@ class LlmDecider:
         retries: Sequence[RetryConflict],
         later_ends: Sequence[LaterEnd] = (),
         *,
-        before_call: BeforeCall = ask_alone,
         names: DoubtfulNames | None = None,
     ) -> LlmDecisions:
         """Decide the conflicts among the classifications, the retries and the later ends, and whom `names` mean.
@@ -123,7 +104,7 @@ class LlmDecider:
         if numbered is None:
             return LlmDecisions(decisions={}, retry_outcomes=(), step=Step(stage="resolve", milliseconds=0))
         places = [place for place, found in enumerate(classifications) if isinstance(found, Conflict)]
-        decisions, answers, step = await self._ask(envelope, numbered, before_call)
+        decisions, answers, step = await self._ask(envelope, numbered)
         on_known = decisions[len(places) :]
         on_retries = zip(retries, on_known, strict=False)
         on_ends = zip(later_ends, chain(on_known[len(retries) :], repeat(NOT_ASKED)), strict=False)
@@ -141,19 +122,17 @@ class LlmDecider:
         )
 
     async def _ask(
-        self, envelope: MatchedFacts, conflicts: NumberedConflicts, before_call: BeforeCall
+        self, envelope: MatchedFacts, conflicts: NumberedConflicts
     ) -> tuple[Sequence[LlmDecision | NoDecision], tuple[AnsweredName, ...], Step]:
         """A decision for each of the numbered conflicts, an answer for each name, and the cost, whatever came of it."""
-        question = conflict_question(envelope, conflicts)
-        prompt, source = question.prompt, question.source
-        await before_call(question)
+        overrides, source = envelope.overrides, RequestSource.of(envelope, "resolve")
+        prompt = question_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
         model, parse = self._model.for_source(source, prompt), partial(parse_answers, subject=conflicts)
         author = {"model": prompt.model or self._model.model, "prompt_version": prompt.version}
         step = Step(stage="resolve", milliseconds=0)
         try:
-            answer = await ask(model, prompt, parse, reprompts=envelope.overrides.reprompts)
-            author["prompt_version"] = SHARED_PROMPT_VERSION if _is_shared(answer) else prompt.version
-            step = step_of("resolve", author["prompt_version"], answer)
+            answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
+            step = step_of("resolve", prompt.version, answer)
             merges = [reply for reply in answer.value.decisions if reply.verdict == "MERGE"]
             texts = tuple(merge.search_text or merge.text or "" for merge in merges)
             embedded = await self._embedder.embed(source, texts)
@@ -185,11 +164,6 @@ class LlmDecider:
 def _no_decisions(conflicts: NumberedConflicts, error: Exception, author: Mapping[str, str]) -> list[NoDecision]:
     shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
     return [NoDecision(complaint=str(error)[:MAX_DETAIL], shown=facts, **author) for facts in shown]
-
-
-def _is_shared(answer: Answer[Any]) -> bool:
-    """Whether the reply that counts is a part of one to several turns."""
-    return len(answer.replies) == 1 and answer.replies[0].shared is not None
 
 
 def _with_its_time(matched: MatchedFact) -> ExtractedFact:

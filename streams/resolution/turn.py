@@ -1,6 +1,6 @@
 """Decides one turn: looks up what its facts need, classifies them, asks the LLM about conflicts, makes the events."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -18,13 +18,12 @@ from mnemolog.streams.ends.moved_ends import move_ends
 from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulNames
 from mnemolog.streams.entities.subject_relations import with_subject_relations
 from mnemolog.streams.entities.turn_entities import TurnEntities
-from mnemolog.streams.llm.ports import SourceQuestion
 from mnemolog.streams.resolution.classify import Classification, Duplicate, candidate_query, classify, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision, NoDecision, statement_context
 from mnemolog.streams.resolution.guards import may_end
 from mnemolog.streams.resolution.later_ends import LaterEnd, is_before, split_later_ends
-from mnemolog.streams.resolution.llm_decisions import LlmDecider, ask_alone, conflict_question, conflicts_of
+from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.ports import Lookups
 from mnemolog.streams.resolution.retry_conflicts import RetryConflict, conflicts_to_retry, with_facts_beside
 from mnemolog.streams.resolution.turn_state import with_earlier_facts
@@ -42,7 +41,7 @@ class TurnDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """A turn whose conflicts are known: what is asked about them, if anything, and what a decision goes by.
+    """A turn whose conflicts are known, and what a decision goes by.
 
     `ended_subjects` are the entities of candidates that have ended.
     """
@@ -54,12 +53,6 @@ class PreparedTurn:
     context: DecisionContext
     dropped: tuple[DroppedStatement, ...]
     ended_subjects: tuple[KnownEntity, ...] = ()
-
-    @property
-    def question(self) -> SourceQuestion | None:
-        """What the turn asks alone about its conflicts."""
-        conflicts = conflicts_of(self.turn, self.classifications, self.retries, self.ends)
-        return conflict_question(self.turn, conflicts) if conflicts else None
 
     def with_subjects(self, found: TurnEntities) -> "PreparedTurn":
         """The turn, now that it is known whom its names mean; nothing more is asked about it."""
@@ -82,25 +75,17 @@ class TurnDecider:
         *,
         is_late: bool,
         now: datetime,
-        before_call: Callable[[PreparedTurn, SourceQuestion], Awaitable[None]] | None = None,
         named: TurnEntities | None = None,
         names: DoubtfulNames | None = None,
     ) -> TurnDecision:
         """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said.
 
-        `before_call` is awaited before a model is asked about it. `named` are the entities of its facts; the doubtful
-        `names` among theirs are asked about in the same call.
+        `named` are the entities of its facts; the doubtful `names` among theirs are asked about in the same call.
         """
         prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now, named=named)
         names = names and names.named_in(_told_facts(prepared.classifications))
-        ask_ahead = partial(before_call, prepared) if before_call else ask_alone
         llm = await self._llm_decider(
-            prepared.turn,
-            prepared.classifications,
-            prepared.retries,
-            prepared.ends,
-            before_call=ask_ahead,
-            names=names,
+            prepared.turn, prepared.classifications, prepared.retries, prepared.ends, names=names
         )
         decisions = llm.decisions
         if names is not None:

@@ -40,7 +40,6 @@ from mnemolog.streams.resolution.llm_decisions import LlmDecider
 from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.settings import StreamsSettings, asks_about_names
-from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, StageInput, ended_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
@@ -137,7 +136,6 @@ class DecisionStages:
             finder=self._finder,
             match_stage=self.match,
             turn_decider=turn_decider,
-            conflict_sharer=ConflictSharer(self._models.chat, turn_decider, self._clock),
             promote=Promoter(
                 PromotionStore(self._pool), self.match, turn_decider, max_commit_bytes=MAX_COMMIT_BYTES // 2
             ),

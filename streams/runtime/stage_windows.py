@@ -12,9 +12,7 @@ from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
-from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.dedup import SeenOrigins
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
@@ -30,7 +28,7 @@ from mnemolog.streams.kafka.topics import (
     command_headers,
     topic_name,
 )
-from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY, Window
+from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
 from mnemolog.streams.kafka.windows.state import KeyState
 from mnemolog.streams.runtime.decision_stages import DecisionStages, E
@@ -126,9 +124,7 @@ class StageWindows:
 
         async def behind(record: KafkaRecord, enough: int, most: int, wait: CallWait) -> Sequence[KafkaRecord]:
             def has_arrived(behind: KeyState) -> bool:
-                if stage == chain[0]:
-                    return behind.waiting >= enough or not behind.has_unread
-                return behind.waiting >= min(enough, self._sure_to_come(record, built[-1]))
+                return behind.waiting >= enough or not behind.has_unread
 
             await window.waiting.linger(record, has_arrived, wait.arriving)
             return await window.waiting.records_behind(record, enough=enough, most=most, seconds=wait.linger)
@@ -145,15 +141,6 @@ class StageWindows:
         )
         return window
 
-    def _sure_to_come(self, record: KafkaRecord, first: Window) -> int:
-        """How many records of its owner come behind this one without another call for their extraction.
-
-        They are in the windows behind `extract`, or were answered by a shared call, as far as they may be handed on.
-        """
-        owner = "" if record.key is None else record.key.decode(errors="replace")
-        answered = self._resources.stages.extract.answered_behind(owner, record.offset)
-        return min(first.waiting.state_of(record).handed_on + answered, MAX_HANDED_ON_PER_KEY) - 1
-
     def _definition(
         self, stage: Stage, sender: Sender, period: Callable[[int], Hashable], behind: RecordsBehind
     ) -> Definition:
@@ -168,7 +155,7 @@ class StageWindows:
             case "match":
                 return self._enriching(stage, MATCHED_FACTS, envelope_reader(EmbeddedFacts), stages.match, MatchedFacts)
             case "resolve":
-                return self._resolve(sender, period, behind)
+                return self._resolve(sender, period)
         raise ValueError(f"{stage} works on batches")
 
     def _extract(self, sender: Sender, behind: RecordsBehind) -> Definition:
@@ -202,7 +189,7 @@ class StageWindows:
         topic = topic_name(output, self._settings.topic_prefix)
         return StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=ended_envelope(kind), **more)
 
-    def _resolve(self, sender: Sender, period: Callable[[int], Hashable], behind: RecordsBehind) -> Definition:
+    def _resolve(self, sender: Sender, period: Callable[[int], Hashable]) -> Definition:
         end_offset = checked_end(self._resources.projector, self._resources.kafka_log)
         writes = ReadYourWrites(self._resources.watermark, end_offset, period)
         resolver = self._resources.stages.build_resolver(
@@ -211,8 +198,7 @@ class StageWindows:
         read = envelope_reader(MatchedFacts)
 
         async def resolve(received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
-            scope = received.envelope.scope
-            return await resolver(received, record, partial(_undecided_behind, read, partial(behind, record), scope))
+            return await resolver(received, record)
 
         return StageDefinition(
             stage="resolve",
@@ -233,23 +219,3 @@ class StageWindows:
         return Window(
             work, max_records=BATCH_RECORDS, joins_keys=True, max_in_flight=BATCHES_AT_ONCE, max_pending=max_pending
         )
-
-
-async def _undecided_behind(
-    read: Callable[[KafkaRecord], ReceivedEnvelope[MatchedFacts]],
-    behind: Callable[[int, int, CallWait], Awaitable[Sequence[KafkaRecord]]],
-    scope: Scope | None,
-    most: int,
-    wait: CallWait,
-) -> Sequence[MatchedFacts]:
-    """The turns of `scope` among the records behind one, up to the first command: it may change any fact."""
-    found: list[MatchedFacts] = []
-    for record in await behind(most, most, wait):
-        try:
-            envelope = read(record).envelope
-        except UnsupportedVersionError:  # the stage stops when it comes to this record
-            break
-        if envelope.source_kind == "command":
-            break
-        found += [envelope] if envelope.scope == scope else []
-    return found

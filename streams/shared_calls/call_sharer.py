@@ -10,7 +10,6 @@ from typing import Final
 from mnemolog.projections.logs import get_logger
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.streams.llm.ports import SourceChatModel
-from mnemolog.streams.shared_calls.answered_turns import AnsweredTurns
 from mnemolog.streams.shared_calls.call_turns import CallTurn, may_share, most_turns, turns_together
 from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.shared_calls.divided_call import TURN_ERRORS, ask_divided
@@ -41,7 +40,6 @@ class CallSharer:
         self._model = model
         self._questions = questions
         self._clock = clock
-        self.answered = AnsweredTurns()
         # By turn its question, where it has a part of a reply; None where it is to be asked about alone.
         self._asked: OrderedDict[tuple[str, str, int], TurnQuestion | None] = OrderedDict()
 
@@ -120,8 +118,6 @@ class CallSharer:
 
     def _remember(self, question: TurnQuestion, *, has_part: bool) -> None:
         self._asked[_id(question.placed)] = question if has_part else None
-        if has_part:
-            self.answered.add(question.placed.turn.scope.owner, question.placed.offset)
         while len(self._asked) > MAX_REMEMBERED:
             self._asked.popitem(last=False)
 

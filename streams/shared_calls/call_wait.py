@@ -21,11 +21,6 @@ class CallWait:
         arriving = arriving_seconds(waited) if waited > FRESH_SECONDS else 0.0
         return cls(linger=min(linger, max(0.0, linger - waited)), arriving=arriving)
 
-    @classmethod
-    def of_conflicts(cls, waited: float) -> "CallWait":
-        """That of a turn whose conflicts are decided: for turns of the stages before."""
-        return cls(arriving=arriving_seconds(waited))
-
     def __bool__(self) -> bool:
         return bool(self.linger or self.arriving)
 

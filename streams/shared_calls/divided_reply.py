@@ -12,16 +12,14 @@ Part = dict[str, Any]
 """What a reply says of one turn, in the form that the reply to the question of this turn has."""
 
 
-def parts_of(reply: Reply, turns: int, *, holds: str) -> list[Part | None]:
-    """What a reply says of each turn, of which `holds` is the list that it has to have.
+def parts_of(reply: Reply, turns: int) -> list[Part | None]:
+    """What a reply says of each turn; None where it has no list of facts for the turn, or was cut off within it.
 
-    Of a reply that was cut off, the last turn that it names is not whole.
-
-    Nothing of any turn where it numbers one that was not asked about: it may count from another number.
+    None for all turns where the reply numbers one that was not asked about: it may count from another number.
     """
     found: list[Part | None] = [None] * turns
     for item in _items(_said(reply)):
-        number, listed = (item.get("turn"), item.get(holds)) if isinstance(item, dict) else (None, None)
+        number, listed = (item.get("turn"), item.get("facts")) if isinstance(item, dict) else (None, None)
         if type(number) is not int:  # a bool is an int, too
             continue
         if not 1 <= number <= turns:
@@ -30,7 +28,7 @@ def parts_of(reply: Reply, turns: int, *, holds: str) -> list[Part | None]:
             continue
         part = {name: value for name, value in item.items() if name != "turn"}
         known = found[number - 1]
-        found[number - 1] = part if known is None else {**known, holds: [*known[holds], *listed]}
+        found[number - 1] = part if known is None else {**known, "facts": [*known["facts"], *listed]}
     return found
 
 

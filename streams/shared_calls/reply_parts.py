@@ -23,7 +23,7 @@ def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | 
 
     A fact is part of the turn that its excerpt is in. A part with a name or a word that only a later turn says is none.
     """
-    parts = _without_later(_move_facts(parts_of(reply, len(tasks), holds="facts"), tasks), tasks)
+    parts = _without_later(_move_facts(parts_of(reply, len(tasks)), tasks), tasks)
     return replies_of(reply, parts, [_LINES + message_tokens(task.turn) for task in tasks])
 
 

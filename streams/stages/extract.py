@@ -141,10 +141,6 @@ class ExtractStage:
         questions = TurnQuestions(backgrounds, categories, entity_types, detect_mood=detect_mood)
         self._sharer = CallSharer(model, questions, clock)
 
-    def answered_behind(self, owner: str, offset: int) -> int:
-        """As `AnsweredTurns.behind`."""
-        return self._sharer.answered.behind(owner, offset)
-
     async def __call__(
         self,
         source: ParsedSource,
@@ -158,11 +154,6 @@ class ExtractStage:
             if parsed.order.kind in _DELETIONS:
                 self._backgrounds.forget(parsed.scope.owner, envelope.published_at)
             return next_envelope(ExtractedFacts, envelope, facts=command_facts(parsed.order))
-        with self._sharer.answered.passing(parsed.scope.owner, envelope.origin.offset):
-            return await self._extract(source, parsed, behind)
-
-    async def _extract(self, source: ParsedSource, parsed: Turn, behind: Behind) -> ExtractedFacts:
-        envelope = source.envelope
         placed = _placed(parsed, envelope)
         self._backgrounds.remember(parsed, placed.place)
         rules = await self._rules_for(parsed.scope, parsed.overrides)

@@ -7,7 +7,6 @@ where the scope has changed since `match` looked.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -31,8 +30,6 @@ from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
-from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer, TurnsBehind, nothing_behind
-from mnemolog.streams.shared_conflicts.waiting_turns import UndecidedTurn
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
@@ -66,7 +63,6 @@ class ResolveStage:
         finder: CandidateFinder,
         match_stage: MatchStage,
         turn_decider: TurnDecider,
-        conflict_sharer: ConflictSharer,
         handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
         promote: Promoter,
         follow_up: FollowUps,
@@ -86,7 +82,6 @@ class ResolveStage:
         self._entity_candidates = EntityCandidates(finder)
         self._match_stage = match_stage
         self._turn_decider = turn_decider
-        self._conflict_sharer = conflict_sharer
         self._handle_command = handle_command
         self._promote = promote
         self._follow_up = follow_up
@@ -103,9 +98,7 @@ class ResolveStage:
         self._clock = clock
         self._attempts: dict[str, int] = {}
 
-    async def __call__(
-        self, received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord, behind: TurnsBehind = nothing_behind
-    ) -> Commit | None:
+    async def __call__(self, received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
         envelope = received.envelope
         await self._wait_until_projected(envelope.owner, record.partition)
         status = await self._finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
@@ -120,7 +113,7 @@ class ResolveStage:
         envelope = received.require_valid()
         rules = self._settings.rules_from(status.policies, envelope.overrides)
         envelope = await self._with_candidates(envelope, rules, status)
-        commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end, behind=behind)
+        commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end)
         await self._follow_up(commit, status.policies)
         await self._due_summaries(commit, rules)
         # Another attempt has to ask the models anew.
@@ -135,30 +128,6 @@ class ResolveStage:
             return await self._match_stage.with_candidates(envelope, rules)
         return envelope.model_copy(update={"scope_version": status.scope_version})
 
-    async def _read_waiting(self, envelope: MatchedFacts) -> UndecidedTurn | None:
-        """A turn that waits, as it would be decided now; None where it is decided already, or brings no facts."""
-        status = await self._finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
-        if status.committed or not envelope.facts:
-            return None
-        rules = self._settings.rules_from(status.policies, envelope.overrides)
-        turn = await self._with_candidates(envelope, rules, status)
-        return await self._read_turn(turn, rules, status.latest_end)
-
-    async def _read_turn(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
-    ) -> UndecidedTurn:
-        """A turn with the entities that it names, and the candidates that are about them."""
-        named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
-        asks = self._asks_about_names and envelope.infer and not rules.add_only
-        return UndecidedTurn(
-            turn=await self._entity_candidates.add(envelope, named, rules),
-            rules=rules,
-            thresholds=self._settings.thresholds_for(self._embedding_model, envelope.overrides),
-            is_late=latest_end is not None and envelope.occurred_at < latest_end,
-            named=named,
-            names=await self._linker.names_to_ask(named) if named and asks else None,
-        )
-
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
         """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
         rules = EffectivePolicy()
@@ -172,40 +141,38 @@ class ResolveStage:
         return self._end_commit(received.envelope, end, attempt, step)
 
     async def _decide(
-        self,
-        envelope: MatchedFacts,
-        rules: EffectivePolicy,
-        attempt: int,
-        *,
-        latest_end: datetime | None,
-        behind: TurnsBehind = nothing_behind,
+        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, *, latest_end: datetime | None
     ) -> Commit:
         if envelope.end is not None or envelope.scope is None:
             end = await self._end_within_limits(envelope, envelope.end or _NO_SCOPE, rules)
             return self._end_commit(envelope, end, attempt)
         if envelope.source_kind == "command":
             return await self._command_commit(envelope, rules, attempt, latest_end)
-        return await self._turn_commit(await self._read_turn(envelope, rules, latest_end), attempt, behind)
+        return await self._turn_commit(envelope, rules, attempt, latest_end)
 
-    async def _turn_commit(self, undecided: UndecidedTurn, attempt: int, behind: TurnsBehind) -> Commit:
-        rules, named, now = undecided.rules, undecided.named, self._clock()
-        envelope = with_subject_relations(undecided.turn, named) if named else undecided.turn
+    async def _turn_commit(
+        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, latest_end: datetime | None
+    ) -> Commit:
+        named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
+        asks = self._asks_about_names and envelope.infer and not rules.add_only
+        names = await self._linker.names_to_ask(named) if named and asks else None
+        envelope = await self._entity_candidates.add(envelope, named, rules)
+        envelope = with_subject_relations(envelope, named) if named else envelope
+        thresholds, now = self._settings.thresholds_for(self._embedding_model, envelope.overrides), self._clock()
         decision = await self._turn_decider.decide(
             envelope,
             rules,
-            undecided.thresholds,
-            is_late=undecided.is_late,
+            thresholds,
+            is_late=latest_end is not None and envelope.occurred_at < latest_end,
             now=now,
-            before_call=partial(self._conflict_sharer.before_call, rules=rules, behind=behind, read=self._read_waiting),
             named=named,
-            names=undecided.names,
+            names=names,
         )
         _count_decision(decision)
         named = named and named.answered(decision.answers)
         events = await self._close_lapsed(envelope, decision.events, now)
         named_events = await self._linker.events_of_turn(envelope, named, events)
-        step = await self._conflict_sharer.with_unused(envelope, decision.step)
-        step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
+        step = decision.step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
             return self._end_commit(envelope, limit_end(hit), attempt, step)
         return commit_of(
@@ -213,7 +180,7 @@ class ResolveStage:
             attempt=attempt,
             decided_at=self._clock(),
             step=step,
-            thresholds=undecided.thresholds,
+            thresholds=thresholds,
             outcome="facts" if events else "no_facts",
             reason=None if events else "nothing_kept",
             events=events,

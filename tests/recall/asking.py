@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, zip_longest
 
-from mnemolog.client.inputs.asked_entities import entities_asked
 from mnemolog.client.queries.search_models import RERANKED, SearchModels
 from mnemolog.client.queries.wordings import joined_words, mean_vector
 from mnemolog.projections.db.pools import Pool
@@ -63,8 +62,7 @@ class Asker:
         if variation.rerank or variation.diversity:
             options = options.model_copy(update={"top_k": RERANKED})
         async with self._pool.connection() as connection:
-            named = entities_asked(words, options)
-            found = await search(connection, _scope(asked), words, vector, options, at=asked.at, named=named)
+            found = await search(connection, _scope(asked), words, vector, options, at=asked.at)
         hits = found.hits
         if variation.rerank:
             hits, fault = await self._models.rerank(asked.text, hits)

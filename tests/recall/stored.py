@@ -1,6 +1,5 @@
 """Dialogues in tables: facts and raw messages as commits of the log, written by the projector."""
 
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,14 +12,11 @@ from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.projections.stores.journal import Journal, JournalEntry
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.stages.extract import raw_facts
 from tests.recall.dialogues import Dialogues
-from tests.recall.entities import DialogueEntities
 from tests.support.builders.commits import added, commit
 
 T = TypeVar("T")
@@ -83,25 +79,16 @@ def heard_turns(dialogues: Dialogues) -> Iterator[Turn]:
         yield Turn(turn_id=turn.turn_id, scope=scope, messages=(message,), occurred_at=turn.occurred_at)
 
 
-async def commits_of(
-    turns: Sequence[StoredTurn], embedder: Embedder, entities: defaultdict[str, DialogueEntities]
-) -> list[Commit]:
-    """One commit a turn that adds what a raw turn adds: nothing is compared with what is known, or dropped.
-
-    What the fact names is linked, with the `entities` of its user.
-    """
+async def commits_of(turns: Sequence[StoredTurn], embedder: Embedder) -> list[Commit]:
+    """One commit a turn that adds what a raw turn adds: nothing is compared with what is known, or dropped."""
     facts = [raw_facts(one.turn)[0] for one in turns]
     vectors = (await embedder.embed([fact.search_text for fact in facts])).vectors
-    return [
-        entities[one.turn.scope.owner].linked(_commit(one, fact, vector), fact)
-        for one, fact, vector in zip(turns, facts, vectors, strict=True)
-    ]
-
-
-def _commit(one: StoredTurn, fact: ExtractedFact, vector: Vector) -> Commit:
-    excerpt = one.excerpt or fact.excerpt
-    draft = added(fact.text, search_text=fact.search_text, subject=fact.subject, vector=vector, excerpt=excerpt)
-    return commit(one.turn.turn_id, draft, scope=one.turn.scope, at=one.turn.occurred_at)
+    commits = []
+    for one, fact, vector in zip(turns, facts, vectors, strict=True):
+        excerpt = one.excerpt or fact.excerpt
+        draft = added(fact.text, search_text=fact.search_text, subject=fact.subject, vector=vector, excerpt=excerpt)
+        commits.append(commit(one.turn.turn_id, draft, scope=one.turn.scope, at=one.turn.occurred_at))
+    return commits
 
 
 @asynccontextmanager
@@ -112,20 +99,17 @@ async def stored(dialogues: Dialogues, embedder: Embedder, folder: Path) -> Asyn
         async with open_pool(stack.postgres_url, min_size=1, max_size=4, application_name="recall") as pool:
             evidence = await _fill(pool, dialogues, embedder)
             async with pool.connection() as connection:
-                await connection.execute(
-                    "ANALYZE facts, commits, turn_journal, entities, entity_aliases, fact_entities"
-                )
+                await connection.execute("ANALYZE facts, commits, turn_journal")
             yield StoredDialogues(pool=pool, evidence=evidence)
 
 
 async def _fill(pool: Pool, dialogues: Dialogues, embedder: Embedder) -> dict[str, frozenset[str]]:
     evidence: dict[str, frozenset[str]] = {}
-    entities = defaultdict[str, DialogueEntities](DialogueEntities)
     log = _Log(pool)
     turns = list(recorded_turns(dialogues))
     for some in batched(turns):
         evidence |= {one.turn.turn_id: one.evidence for one in some}
-        await log.append([one.turn for one in some], await commits_of(some, embedder, entities))
+        await log.append([one.turn for one in some], await commits_of(some, embedder))
     for heard in batched(list(heard_turns(dialogues))):
         await log.append(heard, [commit(one.turn_id, scope=one.scope, at=one.occurred_at) for one in heard])
     return evidence

@@ -45,14 +45,12 @@ def _environment() -> dict[str, str]:
 
 
 def _many(seeds: Sequence[int]) -> int:
-    began, failed, shared = time.monotonic(), 0, 0
+    began, failed = time.monotonic(), 0
     for seed in seeds:
         result = simulate(seed)
-        shared += result.shared
         if result.problems:
             failed += 1
             _say(result)
-    print(f"{shared} turns were decided in a call about several")
     print(f"{len(seeds)} seeds, {failed} with problems, {time.monotonic() - began:.0f} s")
     return min(failed, 1)
 

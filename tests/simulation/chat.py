@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
 from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, TaskPrompt
-from tests.simulation.conflict_model import decisions_on, decisions_on_turns, is_refused
+from tests.simulation.conflict_model import decisions_on
 
 EXTRACT_SECONDS: Final = 0.5
 RESOLVE_SECONDS: Final = 0.2
@@ -40,12 +40,9 @@ class SimulatedChat:
         return failure or Reply(text=_excerpts(prompt, tasks), model=self.model)
 
     async def _decide(self, prompt: Prompt) -> Reply | CallFailure:
-        is_shared = isinstance(prompt, SharedPrompt)
-        poison = "http_500" if is_shared and is_refused(prompt) else None
         is_slow = ": slow number" in prompt.messages[-1].content
-        failure = await self.server.call(poison, SLOW_SECONDS if is_slow else RESOLVE_SECONDS)
-        say = decisions_on_turns if is_shared else decisions_on
-        return failure or Reply(text=say(prompt), model=self.model)
+        failure = await self.server.call(None, SLOW_SECONDS if is_slow else RESOLVE_SECONDS)
+        return failure or Reply(text=decisions_on(prompt), model=self.model)
 
 
 def _tasks_of(prompt: Prompt) -> tuple[ExtractionTask, ...]:

@@ -1,15 +1,13 @@
 """What the simulated chat model says of conflicts: it reads the question as it stands, with the numbers of the facts.
 
 A new fact replaces the oldest that it may concern, or all where they are many, or stands beside them: that follows from
-the numbers of all of them. The reason names these, so an answer shows which question it was given to. Where several
-turns are asked about there are mistakes: which ones follows from the question.
+the numbers of all of them. The reason names these, so an answer shows which question it was given to.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from zlib import crc32
 
 from mnemolog.streams.llm.ports import Prompt
 
@@ -19,15 +17,7 @@ _LISTED: Final = "  may concern: "
 _BESIDE: Final = 4
 """Of the sums of the numbers, one in so many leaves all facts beside one another, as long as these are few."""
 _MANY: Final = 3
-_MISTAKES: Final = ("fails", "left out", "mixed up", *("none",) * 5)
-"""In the replies to questions about several turns: there is none, a turn is left out, or turns are mixed up."""
-
 Turn = list[dict[str, Any]]
-
-
-def is_refused(prompt: Prompt) -> bool:
-    """Whether the server never answers this question about several turns."""
-    return _mistake_of(prompt) == "fails"
 
 
 def decisions_on(prompt: Prompt) -> str:
@@ -35,25 +25,9 @@ def decisions_on(prompt: Prompt) -> str:
     return json.dumps({"decisions": _turns(prompt)[0]})
 
 
-def decisions_on_turns(prompt: Prompt) -> str:
-    """The reply to a question about the conflicts of several turns."""
-    turns = _turns(prompt)
-    first, *others = turns
-    match _mistake_of(prompt):
-        case "left out":
-            turns = turns[:-1]
-        case "mixed up":
-            turns = [*others, first]
-    return json.dumps({"turns": [{"turn": number, "decisions": said} for number, said in enumerate(turns, 1)]})
-
-
 def _question(prompt: Prompt) -> str:
     """Without what was answered before, and what was wrong with that."""
     return prompt.messages[1].content
-
-
-def _mistake_of(prompt: Prompt) -> str:
-    return _MISTAKES[crc32(_question(prompt).encode()) % len(_MISTAKES)]
 
 
 def _turns(prompt: Prompt) -> list[Turn]:

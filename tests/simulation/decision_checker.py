@@ -5,7 +5,7 @@ it was asked about.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,9 +17,6 @@ BESIDE: Final = 4
 MANY: Final = 3
 """Of so many all are ended, of fewer the oldest."""
 _TEXT: Final = re.compile(r"\w+ number (\d+) at place (\d+)")
-_IN_VAIN: Final = "asked ahead in vain"
-_BEHIND: Final = 8
-"""So many records of an owner may be behind `extract`: no turn is asked about longer ahead."""
 
 
 @dataclass(frozen=True)
@@ -37,36 +34,19 @@ class _Told:
         return cls(event["fact"]["fact_id"], int(found[1]), int(found[2]))
 
 
-class DecisionChecker:
-    """`problems` tells what is wrong; `shared` counts the turns that were decided by a call about several."""
-
-    def __init__(self, log: Sequence[Logged], place_of: Callable[[int], int]) -> None:
-        self._place_of = place_of
-        by_source = {(one.owner, one.source_id): one for one in sorted(log, key=_place, reverse=True)}
-        self._turns = [one.told for one in sorted(by_source.values(), key=_place) if one.told["source_kind"] == "turn"]
-        self.shared = sum(step.get("call_turns", 1) > 1 for told in self._turns for step in _resolve_steps(told))
-
-    def problems(self) -> Iterator[str]:
-        active: dict[str, list[_Told]] = {}
-        turns: dict[str, list[dict[str, Any]]] = {}
-        for told in self._turns:
-            scope = str(told["scope"])
-            before = turns.setdefault(scope, [])
-            known = active.setdefault(scope, [])
-            if told["events"]:
-                yield from _wrong_decision(told, known)
-                event = told["events"][0]
-                ended = event.get("targets") or ()
-                active[scope] = [*(one for one in known if one.fact_id not in ended), _Told.of(event)]
-            if _is_asked_in_vain(told) and not any(self._misleads(one, told) for one in before[-_BEHIND:]):
-                yield f"{told['source_id']} was asked about ahead although it depends on a turn before it"
-            before.append(told)
-
-    def _misleads(self, earlier: dict[str, Any], told: dict[str, Any]) -> bool:
-        """Whether a turn without a conflict was expected to add a fact near that of a later one, and was rejected."""
-        had_no_conflict = all(step.get("model") is None for step in _resolve_steps(earlier))
-        places = self._place_of(_number(earlier)), self._place_of(_number(told))
-        return earlier["outcome"] == "rejected" and had_no_conflict and _are_near(*places)
+def wrong_decisions(log: Sequence[Logged]) -> Iterator[str]:
+    """What is wrong with the decisions in the log of all owners; of each turn its first commit counts."""
+    by_source = {(one.owner, one.source_id): one for one in sorted(log, key=_place, reverse=True)}
+    turns = [one.told for one in sorted(by_source.values(), key=_place) if one.told["source_kind"] == "turn"]
+    active: dict[str, list[_Told]] = {}
+    for told in turns:
+        scope = str(told["scope"])
+        known = active.setdefault(scope, [])
+        if told["events"]:
+            yield from _wrong_decision(told, known)
+            event = told["events"][0]
+            ended = event.get("targets") or ()
+            active[scope] = [*(one for one in known if one.fact_id not in ended), _Told.of(event)]
 
 
 def _wrong_decision(told: dict[str, Any], known: Sequence[_Told]) -> Iterator[str]:
@@ -91,18 +71,6 @@ def _asked(number: int, near: Iterable[int]) -> str:
 
 def _are_near(one: int, other: int) -> bool:
     return (one - other + 1) % PLACES in (0, 1, 2)
-
-
-def _number(told: dict[str, Any]) -> int:
-    return int(told["source_id"].removeprefix("s"))
-
-
-def _is_asked_in_vain(told: dict[str, Any]) -> bool:
-    return any(note.startswith(_IN_VAIN) for step in _resolve_steps(told) for note in step.get("notes", ()))
-
-
-def _resolve_steps(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return (step for step in told["provenance"]["steps"] if step["stage"] == "resolve")
 
 
 def _place(one: Logged) -> tuple[int, int]:

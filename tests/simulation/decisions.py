@@ -30,7 +30,7 @@ class AskedDecider(TurnDecider):
 
 
 class TurnLimits:
-    """Turns of odd numbers are rejected once they are decided: others may be asked about ahead as if they were not."""
+    """Turns of odd numbers are rejected once they are decided."""
 
     async def exceeded_limit(self, envelope: MatchedFacts, *_: object, **__: object) -> LimitHit | None:
         if envelope.source_kind == "command":

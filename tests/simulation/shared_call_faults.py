@@ -7,12 +7,9 @@ from unittest.mock import patch
 
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.windows.waiting_records import WaitingRecords
-from mnemolog.streams.llm.cached_models import CachedChatModel
-from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply
+from mnemolog.streams.llm.ports import ExtractionTask, Reply
 from mnemolog.streams.shared_calls import call_sharer
 from mnemolog.streams.shared_calls.reply_parts import divide_reply
-from mnemolog.streams.shared_conflicts import conflict_prompt
-from mnemolog.streams.shared_conflicts.predicted_facts import PredictedFacts
 from tests.simulation.fault import Fault
 
 
@@ -40,27 +37,6 @@ def parts_are_mixed_up() -> AbstractContextManager[object]:
     return patch.object(call_sharer, "divide_reply", divide)
 
 
-def answers_count_for_other_questions() -> AbstractContextManager[object]:
-    original = CachedChatModel._version
-
-    def version(self: CachedChatModel, question: Prompt) -> str:
-        found = original(self, question)
-        return found.rpartition("/")[0] if question.purpose == "resolve" else found
-
-    return patch.object(CachedChatModel, "_version", version)
-
-
-def turns_that_depend_are_asked_about_ahead() -> AbstractContextManager[object]:
-    return patch.object(PredictedFacts, "is_open", lambda _self, _prepared: False)
-
-
-def a_decision_counts_for_the_turn_it_stands_under() -> AbstractContextManager[object]:
-    def own(number: int, _before: int, count: int) -> int:
-        return (number - 1) % count + 1
-
-    return patch.object(conflict_prompt, "_own", own)
-
-
 SHARED_CALL_FAULTS: Final = (
     Fault(
         "shared_call_ends",
@@ -68,19 +44,4 @@ SHARED_CALL_FAULTS: Final = (
         turns_of_a_call_end_with_its_first,
     ),
     Fault("mixed_parts", "a turn gets the part of a reply that is another turn's", parts_are_mixed_up),
-    Fault(
-        "answer_to_another_question",
-        "an answer that was asked for ahead counts though the question has changed",
-        answers_count_for_other_questions,
-    ),
-    Fault(
-        "dependent_asked_ahead",
-        "a turn is asked about ahead though it depends on an earlier one",
-        turns_that_depend_are_asked_about_ahead,
-    ),
-    Fault(
-        "decision_of_another_turn",
-        "a decision on another turn counts for the turn that it stands under",
-        a_decision_counts_for_the_turn_it_stands_under,
-    ),
 )

@@ -36,10 +36,6 @@ class SharedExtractions:
         turns = 1 + world.load.seed % 2 * 3
         self._rules = EffectivePolicy(call_turns=turns, call_linger=world.load.seed % 3 * 0.2)
 
-    def answered_behind(self, owner: str, offset: int) -> int:
-        """As `ExtractStage`."""
-        return self._sharer.answered.behind(owner, offset)
-
     async def ask(self, placed: CallTurn, behind: Behind) -> None:
         """Ask; the reply has to be about this very turn."""
         question = await self._sharer.question_of(placed, self._rules, behind)

@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 from zlib import crc32
@@ -21,7 +20,7 @@ from mnemolog.streams.kafka import app as app_module
 from mnemolog.streams.runtime import stage_windows as windows_module
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from tests.simulation.checker import Checker
-from tests.simulation.decision_checker import DecisionChecker
+from tests.simulation.decision_checker import wrong_decisions
 from tests.simulation.loop import EndlessLoop, SimulatedLoop, run_simulated
 from tests.simulation.publications import LOG, SOURCE, CommitWriter, source_record
 from tests.simulation.servers.broker import Broker
@@ -31,7 +30,6 @@ from tests.simulation.servers.offsets import asking
 from tests.simulation.servers.postgres import Connection, Postgres
 from tests.simulation.stages import TUNING, World
 from tests.simulation.table_checker import TableChecker, logged
-from tests.simulation.told_facts import place_of
 from tests.simulation.worker import SimulatedWorker
 from tests.simulation.workload import PARTITIONS, Mishap, Role, Workload, workload
 
@@ -42,13 +40,12 @@ BATCH_RECORDS: Final = 4  # so few that a seed has batches that are full
 
 @dataclass(frozen=True)
 class Result:
-    """What a seed came to; `trace` is equal for equal runs, `shared` counts turns decided in a call about several."""
+    """What a seed came to; `trace` is equal for equal runs."""
 
     seed: int
     problems: tuple[str, ...]
     trace: int
     seconds: float
-    shared: int = 0
 
 
 def simulate(seed: int) -> Result:
@@ -158,17 +155,16 @@ class _Simulation:
 
     def _result(self) -> Result:
         decided = logged(self._broker) if "resolve" in self._load.stages else ()
-        decisions = DecisionChecker(decided, partial(place_of, self._load.seed))
         problems = [
             *Checker(self._broker, self._load, self._postgres.tables).problems(),
             *TableChecker(self._broker, self._load, self._postgres.tables).problems(),
-            *decisions.problems(),
+            *wrong_decisions(decided),
         ]
         # Without the bytes: the records say how many real milliseconds a step took.
         history = [(one.at, one.member, one.record.position, one.record.key) for one in self._broker.appends]
         commits = {name: group.commits for name, group in self._broker.groups.items()}
         trace = crc32(repr((history, commits, self._postgres.tables.moves)).encode())
-        return Result(self._load.seed, tuple(problems), trace, self._loop.time(), decisions.shared)
+        return Result(self._load.seed, tuple(problems), trace, self._loop.time())
 
     async def _publish(self) -> None:
         writer = CommitWriter(self._load.seed)

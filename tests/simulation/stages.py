@@ -34,7 +34,6 @@ from mnemolog.streams.runtime.stage_windows import SharedResources
 from mnemolog.streams.runtime.wiring import StageFactory
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.shared_calls.call_sharer import Behind
-from mnemolog.streams.shared_conflicts.conflict_sharer import ConflictSharer
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.envelope import StageInput, next_envelope
 from mnemolog.streams.stages.errors import SourceEndedError
@@ -143,7 +142,6 @@ class SimulatedExtract:
         self._world = world
         self._shared = shared
         self._embedder = embedder
-        self.answered_behind = shared.answered_behind
 
     async def __call__(self, source: ParsedSource, _record: KafkaRecord, behind: Behind) -> ExtractedFacts:
         envelope = source.envelope
@@ -193,7 +191,6 @@ class SimulatedStages:
             finder=self._finder,
             match_stage=self.match,
             turn_decider=decider,
-            conflict_sharer=ConflictSharer(self._chat, decider, self._world.now),
             handle_command=_done,
             follow_up=FollowUps(_always_promote, publish),
             summarise=cast("Any", _done),

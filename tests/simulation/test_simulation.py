@@ -1,7 +1,6 @@
 """Some hundred seeds of the simulation, and faults that it finds soon. `make simulation` runs thousands of seeds."""
 
 import os
-import re
 import subprocess
 import sys
 
@@ -16,9 +15,6 @@ FOUND_IN = {
     "later_windows_go_on": "zombies",
     "chain_waits_not": "crowded",
     "decided_again": "servers",
-    "answer_to_another_question": "crowded",
-    "dependent_asked_ahead": "crowded",
-    "decision_of_another_turn": "crowded",
 }
 """The situation in which a fault is found soonest, of those that take more than ten seeds of all situations."""
 
@@ -41,18 +37,11 @@ def simulation(*arguments: str) -> tuple[int, str]:
     return process.returncode, told
 
 
-def shared_turns(told: str) -> int:
-    """How many turns of all seeds were decided in a call about several."""
-    found = re.search(r"^(\d+) turns were decided in a call about several$", told, re.MULTILINE)
-    return int(found[1]) if found else 0
-
-
 def test_no_seed_loses_doubles_reorders_or_blocks_anything() -> None:
     half = str(SEEDS // 2)
     with begin("--seeds", half) as one, begin("--seeds", half, "--first", half) as other:
         told = [process.communicate()[0] for process in (one, other)]
     assert (one.returncode, other.returncode) == (0, 0), told
-    assert all(shared_turns(each) > 0 for each in told), told
 
 
 def test_a_seed_is_repeatable() -> None:
@@ -76,9 +65,6 @@ def test_a_seed_is_repeatable() -> None:
         ("chain_waits_not", "came before"),
         ("shared_call_ends", "had no output yet"),
         ("mixed_parts", "ended as failed"),
-        ("answer_to_another_question", "alone it would"),
-        ("dependent_asked_ahead", "asked about ahead"),
-        ("decision_of_another_turn", "alone it would"),
         ("lane_without_limit", "beside a hot owner"),
         ("newest_committed", "had no output yet"),
         ("command_lane", "came before"),

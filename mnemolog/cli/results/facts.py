@@ -71,8 +71,6 @@ def show_search(found: "SearchResult", ids: ShortIds = WHOLE_IDS) -> None:
         turns = [Entry(turn.turn_id, turn.excerpt, list(_turn_details(turn, found))) for turn in found.turns]
         print_entries(f"{counted(len(turns), 'turn')}, found by words", turns)
     if found.explained:
-        for entity in found.meant:
-            print_text(f"the question names {entity.name}")
         _show_left_out({reason: others.facts for reason, others in found.left_out.items()}, "fact")
         _show_left_out(found.left_out_turns, "turn")
     if found.notice:

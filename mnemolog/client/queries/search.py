@@ -9,7 +9,6 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.base import ClientBase, checked
-from mnemolog.client.inputs.asked_entities import entities_asked
 from mnemolog.client.inputs.included import Included
 from mnemolog.client.inputs.search_aids import SearchAids
 from mnemolog.client.inputs.search_arguments import SearchArgs, search_options, search_scopes
@@ -74,7 +73,6 @@ class SearchMixin(ClientBase):
             below_threshold=found.below_threshold,
             explained=asked.explain,
             left_out=with_cut(found.left_out, hits[top_k:]) if asked.explain else {},
-            meant=found.meant,
             turns=turns.turns,
             left_out_turns=turns.left_out,
         )
@@ -126,7 +124,7 @@ async def _search(
     at: datetime,
 ) -> tuple[Findings, str | None]:
     """What is found, or why nothing is: of all that one scope has now, its facts are counted for that."""
-    found = await searches.search(conn, within, text, vector, options, at=at, named=entities_asked(text, options))
+    found = await searches.search(conn, within, text, vector, options, at=at)
     if found.hits:
         return found, None
     if len(within) > 1 or options.selects:

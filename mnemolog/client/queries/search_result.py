@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mnemolog.projections.queries.results import counted
-from mnemolog.projections.search.hits import SHOWN, Hit, LeftOutHits, LeftOutReason, MeantEntity, SearchMode
+from mnemolog.projections.search.hits import SHOWN, Hit, LeftOutHits, LeftOutReason, SearchMode
 from mnemolog.projections.search.turn_hits import LeftOutTurns, TurnHit
 
 
@@ -14,8 +14,7 @@ class SearchResult:
 
     `notice` says why, and where there is no hit, why there is none and where facts of the same user or agent are.
     `threshold` is the cosine that a fact without a word in common needed, `below_threshold` how many facts it
-    kept out. With `explain`, the result is `explained`, `left_out` says by reason what else is no hit, and `meant`
-    which entities the query names.
+    kept out. With `explain`, the result is `explained` and `left_out` says by reason what else is no hit.
     Where turns were included, `turns` are the best of them, best first, and `left_out_turns` says by reason how many
     others with a word of the query are none.
     """
@@ -26,7 +25,6 @@ class SearchResult:
     threshold: float = 0.0
     below_threshold: int = 0
     left_out: Mapping[LeftOutReason, LeftOutHits] = field(default_factory=dict)
-    meant: tuple[MeantEntity, ...] = ()
     turns: tuple[TurnHit, ...] = ()
     left_out_turns: Mapping[LeftOutTurns, int] = field(default_factory=dict)
     explained: bool = False

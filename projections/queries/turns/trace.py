@@ -112,7 +112,7 @@ class ExtractionBackground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedCall:
-    """A call that a stage shared with other turns: `extract` for its extraction, `resolve` for its conflicts.
+    """The call of `stage` for a turn that other turns shared: that of `extract`.
 
     `turns` is the number of turns that it asked about, this one included, `request` the digest of its prompt, the same
     for all of them. `others` are the ids of the other turns; commits before version 7 do not have them.

@@ -178,21 +178,17 @@ class KeyQueue:
 
 @dataclass(frozen=True, slots=True)
 class KeyState:
-    """Of a key: the records that wait, and those in the next windows; `has_unread`: the log has more of its partition.
-
-    Which is known as far as the last fetch has told it.
-    """
+    """How many records of a key wait, and whether the log had more of its partition at the last fetch."""
 
     waiting: int
-    handed_on: int
     has_unread: bool
 
     @classmethod
     def of(cls, queue: KeyQueue | None, progress: "PartitionProgress | None") -> "KeyState":
         has_unread = progress is not None and progress.newest_offset + 1 < progress.log_end
         if queue is None:
-            return cls(0, 0, has_unread)
-        return cls(len(queue.waiting), queue.handed_on, has_unread)
+            return cls(0, has_unread)
+        return cls(len(queue.waiting), has_unread)
 
 
 class PartitionProgress:

@@ -54,7 +54,7 @@ class WaitingRecords:
             await self._lingerers.wait(queue, lambda: is_enough(self.state_of(record)), seconds)
 
     def state_of(self, record: KafkaRecord) -> KeyState:
-        """How many records of its key wait, and are in the next windows."""
+        """How many records of its key wait, and whether its partition has more."""
         return KeyState.of(self._queue_of(record), self._partitions.get(record.topic_partition))
 
     def look_again(self) -> None:

@@ -8,11 +8,10 @@ import pytest
 
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.turn import Message
-from tests.support.builders.model_replies import fact_json, facts_reply
+from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.backlog import BACKLOG, Backlog
 from tests.support.harnesses.pipeline_harness import START, PipelineHarness
 from tests.support.servers.kafka_client import wait_until
-from tests.support.servers.scripted_model import ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -60,29 +59,6 @@ async def test_a_backlog_of_twenty_turns_takes_a_fraction_of_the_calls_and_token
     assert all({*call.others} == asked[call.request] - {turn_id} for turn_id, call in shared)
     assert await together.facts() == together.texts
     assert await one_by_one.facts() == one_by_one.texts
-
-
-async def test_conflicts_of_turns_that_a_call_has_answered_share_one(harness: PipelineHarness) -> None:
-    """The first of them is asked about once the others have come, of as many as may be behind `extract` at once."""
-    backlog, things = Backlog(harness, "pia"), ("boat", "bike", "tent", "lamp")
-    conflicts = dict(zip((1, 3, 5, 7), things, strict=True))
-    pia = harness.person("pia")
-    for number, thing in conflicts.items():
-        await pia.say(fact_json(f"Pia's {thing} is red.", thing), turn_id=f"known-{thing}", occurred_at=START)
-        new = fact_json(f"Pia's {thing} is blue.", thing)
-        harness.model.extractions[f"pia-{number}"] = facts_reply(new)
-        harness.model.decisions[new["text"]] = ScriptedDecision("REPLACE", (f"Pia's {thing} is red.",))
-        said = (Message(role="user", content=new["excerpt"]),)
-        backlog.turns[number] = backlog.turns[number].model_copy(update={"messages": said})
-    ends = await backlog.run()
-    calls = [stage.llm_calls for end in ends for stage in end.stages if stage.stage == "resolve"]
-    asked = [call for end in ends if end.trace for call in end.trace.shared_calls if call.stage == "resolve"]
-    turn_ids = {f"pia-{number}" for number in conflicts}
-    assert [{*call.others} for call in asked] == [turn_ids - {f"pia-{number}"} for number in conflicts]
-    assert [end.status for end in ends] == ["facts"] * BACKLOG
-    assert sum(calls) == 1
-    statuses = await pia.statuses()
-    assert [statuses[f"Pia's {thing} is blue."] for thing in things] == ["active"] * len(things)
 
 
 async def test_turns_of_a_call_tell_the_known_entities_that_it_was_shown(harness: PipelineHarness) -> None:

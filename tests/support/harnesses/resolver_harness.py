@@ -20,7 +20,6 @@ from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.ports import Embeddings, NumberedConflicts, Prompt, Reply, TaskPrompt, Usage
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.shared_calls.call_wait import CallWait
 from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
 from tests.support.builders.model_replies import decision_json, decisions_reply
@@ -124,16 +123,13 @@ class ResolverHarness:
         assert commit is not None
         return commit
 
-    async def resolve(self, matched: MatchedFacts, waiting: Sequence[MatchedFacts] = ()) -> Commit | None:
-        """The commit of one envelope, projected, or None where it has one; `waiting` are behind it."""
+    async def resolve(self, matched: MatchedFacts) -> Commit | None:
+        """The commit of one envelope, projected, or None where it has one."""
         self._turns += 1
         self.now = max(self.now, matched.occurred_at + timedelta(seconds=3))
         record = KafkaRecord(topic=TOPIC, partition=0, offset=0, key=matched.key, value=b"", timestamp=0)
 
-        async def behind(most: int, _wait: CallWait) -> Sequence[MatchedFacts]:
-            return waiting[:most]
-
-        commit = await self.resolver(ReceivedEnvelope(matched), record, behind)
+        commit = await self.resolver(ReceivedEnvelope(matched), record)
         if commit is not None:
             await self.stored.apply(commit)
         return commit

@@ -145,12 +145,12 @@ def test_every_step_that_finds_an_entity_has_words() -> None:
             "Its extraction shared a call with 2 other turns: t1, t2 (request 0f3a).",
         ),
         (
-            TracedCall(stage="resolve", turns=2, request="0f3a"),
-            "Its conflicts shared a call with 1 other turn (request 0f3a).",
+            TracedCall(stage="extract", turns=2, request="0f3a"),
+            "Its extraction shared a call with 1 other turn (request 0f3a).",
         ),
     ],
 )
-def test_a_shared_call_is_told_for_what_it_was_shared(call: TracedCall, sentence: str) -> None:
+def test_a_shared_call_names_the_turns_that_shared_it(call: TracedCall, sentence: str) -> None:
     assert shared_call_sentence(call) == sentence
 
 

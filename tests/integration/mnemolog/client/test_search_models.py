@@ -1,7 +1,6 @@
 """A search that asks models: for the order of its hits, and for other wordings of its question."""
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from prometheus_client import REGISTRY
 from mnemolog import AsyncMemoryClient, QueryError
 from mnemolog.settings import Settings
 from tests.support.builders.commits import added, commit, day
-from tests.support.builders.cross_encoder import write_cross_encoder
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
@@ -105,16 +103,6 @@ async def test_what_the_order_of_a_model_leaves_out_is_told(client: AsyncMemoryC
             assert (over.facts if over else 0) == len(fused) - top_k
             told = [hit.fact.fact_id for hit in result] + [*(over.first if over else ())]
             assert sorted(told) == sorted(fused)
-
-
-async def test_a_local_model_orders_the_hits(settings: Settings, server: OpenAiServer, tmp_path: Path) -> None:
-    folder = write_cross_encoder(tmp_path / "local", "engineer")
-    question = "where is home, where Alice lives, the engineer"
-    local = settings.model_copy(update={"rerank_path": folder})
-    async with AsyncMemoryClient(settings=local, now=lambda: day(9)) as memory:
-        assert (await found(memory, question))[0] == FACTS[2]
-        assert (await found(memory, question, rerank=True))[0] == FACTS[0]
-    assert server.requests["chat"] == 0
 
 
 async def test_other_wordings_find_what_the_question_has_no_word_of(client: AsyncMemoryClient) -> None:

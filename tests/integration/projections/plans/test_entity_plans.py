@@ -12,17 +12,15 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
-from mnemolog.client.inputs.asked_entities import entities_asked
 from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.statement import search_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.entities import near_columns
 from mnemolog.schemas.entities.model import NameQuery
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
-from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS, SMALL_RUN
+from mnemolog.streams.conversation.said_names import names_said_in
+from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS
 from tests.support.databases import database_name, fresh_database
 from tests.support.filled_entities import fill_entities, name_of_entity
 from tests.support.filled_scopes import MODEL
@@ -33,10 +31,8 @@ TABLES: Final = (
     *("entities", "entity_aliases", "name_vectors", "fact_entities", "relationships", "relationship_evidence"),
     "facts",
 )
-COUNTED: Final = SearchOptions.read({"weights": {"entities": 0.1}})
 QUESTION: Final = f"Does {name_of_entity(3)} know my wife and {name_of_entity(4)}'s boss?"
-NAMED: Final = entities_asked(QUESTION, COUNTED)
-BY_NAME: Final = entities_asked(name_of_entity(3), COUNTED)
+HEADS: Final = names_said_in(QUESTION).heads
 COLUMNS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
@@ -61,10 +57,6 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "entities_of_heads": queries("entities")["entities_of_heads"],
     "entities_for": queries("shown_entities")["entities_for"],
     "facts_of_entities": CandidateFinder.QUERIES["facts_of_entities"],
-    "search_by_names": search_query([SMALL], COUNTED, named=BY_NAME)[0],
-    "search_by_ties": search_query([SMALL], COUNTED, named=NAMED)[0],
-    "search_by_ties_of_several": search_query([SMALL, SMALL_RUN], COUNTED, named=NAMED)[0],
-    "search_by_ties_and_indexes": search_query([SMALL], COUNTED, named=NAMED, indexed=True)[0],
 }
 
 
@@ -87,7 +79,7 @@ async def connection(filled_with_entities: str) -> AsyncIterator[AsyncConnection
 SHOWN: Final[dict[str, Any]] = {
     **{name: [value] for name, value in Scope(user_id="user7").columns.items()},
     "said": [QUESTION],
-    "heads": [Jsonb([*NAMED.heads])],
+    "heads": [Jsonb([*HEADS])],
     "said_ties": [Jsonb(["@wife"])],
     "predicates": [Jsonb(["spouse"])],
     "ties": ["@wife"],
@@ -117,16 +109,14 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
     named = {"entity_id": ids[1], "entity_ids": ids, "twins": [ids[2]], "with_user": True}
     asked = {"type": None, "after": None, "limit": 10, "all_versions": True, "mirrors": True, "prefix": ""}
     called = {"name": "Nobody", "key": name_of_entity(3).lower(), "keys": [name_of_entity(3).lower()]}
-    of_turn = {"aliases": 20, "fact_ids": [uuid4()], "heads": [*NAMED.heads, "@user", "@wife"], "ends": ["nn"]}
+    of_turn = {"aliases": 20, "fact_ids": [uuid4()], "heads": [*HEADS, "@user", "@wife"], "ends": ["nn"]}
     ties = {"head": "@wife", "keys": [f"wife of {ids[0]}", *called["keys"]]}
     meant = NameQuery(key="nowhere", type="person", vector=Vector.from_values(MODEL, [1.0, 0.0, 1.0]))
     near = {**near_columns([meant]), "near_from": 0.9}
     related: dict[str, Any] = {"single_valued": [], "subject_ids": None, "predicate": None, "true_at": None}
-    search = {"indexed": None, "text": QUESTION, "states": None, "at": datetime(2026, 11, 1, tzinfo=UTC)}
-    weighed = {"entities_weight": 0.1, "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]), "believed_at": None}
+    times = {"at": datetime(2026, 11, 1, tzinfo=UTC), "believed_at": None}
     return {
         **PARAMETERS,
-        **NAMED.parameters,
         **named,
         **asked,
         **called,
@@ -134,8 +124,7 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
         **of_turn,
         **near,
         **related,
-        **search,
-        **weighed,
+        **times,
     }
 
 
@@ -145,7 +134,7 @@ async def test_the_plan_for_all_parameters_uses_indexes(connection: AsyncConnect
     assert whole_scans(plan, {*TABLES, "scopes"}) == []
 
 
-@pytest.mark.parametrize("name", [name for name in HOT if name != "search_by_ties_and_indexes"])
+@pytest.mark.parametrize("name", HOT)
 async def test_no_rows_of_other_owners_are_read(connection: AsyncConnection[TupleRow], name: str) -> None:
     """A scope has 30 facts and as many entities: each may be read some times, but none of the 110 000 others."""
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
@@ -211,12 +200,6 @@ async def test_functions_for_sql_users_read_no_rows_of_other_owners(
         rows = await (await connection.execute(read, [[*TABLES, "former_states"]])).fetchall()
     assert {name: scanned for name, scanned, _ in rows if scanned} == {}
     assert 0 < max(fetched or 0 for _, _, fetched in rows) <= 20 * SMALL_FACTS
-
-
-async def test_a_search_brings_what_it_names(connection: AsyncConnection[TupleRow]) -> None:
-    """So its plan is that of a search that has entities to look for."""
-    rows = await (await connection.execute(HOT["search_by_ties"], await parameters(connection))).fetchall()
-    assert len(rows) > 0
 
 
 CHANGES = 10

@@ -118,7 +118,6 @@ class Readers:
             "graph": self._graph,
             "who": lambda: memory.who("my wife", user_id="alice"),
             "pending": self._pending,
-            "search": self._meant,
             "explain": self._explained,
             "known facts": self._known_facts,
             "names in doubt": self._doubtful,
@@ -143,10 +142,6 @@ class Readers:
 
     async def _pending(self) -> object:
         return [one for one in await self.memory.pending(user_id="alice") if isinstance(one, PendingMerge)]
-
-    async def _meant(self) -> object:
-        found = await self.memory.search(QUESTION, user_id="alice", weights={"entities": 0.2}, explain=True)
-        return found.meant
 
     async def _explained(self) -> object:
         explained = await self.memory.explain(self.facts["Robert swims"], user_id="alice")
@@ -242,6 +237,6 @@ async def test_an_undo_shows_it_again(stages: dict[str, Stages], kind: str, read
     assert set(re.findall(NAMES[kind], seen.undone[reader])) == hidden
 
 
-@pytest.mark.parametrize("reader", ["entities", "entity", "memory.entities", "search", "commands"])
+@pytest.mark.parametrize("reader", ["entities", "entity", "memory.entities", "commands"])
 async def test_a_name_that_has_a_hidden_one_in_it_is_shown(stages: dict[str, Stages], reader: str) -> None:
     assert "Diana" in stages["delete"].after[reader]

@@ -54,7 +54,6 @@ NEEDS_TROUBLE = {
     "mnemolog_send_retries_total",
     "mnemolog_stage_crashes_total",
     "mnemolog_turns_asked_alone_total",
-    "mnemolog_conflicts_asked_ahead_total",
 }
 GRAFANA_SPANS = {"$__rate_interval": "1m", "$__range": "5m"}
 

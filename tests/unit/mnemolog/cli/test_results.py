@@ -165,11 +165,11 @@ def test_what_nobody_has_said_is_shown_as_imported(capsys: pytest.CaptureFixture
 def test_calls_that_other_turns_shared_are_shown_with_these_turns(capsys: pytest.CaptureFixture[str]) -> None:
     calls = (
         TracedCall(stage="extract", turns=3, request="0f3a", others=("t2", "t3")),
-        TracedCall(stage="resolve", turns=2, request="51d2", others=("t3",)),
+        TracedCall(stage="extract", turns=2, request="51d2", others=("t3",)),
     )
     show_why_not(WhyNot(turn_id="t1", status="facts", facts=1, missing=(), shared_calls=calls))
     trace = Trace(decisions=(), reprompts=(), omitted=(), thresholds=None, shared_calls=calls)
     show_status(WriteResult(turn_id="t1", status="facts", success=True, trace=trace))
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.count("Its extraction shared a call with 2 other turns: t2, t3 (request 0f3a).") == 2
-    assert shown.count("Its conflicts shared a call with 1 other turn: t3 (request 51d2).") == 2
+    assert shown.count("Its extraction shared a call with 1 other turn: t3 (request 51d2).") == 2

@@ -21,11 +21,6 @@ def test_an_extraction_waits_for_any_turn_until_its_linger_is_over_and_in_a_back
     assert CallWait.of_extraction(waited, linger=linger) == expected
 
 
-@pytest.mark.parametrize(("waited", "expected"), [(-1.0, 0.0), (0.5, 0.5), (60.0, 5.0)])
-def test_conflicts_wait_only_for_what_is_sure_to_come(waited: float, expected: float) -> None:
-    assert CallWait.of_conflicts(waited) == CallWait(arriving=expected)
-
-
 def test_a_wait_of_no_time_is_none() -> None:
     assert not CallWait()
     assert CallWait(arriving=0.1)

@@ -291,15 +291,6 @@ async def test_a_turn_of_a_backlog_waits_for_what_is_still_read_no_longer_than_i
     assert (queue.waited, queue.arriving) == ([(19, 0.0)], [expected])
 
 
-async def test_turns_that_a_call_has_answered_are_sure_to_leave_the_stage() -> None:
-    queue, records = Queue(CountingModel()), turns(*SAID)
-    counted = []
-    for place in range(len(records)):
-        await queue.process(records, place)
-        counted.append(queue.stage.answered_behind("default/mira", place))
-    assert counted == [3, 2, 1, 0]
-
-
 async def test_a_turn_that_has_its_reply_waits_for_nobody() -> None:
     queue, records = Queue(CountingModel(), EffectivePolicy(known_facts=0, call_linger=5.0)), turns(*SAID)
     await queue.process(records, 0)
