@@ -1,7 +1,5 @@
 """A sentence in another language than English is a fact in its own words, and ends or replaces no other."""
 
-
-
 from datetime import UTC, datetime
 
 import pytest
