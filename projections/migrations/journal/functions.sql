@@ -1,9 +1,8 @@
--- name: journal_turn_words
--- The words of a turn are stems of its languages, too, and signs are no letters: as those of facts. The journal outlives the
--- schemas of the projections, so it has the two functions of its own; a test compares them. Rows that were written before keep
--- their words, and are found by them: "UPDATE mnemolog_journal.turn_journal SET body = body" gives them the new ones.
+-- Functions of the journal. They read no table: its generated columns call them.
 
-CREATE FUNCTION plain_words(said text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+-- Words. A search finds facts and turns by the words in them and their stems.
+
+CREATE OR REPLACE FUNCTION plain_words(said text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
     -- Where the database knows no letters beyond ASCII, its parser takes every other character for a letter.
     plain text := regexp_replace(
@@ -66,7 +65,7 @@ $$;
 COMMENT ON FUNCTION plain_words IS
 'A text with spaces between its words: none of its signs counts as a letter, and scripts without spaces are cut up.';
 
-CREATE FUNCTION text_languages(said text) RETURNS regconfig [] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+CREATE OR REPLACE FUNCTION text_languages(said text) RETURNS regconfig [] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
     words CONSTANT tsvector := to_tsvector('simple'::regconfig, left(said, 1000));
     by_script CONSTANT regconfig [] := array_remove(
@@ -190,3 +189,123 @@ EXCEPTION
 END
 $$;
 COMMENT ON FUNCTION said_words IS 'The words of a text and their stems in its languages, as facts have them.';
+
+-- What was said in a turn.
+
+CREATE OR REPLACE FUNCTION turn_messages(body jsonb) RETURNS TABLE (place bigint, speaker text, content text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 2
+BEGIN ATOMIC
+SELECT
+    said.place,
+    coalesce(said.message ->> 'name', body ->> 'speaker'),
+    left(said.message ->> 'content', 100000 - said.before::integer)
+FROM (
+    SELECT
+        message.value AS message,
+        message.ordinality AS place,
+        coalesce(
+            sum(length(message.value ->> 'content')) OVER (
+                ORDER BY message.ordinality ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ),
+            0
+        ) AS before
+    FROM jsonb_array_elements(body -> 'messages') WITH ORDINALITY AS message (value, ordinality)
+    WHERE message.value ->> 'role' = 'user'
+) AS said
+WHERE said.before < 100000;
+END;
+COMMENT ON FUNCTION turn_messages IS
+'What people said in a turn, with their names: 100 000 characters of it at the most. What an assistant said may repeat '
+'memory that was deleted since, and system and tool messages are said by nobody.';
+
+CREATE OR REPLACE FUNCTION turn_words(body jsonb) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (SELECT said_words(string_agg(said.content, E'\n')) FROM turn_messages(body) AS said);
+
+CREATE OR REPLACE FUNCTION turn_speakers(body jsonb) RETURNS text [] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (SELECT array_agg(DISTINCT said.speaker) FILTER (WHERE said.speaker IS NOT NULL) FROM turn_messages(body) AS said);
+
+-- Indexes of large scopes.
+
+CREATE OR REPLACE FUNCTION scope_condition(tenant text, user_id text, agent_id text, app_id text, run_id text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN format(
+    'status = ANY (''{active,pending_confirmation}'') AND tenant = %L AND user_id = %L AND agent_id = %L AND app_id = %L '
+    'AND run_id = %L',
+    tenant, user_id, agent_id, app_id, run_id
+);
+COMMENT ON FUNCTION scope_condition IS
+'The facts of a scope that a search may find, as SQL: an index with this condition is used where a query has the same.';
+
+CREATE OR REPLACE FUNCTION vector_condition(model text, dimensions integer) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN format('embedding_model = %L AND vector_dims(embedding) = %s', model, dimensions);
+COMMENT ON FUNCTION vector_condition IS 'The facts whose vectors can be compared with those of a model, as SQL.';
+
+-- The text of each query has the scope in it, since the planner takes an index with a condition only where it sees the
+-- same in the query. Names are looked up at each call: after a rebuild `facts` is another table.
+CREATE OR REPLACE FUNCTION indexed_candidates(
+    tenant text,
+    user_id text,
+    agent_id text,
+    app_id text,
+    run_id text,
+    model text,
+    dimensions integer,
+    near public.halfvec,
+    asked tsquery,
+    at timestamptz,
+    wanted integer
+) RETURNS TABLE (fact_id uuid) LANGUAGE plpgsql STABLE ROWS 100
+AS $$
+DECLARE
+    of_scope CONSTANT text := format(
+        'FROM facts WHERE %s AND (valid_until IS NULL OR valid_until > $1) AND (true_to IS NULL OR true_to > $1)',
+        scope_condition(tenant, user_id, agent_id, app_id, run_id)
+    );
+    distance CONSTANT text := format(
+        'embedding::public.halfvec(%s) OPERATOR(public.<=>) $2::public.halfvec(%s)', dimensions, dimensions
+    );
+    nearest text;
+    read bigint;
+    word text;
+    frequent text [];
+    found bigint;
+BEGIN
+    IF near IS NOT NULL THEN
+        -- For the rest of the transaction. As settings of the function, only a superuser could make it, or restore it.
+        PERFORM
+            set_config('hnsw.ef_search', '1000', true),
+            set_config('hnsw.iterative_scan', 'relaxed_order', true),
+            set_config('hnsw.max_scan_tuples', '2000000', true),
+            set_config('hnsw.scan_mem_multiplier', '4', true);
+        nearest := format(
+            'SELECT fact_id, embedding %s AND %s ORDER BY (%s)', of_scope, vector_condition(model, dimensions), distance
+        );
+        -- One round of the index gives ef_search facts, the best of which are not the nearest of all. So it reads on.
+        EXECUTE 'SELECT facts / 16 FROM scopes '
+            'WHERE tenant = $1 AND user_id = $2 AND agent_id = $3 AND app_id = $4 AND run_id = $5'
+        INTO read USING tenant, user_id, agent_id, app_id, run_id;
+        RETURN QUERY EXECUTE format('SELECT fact_id FROM (%s LIMIT $4) AS near ORDER BY %s LIMIT $3', nearest, distance)
+        USING at, near, wanted, greatest(wanted, least(read, 4000));
+        GET DIAGNOSTICS found = ROW_COUNT;
+        IF found < wanted THEN
+            -- Exact: no index has this order.
+            RETURN QUERY EXECUTE format('SELECT fact_id FROM (%s + 0 LIMIT $3) AS near', nearest) USING at, near, wanted;
+        END IF;
+    END IF;
+    -- All facts with a rare word, some with each frequent one, and those with all frequent ones, which rank highest.
+    FOREACH word IN ARRAY coalesce(string_to_array(asked::text, ' | '), '{}') LOOP
+        RETURN QUERY EXECUTE format('SELECT fact_id %s AND words @@ %L LIMIT $2', of_scope, word) USING at, wanted / 2;
+        GET DIAGNOSTICS found = ROW_COUNT;
+        IF found = wanted / 2 THEN
+            frequent := frequent || word;
+        END IF;
+    END LOOP;
+    IF cardinality(frequent) > 1 THEN
+        RETURN QUERY
+        EXECUTE format('SELECT fact_id %s AND words @@ %L LIMIT $2', of_scope, array_to_string(frequent, ' & '))
+        USING at, wanted / 2;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION indexed_candidates IS
+'The facts of an indexed scope that may be hits: the nearest to a vector by its index, and those with the words asked for.';
