@@ -60,7 +60,7 @@ class TableChecker:
         self._load = load
         self._tables = tables
         self._log = logged(broker)
-        before = (one.record.value or b"{}" for one in broker.appends if one.record.topic == BEFORE_LOG)
+        before = (one.record.value or b"" for one in broker.appends if one.record.topic == BEFORE_LOG)
         passed = (json.loads(split_envelope(value)[0]) for value in before)
         self._read_from_topic = {(told["origin"]["partition"], told["origin"]["offset"]) for told in passed}
 
