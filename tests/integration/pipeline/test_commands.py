@@ -313,23 +313,6 @@ async def test_the_client_deletes_what_a_filter_lets_through_in_each_scope(tenan
         assert [fact.user_id for fact in await memory.facts(user_id="*")] == ["jonas"]
 
 
-async def test_the_texts_that_a_filter_lets_through_are_changed(tenant: TenantHarness) -> None:
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
-        for user in ("mira", "jonas"):
-            for text in ("I live in Berlin.", "I own a dog."):
-                await memory.add(text, user_id=user, speaker=user.capitalize(), wait=True)
-        await memory.add("I have an aunt in Berlin.", user_id="mira", speaker="Mira", immutable=True, wait=True)
-        done = await memory.update_all("Berlin", "Bern", filters={"user_id": "*"}, wait=True)
-        assert [(one.status, one.facts_updated) for one in done] == [("done", 1), ("done", 1)]
-        found = await memory.get_all(user_id="*")
-        assert sum("Bern." in one.text for one in found) == 2
-        assert [one.authority for one in found if "Berlin" in one.text] == ["human"]
-        assert {one.value for one in found if "Bern." in one.text} == {"Bern"}
-        assert await memory.update_all("Berlin", "Bern", user_id="jonas", wait=True) == []
-        with pytest.raises(InvalidArgumentError, match="old is empty"):
-            await memory.update_all("", "Bern", user_id="jonas")
-
-
 async def test_an_export_is_imported_once_into_another_tenant(tenant: TenantHarness, tmp_path: Path) -> None:
     file = tmp_path / "facts.jsonl"
     async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
