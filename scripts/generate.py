@@ -24,7 +24,7 @@ from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
 from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
 from scripts.metrics_page import metrics_page
-from scripts.pages import page, table
+from scripts.pages import item, page, table
 from scripts.vocabulary import FACT_STATUSES, SETTLEMENTS, TURN_STATUSES, VOCABULARY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,14 +47,15 @@ def json_schema(model: type[Versioned]) -> str:
 
 
 def settings_page() -> str:
-    rows = [
-        (f"`{PREFIX}{name.upper()}`", _values(field), _default(field), str(field.get("description", "")))
-        for name, field in Settings.model_json_schema(mode="validation")["properties"].items()
-    ]
+    fields = Settings.model_json_schema(mode="validation")["properties"].items()
     return page(
         "Settings",
-        "Each is an environment variable. A wrong value is refused; so is a name one or two letters from a setting.",
-        table(("setting", "value", "default", "meaning"), rows),
+        "Each is an environment variable, with its values and its default in brackets. A wrong value is refused; so is "
+        "a name one or two letters from a setting.",
+        "".join(
+            item(f"`{PREFIX}{name.upper()}` ({_values(field)}{_default(field)}): {field.get('description', '')}")
+            for name, field in fields
+        ),
     )
 
 
@@ -122,8 +123,8 @@ def _limits(field: Mapping[str, Any]) -> str:
 def _default(field: Mapping[str, Any]) -> str:
     value = field.get("default")
     if value is None or value == "":
-        return "none"
-    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+        return ""
+    return f"; `{value if isinstance(value, str) else json.dumps(value)}`"
 
 
 def differences(root: Path) -> Iterator[str]:

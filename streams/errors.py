@@ -36,6 +36,10 @@ class TopicNotCreated(StartRefused):
     """The broker refused to create a topic, or did not show it in time."""
 
 
+class MixedLayouts(StartRefused):
+    """Workers that chain the deciding stages and workers that run them singly exclude one another."""
+
+
 class UndeliverableRecord(StreamsError):
     """This record can never be sent: its origin goes to the dead letters."""
 
