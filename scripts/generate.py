@@ -15,7 +15,6 @@ from typing import Any
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
 from scripts.alerts import alert_rules
@@ -30,14 +29,8 @@ from scripts.vocabulary import FACT_STATUSES, SETTLEMENTS, TURN_STATUSES, VOCABU
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-SCHEMAS: Mapping[str, type[Versioned]] = {
-    "turn": Turn,
-    "command": Command,
-    "extracted_facts": ExtractedFacts,
-    "embedded_facts": EmbeddedFacts,
-    "matched_facts": MatchedFacts,
-    "commit": Commit,
-}
+SCHEMAS: Mapping[str, type[Versioned]] = {"turn": Turn, "command": Command, "commit": Commit}
+"""The records that programs in other languages write or read."""
 
 OTHER_SYSTEMS: Mapping[str, str] = {
     "resolution": "smart store",
@@ -48,7 +41,7 @@ OTHER_SYSTEMS: Mapping[str, str] = {
 
 
 def json_schema(model: type[Versioned]) -> str:
-    """What a reader of this version accepts, records of earlier ones too: a field with a default may be left out."""
+    """What a reader accepts: a field with a default may be left out."""
     schema = {"$schema": DIALECT, **model.model_json_schema(mode="validation")}
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 

@@ -55,7 +55,8 @@ class Checker:
         for place, appended in enumerate(broker.appends):
             record = appended.record
             if record.topic in self._effects:
-                told = json.loads(split_envelope(record.value or b"{}")[0])
+                value = record.value or b"{}"
+                told = json.loads(value if record.topic == OUTPUTS["resolve"] else split_envelope(value)[0])
                 origin = self._first_places[told["origin"]["partition"], told["origin"]["offset"]]
                 self._origins[record.topic, record.partition, record.offset] = origin
                 effect = Effect(appended.at, _has_failed(told), place)
