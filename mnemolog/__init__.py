@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         FactSource,
         LinkedEntity,
     )
-    from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
+    from mnemolog.projections.queries.feedback import FeedbackFigures
     from mnemolog.projections.queries.history import FactEvent, FactRelation, History
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, PendingMerge, UnresolvedFact
     from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
@@ -174,7 +174,6 @@ __all__ = [
     "ProviderError",
     "PublishError",
     "QueryError",
-    "RankUse",
     "RetrievedCandidate",
     "Scope",
     "ScopeArgs",
@@ -249,7 +248,7 @@ _MODULES: Final = {
     "projections.lists.relations": ("EntityRelation",),
     "projections.context.result": ("Context", "ContextFact", "ContextSummary", "LeftOut", "LeftOutSummary"),
     "projections.queries.turns.audit": ("FailedTurn",),
-    "projections.queries.feedback": ("FeedbackFigures", "RankUse"),
+    "projections.queries.feedback": ("FeedbackFigures",),
     "projections.queries.costs": ("CostFigures", "ModelCost"),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
     "projections.queries.explain": ("EntityDecision", "Explanation", "FactExtraction", "FactSource", "LinkedEntity"),

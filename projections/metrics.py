@@ -56,9 +56,9 @@ UNRESOLVED: Final = CATALOGUE.gauge(
 )
 FEEDBACK: Final = CATALOGUE.gauge(
     "mnemolog_recent_feedback_facts",
-    "facts that feedback of the last 30 days names, from the tables, by the rank at which a search or a context showed "
-    "them (1, 2-5, 6-10, 11-20, 21+, or missed), and by result: used or unused",
-    labels=("rank", "result"),
+    "facts that feedback of the last 30 days names as used, from the tables, by the rank at which a search or a "
+    "context showed them (1, 2-5, 6-10, 11-20, 21+, or missed)",
+    labels=("rank",),
 )
 ENTITIES: Final = CATALOGUE.counter(
     "mnemolog_entities_registered",

@@ -1,4 +1,4 @@
-"""Words for numbers, months, weekdays and units, and names of places, in six languages, from the Unicode CLDR.
+"""Words for numbers, months, weekdays and units in six languages, and English names of places, from the Unicode CLDR.
 
 Each word is in small letters and without spaces, because texts are compared word by word. What CLDR does not have, or
 has in phrases only, is in `streams/text/words.toml`.
@@ -15,6 +15,7 @@ from babel.units import format_unit
 from unicode_rbnf import RbnfEngine
 
 LANGUAGES = ("en", "en_GB", "de", "fr", "es", "pt", "it")
+PLACE_LANGUAGES = ("en", "en_GB")
 SPELLING_LANGUAGES = ("en", "de", "fr", "fr_BE", "fr_CH", "es", "pt", "pt_PT", "it")
 ABBREVIATED_MONTHS = ("en", "en_GB", "de")
 ABBREVIATED_WEEKDAYS = ("en",)
@@ -72,7 +73,7 @@ def cldr_places() -> str:
     """The names of countries, and those cities that give a time zone its name, as JSON."""
     countries: set[str] = set()
     cities = {zone.rpartition("/")[2].replace("_", " ") for zone in get_global("zone_territories")}
-    for language in LANGUAGES:
+    for language in PLACE_LANGUAGES:
         locale = Locale.parse(language)
         countries |= {name for code, name in locale.territories.items() if code.isalpha()}
         cities |= {zone["city"] for zone in locale.time_zones.values() if "city" in zone}

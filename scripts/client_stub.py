@@ -24,7 +24,6 @@ SOURCES: Final = (
     "entity_commands",
     "commands",
     "files/imports",
-    "text_edits",
 )
 CLASSES: Final = (
     *(
@@ -38,7 +37,7 @@ CLASSES: Final = (
         "EntityQueryMixin",
         "FactCommandMixin",
     ),
-    *("EntityCommandMixin", "ScopeCommandMixin", "ImportMixin", "TextEditMixin", "ResetMixin"),
+    *("EntityCommandMixin", "ScopeCommandMixin", "ImportMixin"),
 )
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''

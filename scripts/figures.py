@@ -39,14 +39,13 @@ def held(labels: str = "") -> str:
     return f"sum(max by (settlement) (mnemolog_recent_held{{{labels}}}))"
 
 
-FEEDBACK: Final = "max by (rank, result) (mnemolog_recent_feedback_facts)"
-"""Each process shows all of it, so the largest of the processes counts."""
-USED_FACTS: Final = 'max by (rank) (mnemolog_recent_feedback_facts{result="used"})'
+USED_FACTS: Final = "max by (rank) (mnemolog_recent_feedback_facts)"
+"""Each process shows all of them, so the largest of the processes counts."""
 
 
 def recall_by_feedback(ranks: str) -> str:
     """The share of all used facts that was shown at these ranks."""
-    shown = f'max by (rank) (mnemolog_recent_feedback_facts{{result="used", rank=~"{ranks}"}})'
+    shown = f'max by (rank) (mnemolog_recent_feedback_facts{{rank=~"{ranks}"}})'
     return ratio(f"sum({shown})", f"sum({USED_FACTS})")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from scripts.figures import FEEDBACK, USED_FACTS, recall_by_feedback
+from scripts.figures import recall_by_feedback
 from scripts.panel_model import Panel, Row
 from scripts.promql import quantile, rate
 
@@ -22,12 +22,6 @@ SEARCH: Final = Row(
                 "first 10": recall_by_feedback("1|2-5|6-10"),
                 "first 20": recall_by_feedback("1|2-5|6-10|11-20"),
             },
-        ),
-        Panel(
-            title="Use of what was shown",
-            description="Of the facts shown at these ranks in the last 30 days, by feedback, the share that was used.",
-            unit="percentunit",
-            queries={"rank {{rank}}": f"{USED_FACTS} / (sum by (rank) ({FEEDBACK}) > 0)"},
         ),
         Panel(
             title="Tokens of a context",

@@ -44,7 +44,6 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(commands.promote, "mnemolog promote --user alice --run chat-7"),
         CommandEntry(commands.delete, "mnemolog delete 3f2a1b4c --user alice"),
         CommandEntry(commands.delete_all, "mnemolog delete-all --user alice --yes"),
-        CommandEntry(commands.reset, "mnemolog reset --confirm default"),
     ),
     "Read": (
         CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),

@@ -12,7 +12,6 @@ import typer
 
 from mnemolog.cli.options import (
     ANY_SCOPE,
-    WHOLE_TENANT,
     Change,
     FactArgument,
     FactsArgument,
@@ -106,14 +105,6 @@ def delete_all(
     if not yes:
         raise typer.BadParameter("this deletes every fact that matches; if that is meant, add --yes")
     return lambda client: client.delete_all(key=key, category=category, filters=filters)
-
-
-@change_command(WHOLE_TENANT)
-def reset(
-    *, confirm: Annotated[str, typer.Option("--confirm", metavar="TENANT", help="repeat the tenant, to confirm")]
-) -> Change:
-    """Delete all that is known of the tenant, or of the scopes that ids name; the history keeps it."""
-    return lambda client: client.reset(confirm=confirm)
 
 
 @change_command()

@@ -22,7 +22,6 @@ from mnemolog.client.queries.decisions import DecisionQueryMixin
 from mnemolog.client.queries.entities import EntityQueryMixin
 from mnemolog.client.queries.facts import FactQueryMixin
 from mnemolog.client.receipts import TurnReceipt, turn_receipt
-from mnemolog.client.text_edits import ResetMixin, TextEditMixin
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
@@ -42,8 +41,6 @@ class AsyncMemoryClient(
     EntityCommandMixin,
     ScopeCommandMixin,
     ImportMixin,
-    TextEditMixin,
-    ResetMixin,
 ):
     """Memory for an application.
 

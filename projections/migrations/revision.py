@@ -7,7 +7,7 @@ from alembic import op
 
 from mnemolog.projections.db.pools import JOURNAL_SCHEMA, LIVE_SCHEMA
 from mnemolog.projections.errors import DowngradeRefusedError
-from mnemolog.projections.migrations.upgrade import PROJECTION_FILE_MARK, migration_text
+from mnemolog.projections.migrations.upgrade import JOURNAL_FILES, migration_text
 
 
 def sql_revision(*files: str) -> tuple[Callable[[], None], Callable[[], None]]:
@@ -22,7 +22,7 @@ def _run_sql_files(files: Iterable[str]) -> None:
 
 def _run_sql_file(file: str) -> None:
     """Run one file as it is, the ones of the projections in their live schema."""
-    schema = LIVE_SCHEMA if PROJECTION_FILE_MARK in file else JOURNAL_SCHEMA
+    schema = JOURNAL_SCHEMA if file in JOURNAL_FILES else LIVE_SCHEMA
     op.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     op.execute(f"SET LOCAL search_path = {schema}, public")
     # Not through SQLAlchemy, which would read '%' and ':' in the file as its own.

@@ -11,8 +11,9 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
-PROJECTION_FILE_MARK: Final = "_projections"
-"""A migration whose name has this in it makes tables that are a function of the log."""
+JOURNAL_FILES: Final = ("journal/functions.sql", "journal/tables.sql")
+"""What makes the schema that outlives every rebuild."""
+_PROJECTION_FILES: Final = ("projections/functions.sql", "projections/tables.sql", "projections/views.sql")
 _ALEMBIC_LOCK: Final = threading.Lock()  # its context is global to the process
 
 
@@ -42,13 +43,12 @@ async def create_projection_schema(connection: AsyncConnection[TupleRow], name: 
 
 
 def projection_files() -> list[str]:
-    """The migrations that make the tables of the projections, in their order."""
-    names = (entry.name for entry in files("mnemolog.projections.migrations").iterdir())
-    return sorted(name for name in names if name.endswith(".sql") and PROJECTION_FILE_MARK in name)
+    """What makes the tables that are a function of the log, their functions and views, in this order."""
+    return list(_PROJECTION_FILES)
 
 
 def migration_text(file: str) -> str:
-    """The SQL of one migration."""
+    """The SQL of one file, named by its path in this folder."""
     return files("mnemolog.projections.migrations").joinpath(file).read_text(encoding="utf-8")
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, Self
 
 from psycopg import AsyncConnection
@@ -24,9 +23,8 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 _IDS: Final = tuple(name for name in SCOPE_FIELDS if name != "tenant")
 _OWNERS: Final = frozenset({"user_id", "agent_id"})
-SHARE_BATCH: Final = 1000
 SCOPE_PAGE: Final = 500
-"""How many shares of a deletion are in memory at a time."""
+"""How many scopes of a command for many are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +134,6 @@ def _asked_id(asked: Equality[str]) -> str | None:
     return ANY_VALUE if asked.exists else None
 
 
-_OF_TURNS: Final = {"of_turns": "of_turns"}
-
-
 async def matching_scopes(
     conn: AsyncConnection[TupleRow], payload: DeleteAll | Undo, within: ScopeFilter
 ) -> AsyncGenerator[list[Scope]]:
@@ -149,33 +144,10 @@ async def matching_scopes(
     parameters: dict[str, Any] = {**payload.model_dump(exclude={"filters"}), **within.parameters}
     query: Query = read_query("scopes", "undo", scope=within.parameters, row="happened")
     if isinstance(payload, DeleteAll):
-        deleted = read_query("scopes", "delete_all", scope=within.parameters, parts=_OF_TURNS)
+        deleted = read_query("scopes", "delete_all", scope=within.parameters, parts={"of_turns": "of_turns"})
         query, values = with_filter(deleted, payload.filters or EVERYTHING)
         parameters |= values | {"all": payload.filters is None}
     async with conn.transaction(), conn.cursor("matching_scopes") as cursor:
         await cursor.execute(query, parameters)
         while rows := await cursor.fetchmany(SCOPE_PAGE):
             yield [Scope.from_columns(row) for row in rows]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionShare:
-    """What one command can delete of a scope: the facts that were stored up to `until` and are left, and all turns."""
-
-    scope: Scope
-    until: datetime
-
-
-async def deletion_shares(
-    conn: AsyncConnection[TupleRow], within: ScopeFilter, *, most: int
-) -> AsyncGenerator[DeletionShare]:
-    """All that the scopes of `within` hold, in shares of `most` facts, scope by scope in the order of time.
-
-    They are read `SHARE_BATCH` at a time, all as of one moment.
-    """
-    query = read_query("scopes", "deletion_shares", scope=within.parameters, parts=_OF_TURNS)
-    async with conn.transaction(), conn.cursor("deletion_shares") as cursor:
-        await cursor.execute(query, {**within.parameters, "most": most})
-        while rows := await cursor.fetchmany(SHARE_BATCH):
-            for *columns, until in rows:
-                yield DeletionShare(scope=Scope.from_columns(columns), until=until)

@@ -1,31 +1,17 @@
--- name: ranks
--- Of the facts that feedback of an interval names, how many were shown at each rank, and how many of these were used.
--- Rank 0 is of those that were used and not shown.
-WITH given AS (
-    SELECT convert_from(c.record, 'UTF8')::jsonb -> 'order' AS feedback
-    FROM commits AS c
-    WHERE c.order_kind = 'feedback'
-        AND c.outcome = 'done'
-        AND c.decided_at >= %(since)s
-        AND c.decided_at < %(until)s
-        AND {scope}
-)
+-- name: used_at_rank
+-- How many facts that feedback of an interval names as used had been shown at each rank; rank 0 is of those not shown.
 SELECT
-    named.rank::integer AS rank,
-    count(*) AS shown,
-    count(*) FILTER (WHERE named.is_used) AS used
-FROM given
-CROSS JOIN LATERAL (
-    SELECT
-        shown.rank,
-        (given.feedback -> 'used') ? shown.fact_id AS is_used
-    FROM jsonb_array_elements_text(given.feedback -> 'shown') WITH ORDINALITY AS shown (fact_id, rank)
-    UNION ALL
-    SELECT
-        0 AS rank,
-        true AS is_used
-    FROM jsonb_array_elements_text(given.feedback -> 'used') AS used (fact_id)
-    WHERE NOT (given.feedback -> 'shown') ? used.fact_id
-) AS named
-GROUP BY named.rank
-ORDER BY named.rank;
+    coalesce(shown.rank, 0)::integer AS rank,
+    count(*) AS used
+FROM commits AS c
+CROSS JOIN LATERAL (SELECT convert_from(c.record, 'UTF8')::jsonb -> 'order' AS feedback) AS given
+CROSS JOIN LATERAL jsonb_array_elements_text(given.feedback -> 'used') AS used (fact_id)
+LEFT JOIN LATERAL jsonb_array_elements_text(given.feedback -> 'shown') WITH ORDINALITY AS shown (fact_id, rank)
+    ON used.fact_id = shown.fact_id
+WHERE c.order_kind = 'feedback'
+    AND c.outcome = 'done'
+    AND c.decided_at >= %(since)s
+    AND c.decided_at < %(until)s
+    AND {scope}
+GROUP BY 1
+ORDER BY 1;

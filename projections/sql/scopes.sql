@@ -29,8 +29,8 @@ WHERE %(key)s::text IS NULL AND %(category)s::text IS NULL AND %(all)s
 ORDER BY tenant, user_id, agent_id, app_id, run_id;
 
 -- name: of_turns
--- The scopes with a turn that no "delete all" came after, and when the last one was published.
-SELECT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, max(f.published_at) AS until
+-- The scopes with a turn that no "delete all" came after.
+SELECT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
 FROM turn_journal AS f
 WHERE f.refusal IS NULL AND {scope}
 GROUP BY f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
@@ -82,42 +82,3 @@ known.agent_id
 -- name: run_id
 -- The runs.
 known.run_id
-
--- name: deletion_shares
--- What one command each can delete of the scopes within a wider one: the time up to which so many facts were stored. A
--- scope that has turns alone needs one command.
-SELECT
-    share.tenant,
-    share.user_id,
-    share.agent_id,
-    share.app_id,
-    share.run_id,
-    max(share.recorded_at) AS until
-FROM (
-    SELECT
-        f.tenant,
-        f.user_id,
-        f.agent_id,
-        f.app_id,
-        f.run_id,
-        f.recorded_at,
-        (
-            row_number() OVER (
-                PARTITION BY f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
-                ORDER BY f.recorded_at, f.ordinal, f.fact_id
-            ) - 1
-        ) / %(most)s AS place
-    FROM facts AS f
-    WHERE f.status IN ('active', 'pending_confirmation') AND {scope}
-) AS share
-GROUP BY share.tenant, share.user_id, share.agent_id, share.app_id, share.run_id, share.place
-UNION ALL
-SELECT of_turns.*
-FROM ({of_turns}) AS of_turns
-WHERE NOT EXISTS (
-    SELECT FROM facts AS f
-    WHERE f.status IN ('active', 'pending_confirmation')
-        AND (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
-        = (of_turns.tenant, of_turns.user_id, of_turns.agent_id, of_turns.app_id, of_turns.run_id)
-)
-ORDER BY tenant, user_id, agent_id, app_id, run_id, until;

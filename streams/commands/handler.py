@@ -191,7 +191,9 @@ class CommandHandler:
         )
         if found.total > MAX_FACTS:
             detail = f"{found.total} facts are more than the {MAX_FACTS} that one command can delete"
-            raise CommandRefusedError("invalid_command", f"{detail}: give a key, a category or a filter")
+            raise CommandRefusedError(
+                "invalid_command", f"{detail}: give a key, a category or a filter, such as a time of created_at"
+            )
         facts = await self._facts.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
         return status_changes.delete_all(context, found.fact_ids, facts)
 

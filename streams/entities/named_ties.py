@@ -20,9 +20,7 @@ _NAME_FIRST: Final = re.compile(
 )
 _ENDED: Final = re.compile(rf"(?<!\w){_NAMES}(?:{WORDS['ended']}) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)")
 _ENDED_BOTH: Final = re.compile(rf"(?<!\w){_NAMES} (?i:{WORDS['ended_both']}) (?P<tie>(?i:{TIE}))s(?!\w)")
-_MEMBERS: Final = re.compile(
-    rf"(?<!\w)(?i:{WORDS['my']}) (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and | und | et | y | e ){NAME})+)"
-)
+_MEMBERS: Final = re.compile(rf"(?<!\w)(?i:{WORDS['my']}) (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and ){NAME})+)")
 _NAMED: Final = re.compile(NAME)
 _OWNED: Final = re.compile(rf"(?<!\w){NAME}(?:'s|(?<=s)') (?i:{TIE})(?!\w|'s)(?: {NAME})?")
 

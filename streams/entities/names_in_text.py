@@ -1,7 +1,7 @@
 """Finds names in a text without a model, in the clear cases: ties, origins, titles, names inside a sentence.
 
 The first word of a sentence has a capital whatever it is: it is a name where it is a common first name, or where it
-was said before. In German, where nouns have capitals, that holds for every word.
+was said before.
 """
 
 import re
@@ -54,31 +54,27 @@ def value_entities(key: str, value: str, subject: str | None) -> tuple[NamedEnti
     return ()
 
 
-def sentence_entities(
-    said: str, subject: str | None, *, has_capital_nouns: bool, named: Collection[str] = ()
-) -> tuple[NamedEntity, ...]:
-    """What a sentence of `subject` names besides, each once. `named` are `names_heard` before it."""
+def sentence_entities(said: str, subject: str | None, named: Collection[str] = ()) -> tuple[NamedEntity, ...]:
+    """What an English sentence of `subject` names besides, each once. `named` are `names_heard` before it."""
     marked, rest = _marked(said, subject, named)
-    bare = _known_names(rest, named) if has_capital_nouns else _bare_names(rest, named)
-    names = (name for name in bare if not (is_user_word(name) or any(word in DATES for word in _words(name))))
+    names = (
+        name
+        for name in _bare_names(rest, named)
+        if not (is_user_word(name) or any(word in DATES for word in _words(name)))
+    )
     found = {entity.name: entity for entity in (*map(_bare_entity, names), *marked)}
     order = dict.fromkeys(entity.name for entity in marked) | found
     return tuple(found[name] for name in order)[:MAX_ENTITIES]
 
 
-def names_heard(before: Iterable[str], *, nouns_with_capitals: re.Pattern[str]) -> frozenset[str]:
-    """The first words of the names in the last of these sentences, in the form in which names are compared.
-
-    The pattern finds sentences in a language whose nouns have capitals.
-    """
-    heard = deque(before, maxlen=MAX_HEARD)
-    return frozenset[str]().union(*(_first_words(one, bool(nouns_with_capitals.search(one))) for one in heard))
+def names_heard(before: Iterable[str]) -> frozenset[str]:
+    """The first words of the names in the last of these sentences, in the form in which names are compared."""
+    return frozenset[str]().union(*map(_first_words, deque(before, maxlen=MAX_HEARD)))
 
 
 @lru_cache(maxsize=512)  # a sentence is before each of those that follow
-def _first_words(said: str, has_capital_nouns: bool) -> frozenset[str]:
-    entities = sentence_entities(said, None, has_capital_nouns=has_capital_nouns)
-    names = (*(entity.name for entity in entities), *(given.alias for given in aliases_in(said)))
+def _first_words(said: str) -> frozenset[str]:
+    names = (*(entity.name for entity in sentence_entities(said, None)), *(given.alias for given in aliases_in(said)))
     read = filter(None, map(read_name, names))
     return frozenset(name.key.partition(" ")[0] for name in read if name.key)
 
@@ -144,13 +140,6 @@ def _bare_names(text: str, named: Collection[str]) -> Iterator[str]:
         yield first["name"]
     for match in _INNER_NAME.finditer(text, start):
         yield match[0]
-
-
-def _known_names(text: str, named: Collection[str]) -> Iterator[str]:
-    """Of words with capitals those that are names in any case."""
-    for match in re.finditer(rf"(?<!\w){NAME}", text):
-        if _is_known(match[0].casefold(), named) or _is_said_again(match[0], match.end(), text, named):
-            yield match[0]
 
 
 def _is_first_name(words: Sequence[str], named: Collection[str]) -> bool:

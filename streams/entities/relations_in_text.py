@@ -28,7 +28,7 @@ _OF_SOMEBODY: Final = {
     predicate: tuple(
         re.compile(
             rf"^(?P<who>(?:(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME}(?: {NAME})?)?)|{NAME}(?: {NAME})?)"
-            rf"(?: (?i:{_AT_PLACE}) {_WHERE} (?i:{WORDS['and']}))? (?i:{WORDS[words]}) (?P<name>{_WHERE})"
+            rf"(?: (?i:{_AT_PLACE}) {_WHERE} and)? (?i:{WORDS[words]}) (?P<name>{_WHERE})"
         )
         for words in forms
     )

@@ -17,10 +17,9 @@ _MAX_QUESTION: Final = 200  # characters
 _MAX_VALUE: Final = 6
 _MAX_FRAGMENT: Final = 8  # words
 _RULES: Final = tables(Path(__file__).with_name("questions.toml"))
-_BEFORE: Final = r"(?:(?:so|and|ok|okay|oh|great|nice|got it|thanks?|hm+|well|by the way|und|et|y)\b[,.!:]?\s+)*"
+_BEFORE: Final = r"(?:(?:so|and|ok|okay|oh|great|nice|got it|thanks?|hm+|well|by the way)\b[,.!:]?\s+)*"
 _LEADS: Final = re.compile(
-    r"^(?:(?:it|that)(?:'s| is) |i(?:'m| am) (?:in|at|called) |(?:in|at|to|from|near|on|à|en|chez|bei|am) )",
-    re.IGNORECASE,
+    r"^(?:(?:it|that)(?:'s| is) |i(?:'m| am) (?:in|at|called) |(?:in|at|to|from|near|on) )", re.IGNORECASE
 )
 _POINTS_BACK: Final = re.compile(
     r"^\W*(?:(?:is|was) (?:that|this|it) (?:right|correct|true|so)|(?:am i|are we) right|right|correct|"
@@ -29,9 +28,7 @@ _POINTS_BACK: Final = re.compile(
     re.IGNORECASE,
 )
 _OPEN_QUESTION: Final = re.compile(
-    r"^\W*(?:what|which|who|where|when|how (?!are you|is it going|do you do|can i|may i)|wie|was|wo|wann|welche\w*|"
-    r"quel(?:le)?s?|comment|où|quand|¿?cuál|¿?qué|¿?dónde|¿?cuándo)\b"
-    r".*\b(?:you|your|du|dein\w*|tu|ton|ta|tes|te)\b",
+    r"^\W*(?:what|which|who|where|when|how (?!are you|is it going|do you do|can i|may i))\b.*\b(?:you|your)\b",
     re.IGNORECASE,
 )
 _PERSONS: Final = (

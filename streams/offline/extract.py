@@ -1,4 +1,7 @@
-"""From a turn to its facts: each sentence that states something, in its own words, and what fills a slot."""
+"""From a turn to its facts: each sentence that states something, in its own words, and what fills a slot.
+
+The rules read English. A sentence in another language is a fact in its own words, without key, names or relations.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +30,7 @@ from mnemolog.streams.llm.grounding.evidence import with_questions
 from mnemolog.streams.offline.answers import AnswerReading, answer_text, read_answer
 from mnemolog.streams.offline.phrases import PETS, WORDS
 from mnemolog.streams.offline.pronouns import name_given, named_in_place, person_meant, with_person
-from mnemolog.streams.offline.sentences import Sentence, plain, sentences
+from mnemolog.streams.offline.sentences import Sentence, is_english, plain, sentences
 from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, read_clauses, slot_statements, without_fillers
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, is_ahead, noted
@@ -61,7 +64,7 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
             if sentence.omitted or short_answer(sentence.text):
                 omitted.append(sentence if sentence.omitted else replace(sentence, omitted="undecided"))
                 continue
-            named = names_heard(map(plain, before), nouns_with_capitals=WORDS["german"])
+            named = names_heard(filter(is_english, map(plain, before)))
             for read in _read_sentence(sentence.text, speaker, turn.occurred_at, named):
                 fact = _about_person(read, person, speaker) if person else read
                 corrected, wrong = _corrected(fact, facts, turn.occurred_at)
@@ -112,6 +115,9 @@ def _corrected(
 
 def _read_sentence(sentence: str, speaker: str, at: datetime, named: frozenset[str]) -> Iterator[ExtractedFact]:
     """What it fills, and in its own words what else it says: clauses that can stand alone, or all of it."""
+    if not is_english(sentence):
+        yield _quoted_fact(sentence, speaker, at)
+        return
     parts = read_clauses(sentence, at)
     is_divisible = all(_stands_alone(part, statements) for part, statements in parts)
     for part, statements in parts:
@@ -132,40 +138,53 @@ def _stands_alone(part: str, statements: tuple[SlotStatement, ...]) -> bool:
     return all(one.is_whole for one in statements) if statements else bool(is_own)
 
 
-def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = ()) -> ExtractedFact:
+def _quoted_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
     """A sentence as a transcript has it, with the dates that its words for times mean."""
-    words, acts = plain(said), [one for one in slot_statements(said, at) if one.act not in FILLS]
+    words = plain(said)
     times = find_times(words, at)
     begun = [when.start(at) for when in times if when.last < at.date() and when.role != "until"]
     ahead = [when for when in times if when.last > at.date() and when.role != "from"]
     ends = [when.end(at) for when in ahead if when.role == "until" or is_ahead(words)]
-    may_move = any(one.act in ("moves", "may_correct") for one in acts)
-    hint: ActionHint = "update" if may_move else "retract" if acts or _ends_something(words) else "new"
-    certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
     text = f"{speaker}: {noted(said, times)}"
-    about = [f"pet {one.value}" for one in acts if one.act == "ends" and one.keys <= {*PETS}]
-    ended = [one for one in acts if one.act == "ends"]
-    named = {*named, *(name_key(one.value).partition(" ")[0] for one in ended)}
-    is_german = bool(WORDS["german"].search(said))
-    entities = sentence_entities(words, speaker, has_capital_nouns=is_german, named=named)
-    names = [one.name for one in entities]
-    is_over = hint == "retract"
-    relations = _ended(words, speaker, ended, names) if is_over else stated_in_text(words, speaker, names)
     return ExtractedFact(
         text=text,
         excerpt=said,
-        search_text=" ".join((text, *about)),
-        category="health" if WORDS["health"].search(words) else "other",
+        search_text=text,
+        category="other",
         importance_category="specific_event",
         importance=IMPORTANCE_OF_CATEGORY["specific_event"],
-        certainty=certainty,
         subject=speaker,
         event_time=begun[0] if begun else None,
         valid_until=ends[-1] if ends and not begun else None,
-        action_hint=hint,
-        entities=with_workplaces_and_homes(entities, relations),
-        relations=(*aliases_told(words, speaker), *relations),
     )
+
+
+def _kept_fact(said: str, speaker: str, at: datetime, named: Collection[str] = ()) -> ExtractedFact:
+    """An English sentence as a transcript has it, with what it names, says of them, and ends."""
+    fact, words = _quoted_fact(said, speaker, at), plain(said)
+    acts = [one for one in slot_statements(said, at) if one.act not in FILLS]
+    may_move = any(one.act in ("moves", "may_correct") for one in acts)
+    is_over = not may_move and bool(acts or _ends_something(words))
+    hint: ActionHint = "update" if may_move else "retract" if is_over else "new"
+    certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "strong" if may_move else "explicit"
+    ended = [one for one in acts if one.act == "ends"]
+    pets = [f"pet {one.value}" for one in ended if one.keys <= {*PETS}]
+    entities = sentence_entities(words, speaker, named={*named, *(_first_word(one.value) for one in ended)})
+    names = [one.name for one in entities]
+    relations = _ended(words, speaker, ended, names) if is_over else stated_in_text(words, speaker, names)
+    read = {
+        "search_text": " ".join((fact.text, *pets)),
+        "category": "health" if WORDS["health"].search(words) else "other",
+        "certainty": certainty,
+        "action_hint": hint,
+        "entities": with_workplaces_and_homes(entities, relations),
+        "relations": (*aliases_told(words, speaker), *relations),
+    }
+    return fact.model_copy(update=read)
+
+
+def _first_word(name: str) -> str:
+    return name_key(name).partition(" ")[0]
 
 
 def _ends_something(words: str) -> bool:

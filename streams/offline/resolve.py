@@ -31,7 +31,7 @@ from mnemolog.streams.text.times import names_end
 from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
 
 _EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
-_FORM_WORDS: Final = frozenset("a an the do does at all any ein eine einen un une le la les de du des".split())  # noqa: SIM905 -- words
+_FORM_WORDS: Final = frozenset("a an the do does at all any".split())  # noqa: SIM905 -- words
 _ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
 _FOR_LIFE: Final = frozenset({"name", "birthday"})
 _Finding = tuple[Verdict, str]  # what a new fact means for a known one, and why

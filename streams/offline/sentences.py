@@ -36,6 +36,12 @@ def plain(text: str) -> str:
     return text.translate(_TYPOGRAPHY)
 
 
+def is_english(text: str) -> bool:
+    """Whether a sentence is in English, as its small words tell; in doubt it is: then no rule reads it, or one does."""
+    said = plain(text)
+    return len(WORDS["other_language"].findall(said)) <= len(WORDS["english"].findall(said))
+
+
 def without_margins(text: str) -> str:
     """Without signs and white space around it."""
     return text.strip(" \t\n.,;:!?…\"'()*-\u2013\u2014\u00bf\u00a1")
@@ -78,7 +84,7 @@ def _in_line(line: str, *, is_script: bool) -> Iterator[Sentence]:
     named = None if WORDS["label"].match(line) else _SPEAKER.match(line)
     if named and not (is_script or WORDS["self"].search(plain(line[named.end() :]))):
         named = None
-    language = "de" if WORDS["german"].search(line) else "en"
+    language = "en" if is_english(line) else "de"  # whose ordinals end in a full stop: "am 3. Mai"
     for piece in sentencex.segment(language, line[named.end() :] if named else line):
         for sentence in _pieces(piece.strip()):
             yield replace(sentence, speaker=named["name"]) if named else sentence

@@ -72,14 +72,14 @@ class SlotStatement:
 
 
 def same_value(one: str | None, other: str | None) -> bool:
-    """Whether two values are the same: "Lyon" and "Lyon, France", "nut" and "nuts", "June 14" and "14. Juni"."""
+    """Whether two values are the same: "Lyon" and "Lyon, France", "nut" and "nuts", "June 14" and "14 June"."""
     return one is not None and other is not None and _value_form(one) == _value_form(other)
 
 
 def _value_form(value: str) -> frozenset[str]:
     said = value if any(sign.isdigit() for sign in value) else value.partition(",")[0]
     words = re.findall(r"\d+|[^\W\d_]+", said.casefold())
-    return frozenset(DATES.get(word, word.rstrip("s")) for word in words) - {"the", "on", "of", "de", "th", "rd", "nd"}
+    return frozenset(DATES.get(word, word.rstrip("s")) for word in words) - {"the", "on", "of", "th", "rd", "nd"}
 
 
 def slot_statements(said: str, at: datetime) -> tuple[SlotStatement, ...]:

@@ -152,8 +152,8 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     table_metrics.PENDING_OLDEST.set(held.oldest_seconds)
     table_metrics.PENDING_MEDIAN.set(held.median_seconds)
     table_metrics.UNRESOLVED.set(quality.unresolved)
-    for (rank, result), number in _feedback_by_rank(quality.feedback).items():
-        table_metrics.FEEDBACK.labels(rank=rank, result=result).set(number)
+    for rank, number in _feedback_by_rank(quality.feedback).items():
+        table_metrics.FEEDBACK.labels(rank=rank).set(number)
     _mark_success("quality")
 
 
@@ -167,15 +167,12 @@ def _overwrites_of_models(rows: Iterable[OverwriteCounts]) -> Counter[tuple[str,
     return numbers
 
 
-def _feedback_by_rank(figures: FeedbackFigures) -> Counter[tuple[str, str]]:
-    """How many facts were used or not, by groups of ranks; a group without any is 0."""
+def _feedback_by_rank(figures: FeedbackFigures) -> Counter[str]:
+    """How many facts were used, by groups of ranks; a group without any is 0."""
     groups = {"1": 1, "2-5": 5, "6-10": 10, "11-20": 20, "21+": MAX_ITEMS}
-    numbers = Counter({("missed", "used"): figures.missed})
-    numbers.update({(group, result): 0 for group in groups for result in ("used", "unused")})
-    for one in figures.ranks:
-        group = next(name for name, last in groups.items() if one.rank <= last)
-        numbers[group, "used"] += one.used
-        numbers[group, "unused"] += one.shown - one.used
+    numbers = Counter({"missed": figures.missed, **dict.fromkeys(groups, 0)})
+    for rank, used in figures.used_at_rank.items():
+        numbers[next(name for name, last in groups.items() if rank <= last)] += used
     return numbers
 
 

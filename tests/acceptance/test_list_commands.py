@@ -63,14 +63,14 @@ def test_what_is_exported_is_imported_and_reset(filled: CommandLine) -> None:
     report = filled.json("import", "facts.jsonl", "--wait", "--tenant", "copy")
     assert (report["sent"], report["added"], report["damaged"]) == (9, 9, {})
     assert filled.json("users", "--tenant", "copy") == filled.json("users", *TENANT)
-    unconfirmed = filled.run("reset", "--confirm", "lists", "--tenant", "copy")
-    assert unconfirmed.code == 2
+    everybody = ("delete-all", "--user", "**", "--agent", "**", "--app", "**", "--run", "**", "--tenant", "copy")
+    assert filled.run(*everybody).code == 2
     assert filled.json("count", "--user", "ida", "--tenant", "copy") == 3
     filled.json(
         "delete-all", "--filter", '{"user_id": "ida", "memory": {"contains": "tea"}}', "--yes", "--tenant", "copy"
     )
     assert filled.json("count", "--user", "ida", "--tenant", "copy") == 2
-    ends = filled.json("reset", "--confirm", "copy", "--tenant", "copy")
+    ends = filled.json(*everybody, "--yes")
     assert sorted(end["facts_deleted"] for end in ends) == [2, 3, 3]
     assert filled.json("users", "--tenant", "copy") == []
     assert len(filled.json("users", *TENANT)) == 2

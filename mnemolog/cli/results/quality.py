@@ -46,7 +46,7 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
     )
     if figures.costs.models:
         _show_costs(figures.costs)
-    if figures.feedback.shown or figures.feedback.used:
+    if figures.feedback.used:
         print_text(_feedback(figures.feedback))
 
 
@@ -66,7 +66,7 @@ def _show_costs(costs: "CostFigures") -> None:
 
 def _feedback(figures: "FeedbackFigures") -> str:
     recall = ", ".join(f"{cell(share)} in the first {k}" for k, share in figures.recall_at.items() if share is not None)
-    words = f"feedback: {counted(figures.shown, 'fact')} shown, {figures.used} used, {figures.missed} of them not shown"
+    words = f"feedback: {counted(figures.used, 'fact')} used, {figures.missed} of them not shown"
     return f"{words}; recall {recall}" if recall else words
 
 

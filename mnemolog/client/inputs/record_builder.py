@@ -93,11 +93,11 @@ class CommandDraft:
     def has_wildcard(self) -> bool:
         return not WILDCARDS.isdisjoint(self.scope_ids.values())
 
-    def for_scope(self, scope: Scope, place: int = 0) -> "CommandDraft":
-        """The same command for one of the scopes that match, under an id that follows from both, and from its place."""
+    def for_scope(self, scope: Scope) -> "CommandDraft":
+        """The same command for one of the scopes that match, under an id that follows from both."""
         ids = {name: getattr(scope, name) for name in SCOPE_FIELDS}
         digest = hashlib.sha256(orjson.dumps(list(ids.values()))).hexdigest()[:_DIGEST_CHARACTERS]
-        return replace(self, command_id=f"{self.command_id}/{digest}{f'/{place}' if place else ''}", scope_ids=ids)
+        return replace(self, command_id=f"{self.command_id}/{digest}", scope_ids=ids)
 
 
 def build_command(draft: CommandDraft) -> Command:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.errors import InvalidArgumentError, PublishError
+from mnemolog.errors import PublishError
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.turns.audit import audit
 from mnemolog.projections.rebuild.log_source import TableLogSource
@@ -267,23 +267,6 @@ async def test_what_has_ended_is_expired_by_the_timer(tenant: TenantHarness) -> 
     (committed,) = await tenant.rows("SELECT * FROM commits WHERE tenant = %s AND source_kind = 'command'")
     assert (committed["outcome"], committed["order_kind"]) == ("done", "expire")
     assert await tenant.statuses() == {"Parking permit.": "expired", "Season ticket.": "active"}
-
-
-async def test_the_texts_that_a_filter_lets_through_are_changed(tenant: TenantHarness) -> None:
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
-        for user in ("mira", "jonas"):
-            for text in ("I live in Berlin.", "I own a dog."):
-                await memory.add(text, user_id=user, speaker=user.capitalize(), wait=True)
-        await memory.add("I have an aunt in Berlin.", user_id="mira", speaker="Mira", immutable=True, wait=True)
-        done = await memory.update_all("Berlin", "Bern", filters={"user_id": "*"}, wait=True)
-        assert [(one.status, one.facts_updated) for one in done] == [("done", 1), ("done", 1)]
-        found = await memory.get_all(user_id="*")
-        assert sum("Bern." in one.text for one in found) == 2
-        assert [one.authority for one in found if "Berlin" in one.text] == ["human"]
-        assert {one.value for one in found if "Bern." in one.text} == {"Bern"}
-        assert await memory.update_all("Berlin", "Bern", user_id="jonas", wait=True) == []
-        with pytest.raises(InvalidArgumentError, match="old is empty"):
-            await memory.update_all("", "Bern", user_id="jonas")
 
 
 async def test_an_export_is_imported_once_into_another_tenant(tenant: TenantHarness, tmp_path: Path) -> None:

@@ -66,13 +66,12 @@ async def delete_what_nothing_matches(memory: AsyncMemoryClient) -> None:
         assert "nothing was deleted" in deleted.notes[0]
 
 
-async def reset_after_nothing_matched(memory: AsyncMemoryClient) -> None:
-    """There is still something to reset, though a later deletion was there already."""
+async def delete_all_after_nothing_matched(memory: AsyncMemoryClient) -> None:
+    """There is still something to delete, though a later deletion was there already."""
     await memory.delete_all(user_id="mira", wait=True)
     await memory.add("Is the dog in Berlin?", user_id="mira", turn_id="x-late", wait=True)
-    (deleted,) = await memory.delete_all(user_id="mira", key="no_such_key", wait=True)
-    assert deleted.tenant is not None
-    await memory.reset(confirm=deleted.tenant, wait=True)
+    await memory.delete_all(user_id="mira", key="no_such_key", wait=True)
+    await memory.delete_all(user_id="*", run_id="**", wait=True)
 
 
 async def delete_all_and_undo_that(memory: AsyncMemoryClient) -> None:
@@ -113,7 +112,7 @@ ALL: Final = {"berlin", "again", "moved", "dog", "question"}
         (delete_all, set[str]()),
         (delete_one_category, set[str]()),
         (delete_what_nothing_matches, ALL),
-        (reset_after_nothing_matched, set[str]()),
+        (delete_all_after_nothing_matched, set[str]()),
         (delete_all_and_undo_that, ALL),
         (delete_twice_and_undo_one, set[str]()),
         (delete_in_another_scope, ALL),
@@ -164,14 +163,14 @@ async def test_a_repetition_that_is_undone_is_hidden(tenant: TenantHarness) -> N
         assert await shown(memory) == {"berlin"}
 
 
-async def test_a_reset_takes_back_the_turns_of_scopes_without_facts(tenant: TenantHarness) -> None:
+async def test_a_deletion_for_many_scopes_takes_back_the_turns_of_scopes_without_facts(tenant: TenantHarness) -> None:
     async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
         await memory.add("How is the weather?", user_id="mira", turn_id="x-question", wait=True)
         assert await shown(memory) == {"question"}
-        (deleted,) = await memory.reset(confirm=tenant.scope().tenant, wait=True)
+        (deleted,) = await memory.delete_all(user_id="*", run_id="**", wait=True)
         assert deleted.facts_deleted == 0
         assert await shown(memory) == set()
-        assert await memory.reset(confirm=tenant.scope().tenant, wait=True) == []
+        assert await memory.delete_all(user_id="*", run_id="**", wait=True) == []
         await memory.add("How is the weather?", user_id="mira", turn_id="x-later", wait=True)
         assert await shown(memory) == {"later"}
         await memory.delete_all(user_id="*", run_id="**", wait=True)

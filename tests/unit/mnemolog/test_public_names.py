@@ -36,8 +36,6 @@ INNER = {
     "EntityCommandMixin",
     "ScopeCommandMixin",
     "ImportMixin",
-    "TextEditMixin",
-    "ResetMixin",
 }
 
 

@@ -194,9 +194,9 @@ def test_each_query_has_a_name_and_says_what_it_is_for() -> None:
         assert len(names) == len(set(names)), name_of(path)
 
 
-def test_each_migration_is_numbered_and_says_what_it_is_for() -> None:
-    for path in tracked("projections/migrations/*.sql"):
-        assert re.fullmatch(r"\d{4}_[a-z_]+\.sql", path.name)
+def test_each_file_of_the_schema_says_what_it_is_for() -> None:
+    for path in tracked("projections/migrations/**.sql"):
+        assert re.fullmatch(r"(\d{4}_)?[a-z_]+\.sql", path.name)
         assert re.match(r"-- \S+ ", text_of(path)), name_of(path)
 
 

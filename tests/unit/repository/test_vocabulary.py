@@ -30,8 +30,8 @@ def test_every_status_has_a_meaning(meanings: Mapping[str, str], words: tuple[st
 
 
 def test_the_settlements_are_those_of_the_table() -> None:
-    migration = (ROOT / "projections/migrations/0003_projections_decisions.sql").read_text(encoding="utf-8")
-    allowed = re.search(r"settlement text CHECK \(settlement IN \((.*?)\)\)", migration)
+    tables = (ROOT / "projections/migrations/projections/tables.sql").read_text(encoding="utf-8")
+    allowed = re.search(r"settlement text CHECK \(settlement IN \((.*?)\)\)", tables)
     assert allowed is not None
     assert re.findall(r"'(\w+)'", allowed[1]) == list(SETTLEMENTS)
 

@@ -73,9 +73,6 @@ CALLS: Final[Mapping[str, Call]] = {
     "state of a line": imported("status"),
     "delete_all": lambda client, value: client.delete_all(user_id=value),
     "key to delete": lambda client, value: client.delete_all(user_id="alice", key=value),
-    "reset": lambda client, value: client.reset(confirm="default", user_id=value),
-    "old text": lambda client, value: client.update_all(value, "x", user_id="alice"),
-    "new text": lambda client, value: client.update_all("Alice", value, user_id="alice"),
 }
 
 
@@ -123,7 +120,6 @@ REFUSED: Final = (
     ("profile", "white space", "user_id"),
     ("profile", "1 MB", "user_id must have at most 256 characters"),
     ("users", "half an emoji", "after: character 0 is an unpaired surrogate"),
-    ("new text", "half an emoji", "new: character 0 is an unpaired surrogate"),
     ("file to write", "empty", "file is '': give the name of a file"),
     ("file to write", "U+0000", "give the name of a file"),
     ("file to write", "nothing", "file must be the name of a file"),
@@ -204,7 +200,6 @@ FILTERED: Final[Mapping[str, Call]] = {
     "count": lambda client, wanted: client.count(filters=wanted),
     "export": lambda client, wanted: client.export(io.BytesIO(), filters=wanted),
     "delete_all": lambda client, wanted: client.delete_all(filters=wanted),
-    "update_all": lambda client, wanted: client.update_all("a", "b", filters=wanted),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from mnemolog.projections.lists.counts import IdCount, count_facts, named_ids
 from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.facts import facts
-from mnemolog.projections.queries.scope_filter import ScopeFilter, deletion_shares
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.filters.model import parse_filter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import added, commit, day, fact_id_at, pending, retracted
@@ -76,16 +76,3 @@ async def test_a_count_is_that_of_the_list(db: ProjectedDatabase) -> None:
                 assert listed
                 found = await count_facts(db.conn, scope, wanted, all_versions=all_versions, at=day(60))
                 assert found == len(listed)
-
-
-async def test_shares_of_a_deletion_cover_each_scope_without_being_large(db: ProjectedDatabase) -> None:
-    for number in range(7):
-        await db.apply(commit(f"a{number}", added("A."), scope=Scope(user_id="ann"), at=day(number)))
-    await know(db, 2, user_id="bob")
-    shares = [one async for one in deletion_shares(db.conn, EVERYBODY, most=3)]
-    assert [(one.scope.user_id, one.until.date()) for one in shares] == [
-        ("ann", day(2).date()),
-        ("ann", day(5).date()),
-        ("ann", day(6).date()),
-        ("bob", day(0).date()),
-    ]

@@ -70,7 +70,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "versions": read_query("history", "versions"),
     "history_events": queries("history")["events"],
     "profile": FACTS["profile"],
-    "feedback": read_query("feedback", "ranks", scope=SMALL.parameters, row="c"),
+    "feedback": read_query("feedback", "used_at_rank", scope=SMALL.parameters, row="c"),
     **{
         f"profiles_{name}": queries("profiles")[name]
         for name in ("published_at", "entries_at", "changes_at", "sources")

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.feedback import FeedbackFigures, RankUse
+from mnemolog.projections.queries.feedback import FeedbackFigures
 from mnemolog.projections.queries.quality import decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Feedback
@@ -37,19 +37,17 @@ async def test_recall_counts_what_was_used_by_the_rank_at_which_it_was_shown(db:
         feedback(3, [], [IDS[7]]),
     )
     found = await figures(db)
-    assert found.ranks[0] == RankUse(rank=1, shown=2, used=1)
-    assert found.ranks[1] == RankUse(rank=2, shown=2, used=1)
-    assert [(one.shown, one.used) for one in found.ranks[2:]] == [*[(1, 0)] * 9, (1, 1)]
-    assert (found.shown, found.used, found.missed) == (14, 5, 2)
+    assert found.used_at_rank == {1: 1, 2: 1, 12: 1}
+    assert (found.used, found.missed) == (5, 2)
     assert found.recall_at == {1: 0.2, 5: 0.4, 10: 0.4, 20: 0.6}
 
 
 async def test_other_scopes_other_times_and_commands_that_were_refused_do_not_count(db: ProjectedDatabase) -> None:
     refused = feedback(3, IDS[:1], IDS[:1]).model_copy(update={"outcome": "rejected", "reason": "invalid_command"})
-    await db.apply(feedback(1, IDS[:1], [], BOB), feedback(2, IDS[:1], IDS[:1], at=30), refused)
+    await db.apply(feedback(1, IDS[:1], IDS[:1], BOB), feedback(2, IDS[:1], IDS[:1], at=30), refused)
     assert await figures(db) == FeedbackFigures()
     assert (await figures(db)).recall_at == dict.fromkeys((1, 5, 10, 20))
-    assert (await figures(db, None)).shown == 1
+    assert (await figures(db, None)).used == 1
 
 
 async def test_the_gauges_show_groups_of_ranks(database: str, db: ProjectedDatabase) -> None:
@@ -57,9 +55,8 @@ async def test_the_gauges_show_groups_of_ranks(database: str, db: ProjectedDatab
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
         await update_quality_metrics(pool, day(2))
 
-    def shown(rank: str, result: str) -> float | None:
-        return REGISTRY.get_sample_value("mnemolog_recent_feedback_facts", {"rank": rank, "result": result})
+    def used(rank: str) -> float | None:
+        return REGISTRY.get_sample_value("mnemolog_recent_feedback_facts", {"rank": rank})
 
     ranks = ("1", "2-5", "6-10", "11-20", "21+", "missed")
-    assert [shown(rank, "used") for rank in ranks] == [1, 0, 0, 1, 0, 1]
-    assert [shown(rank, "unused") for rank in ranks] == [0, 4, 5, 1, 0, None]
+    assert [used(rank) for rank in ranks] == [1, 0, 0, 1, 0, 1]

@@ -1,13 +1,15 @@
 """Methods that change memory: each publishes the command it says, or is refused with the field and the remedy."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from mnemolog.client import commands
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.inputs.arguments import ScopeArgs
 from mnemolog.client.inputs.record_builder import CommandDraft, build_command
@@ -227,14 +229,6 @@ async def test_an_invalid_command_is_refused_before_anything_is_sent(name: str) 
     assert client.producer.records == []
 
 
-@pytest.mark.parametrize("confirm", ["", "yes", "Default", "other"])
-async def test_a_reset_is_confirmed_by_the_tenant(confirm: str) -> None:
-    client = OfflineClient()
-    with pytest.raises(InvalidCommandError, match="repeat the tenant, 'default'"):
-        await client.reset(confirm=confirm)
-    assert client.producer.records == []
-
-
 @pytest.mark.parametrize("name", BAD)
 async def test_a_refusal_has_no_inner_words(name: str) -> None:
     with pytest.raises(InvalidCommandError) as caught:
@@ -272,3 +266,26 @@ def test_the_client_without_an_event_loop_has_the_same_methods() -> None:
     asynchronous = {name for name, method in inspect.getmembers(AsyncMemoryClient, inspect.iscoroutinefunction)}
     public = {name for name in asynchronous if not name.startswith("_")}
     assert public - set(dir(MemoryClient)) == set()
+
+
+@asynccontextmanager
+async def connection() -> AsyncIterator[None]:
+    yield None
+
+
+async def test_a_command_for_many_scopes_reads_no_further_than_it_has_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, read = OfflineClient(), 0
+
+    async def pages(*_: object) -> AsyncIterator[list[Scope]]:
+        nonlocal read
+        for number in range(100):
+            assert len(client.producer.records) == read
+            read += 10
+            yield [Scope(user_id=f"user{number}", run_id=str(place)) for place in range(10)]
+
+    monkeypatch.setattr(client._connections, "read_pool", type("Pool", (), {"connection": staticmethod(connection)}))
+    monkeypatch.setattr(commands, "matching_scopes", pages)
+    receipts = await client.delete_all(user_id="*", run_id="*")
+    assert len({receipt.command_id for receipt in receipts}) == len(client.producer.records) == read == 1000

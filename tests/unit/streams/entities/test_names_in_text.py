@@ -1,19 +1,12 @@
 """What a sentence names is found without a model in the clear cases, and nowhere else."""
 
-import re
-
 import pytest
 
 from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
 
-GERMAN = re.compile("ich")
 
-
-def found(
-    said: str, subject: str | None = "Alice", *, has_capital_nouns: bool = False, before: tuple[str, ...] = ()
-) -> list[tuple[str, str, str]]:
-    named = names_heard(before, nouns_with_capitals=GERMAN)
-    entities = sentence_entities(said, subject, has_capital_nouns=has_capital_nouns, named=named)
+def found(said: str, subject: str | None = "Alice", *, before: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+    entities = sentence_entities(said, subject, names_heard(before))
     return [(one.name, one.type, one.role) for one in entities]
 
 
@@ -70,28 +63,16 @@ def test_without_a_speaker_the_tie_is_as_it_was_said() -> None:
     assert found("My brother Tom moved out.", None) == [("My brother Tom", "person", "object")]
 
 
-def test_where_nouns_have_capitals_only_ties_are_read() -> None:
-    said = "Ich war mit meinem Bruder Tom im Kino in Berlin."
-    assert found(said, has_capital_nouns=True) == [("Alice's Bruder Tom", "person", "object")]
-
-
 @pytest.mark.parametrize(
     ("before", "said", "name"),
     [
         ("I met Inka Keller.", "Inka called.", "Inka"),
         ("My sister Alexandra is here.", "Alex called.", "Alex"),
         ("My sister Inka is here.", "Then she left. Inge called.", None),
-        ("ich sah meinen Bruder Lorenz", "Lorenz kommt morgen mit dem Auto.", "Lorenz"),
     ],
 )
 def test_a_name_that_was_said_before_may_begin_a_sentence(before: str, said: str, name: str | None) -> None:
-    has_capital_nouns = bool(GERMAN.search(before))
-    expected = [] if name is None else [(name, "other", "mention")]
-    assert found(said, has_capital_nouns=has_capital_nouns, before=(before,)) == expected
-
-
-def test_where_nouns_have_capitals_a_word_that_was_not_said_before_is_none() -> None:
-    assert found("Lorenz kommt morgen mit dem Auto.", has_capital_nouns=True) == []
+    assert found(said, before=(before,)) == ([] if name is None else [(name, "other", "mention")])
 
 
 @pytest.mark.parametrize(

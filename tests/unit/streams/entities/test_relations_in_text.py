@@ -31,13 +31,8 @@ def test_what_is_too_long_is_no_name() -> None:
         ("My wife Ana Keller works at Bosch.", ("Alice's wife Ana Keller", "employer", "Bosch")),
         ("My brother Tom Meyer works at Acme.", ("Alice's brother Tom Meyer", "employer", "Acme")),
         ("My sister works at Bosch in Ulm.", ("Alice's sister", "employer", "Bosch")),
-        ("Meine Schwester arbeitet bei Siemens.", ("Alice's Schwester", "employer", "Siemens")),
-        ("Mein Bruder Tom wohnt in Ulm.", ("Alice's Bruder Tom", "lives_in", "Ulm")),
-        ("Mia sorella Eva abita a Roma.", ("Alice's sorella Eva", "lives_in", "Roma")),
-        ("Mon frère Luc habite à Lyon.", ("Alice's frère Luc", "lives_in", "Lyon")),
         ("My aunt Eva lives in Leeds with her dog.", ("Alice's aunt Eva", "lives_in", "Leeds")),
         ("My band is called The Wet Socks.", ("Alice", "member_of", "The Wet Socks")),
-        ("Mein Chor heißt Nachtklang.", ("Alice", "member_of", "Nachtklang")),
     ],
 )
 def test_a_sentence_states_where_others_work_and_live_and_the_name_of_a_club(

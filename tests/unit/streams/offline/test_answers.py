@@ -33,7 +33,6 @@ def asked(question: str, answer: str) -> tuple[list[str], list[str | None]]:
         ("Are you vegan?", "Yes, I am.", "Ana is vegan."),
         ("You live in Rome. Is that right?", "Yes", "Ana lives in Rome."),
         ("So you live in Rome, right?", "Right.", "Ana lives in Rome."),
-        ("Wo wohnst du?", "In Bern.", "Ana lives in Bern."),
         ("Are you vegan?", "No.", 'Ana, asked "Are you vegan?": No.'),
         ("Do you like hiking?", "Yes", 'Ana, asked "Do you like hiking?": Yes'),
         ("What's your favourite colour?", "Blue.", 'Ana, asked "What\'s your favourite colour?": Blue.'),

@@ -1,4 +1,4 @@
-"""The mood that the rules read: what is said outright, in four languages."""
+"""The mood that the rules read: what is said outright."""
 
 from datetime import UTC, datetime
 
@@ -32,13 +32,9 @@ def read(*contents: str, role: str = "user") -> tuple[str, float, str]:
         ("I was so embarrassed.", "shame"),
         ("It is disgusting.", "disgust"),
         ("I think I'm in love.", "love"),
-        ("Ich habe Angst.", "fear"),
-        ("Je suis triste.", "sadness"),
-        ("Estoy enfadada con ella.", "anger"),
         ("I live in Berlin.", "neutral"),
         ("I'm not happy.", "neutral"),
         ("I'm not very happy.", "neutral"),
-        ("Ich bin nicht traurig.", "neutral"),
         ("The gross weight is 4 kg.", "neutral"),
         ("", "neutral"),
         ("\u6771\u4eac", "neutral"),

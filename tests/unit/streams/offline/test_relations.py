@@ -25,7 +25,6 @@ def said(text: str) -> list[tuple[str, Triples]]:
         ("My dog is called Rex.", ("Alice", "dog", "Alice's dog Rex")),
         ("My wife is called Ana.", ("Alice", "wife", "Alice's wife Ana")),
         ("Tom is my brother.", ("Alice", "brother", "Alice's brother Tom")),
-        ("Ich arbeite bei Siemens.", ("Alice", "employer", "Siemens")),
     ],
 )
 def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]) -> None:
@@ -40,9 +39,6 @@ def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]
         ("Ana is no longer my wife.", ("Alice", "wife", "Alice's wife Ana")),
         ("Ana isn't my boss anymore.", ("Alice", "boss", "Alice's boss Ana")),
         ("Ana is not my wife anymore.", ("Alice", "wife", "Alice's wife Ana")),
-        ("Ana ist nicht mehr meine Frau.", ("Alice", "wife", "Alice's Frau Ana")),
-        ("Luc n'est plus mon mari.", ("Alice", "husband", "Alice's mari Luc")),
-        ("Ana ya no es mi jefa.", ("Alice", "boss", "Alice's jefa Ana")),
         ("I no longer work at Acme.", ("Alice", "employer", "Acme")),
         ("I broke up with my girlfriend.", ("Alice", "girlfriend", "Alice's girlfriend")),
         ("Our old dog died.", ("Alice", "dog", "Alice's dog")),
@@ -99,11 +95,6 @@ def test_what_is_doubtful_or_said_of_others_ends_no_relation(text: str) -> None:
         ("My twins Ada and Otto are starting to talk.", "twins", ("Ada", "Otto")),
         ("My brothers Carlos and Diego run a food truck.", "brothers", ("Carlos", "Diego")),
         ("My parents Eva and Karl are visiting.", "parents", ("Eva", "Karl")),
-        ("Meine Kinder Jonas und Emma gehen in die Kita.", "children", ("Jonas", "Emma")),
-        ("Mes enfants Léo et Mia ont la varicelle.", "children", ("Léo", "Mia")),
-        ("Mis hijos Leo y Mia tienen varicela.", "children", ("Leo", "Mia")),
-        ("Os meus filhos Leo e Mia estão doentes.", "children", ("Leo", "Mia")),
-        ("I miei figli Leo e Mia sono malati.", "children", ("Leo", "Mia")),
     ],
 )
 def test_members_of_a_group_are_what_the_group_is(text: str, tie: str, names: tuple[str, ...]) -> None:
@@ -159,14 +150,9 @@ def test_a_pronoun_has_the_relations_of_the_person_whom_it_means(text: str, trip
 
 
 def test_where_somebody_works_and_lives_is_of_that_type() -> None:
-    """Also in a language whose nouns have capitals."""
-    for text in (
-        "My brother Tom works at Acme. My aunt lives in Thal.",
-        "Mein Bruder Tom arbeitet bei Acme. Meine Tante wohnt in Thal.",
-    ):
-        (works, lives), _ = read_turn(turn(user(text), speaker="Alice"))
-        assert [(one.name, one.type) for one in works.entities[1:]] == [("Acme", "organisation")]
-        assert [(one.name, one.type) for one in lives.entities[1:]] == [("Thal", "place")]
+    (works, lives), _ = read_turn(turn(user("My brother Tom works at Acme. My aunt lives in Thal."), speaker="Alice"))
+    assert [(one.name, one.type) for one in works.entities[1:]] == [("Acme", "organisation")]
+    assert [(one.name, one.type) for one in lives.entities[1:]] == [("Thal", "place")]
 
 
 @pytest.mark.parametrize(

@@ -15,29 +15,24 @@ from tests.support.builders.prompts import MONDAY, known_fact, turn, user
 VERDICTS = {
     "KEEP": [
         ("I live in Bern.", "As I said, I live in Bern."),
-        ("I'm allergic to nuts.", "Ich bin allergisch gegen Nuts"),
         ("I have asthma.", "As I said, I have asthma."),
         ("I run 15 kilometres a week", "I run fifteen kilometres a week"),
     ],
     "REPLACE": [
         ("I live in Berlin.", "I moved from Berlin to Munich."),
         ("I live in Berlin.", "I live in Munich now."),
-        ("I live in Berlin.", "Ich bin nach München gezogen."),
         ("I live in Berlin.", "I live in Munich."),  # held by the guard high_risk
         ("I live in Berlin.", "I moved to Munich."),  # held
         ("I live in Bern.", "I moved from Bern to Ulm."),  # held
         ("I work at Acme.", "I started working at Bosch."),
         ("I'm vegetarian.", "I'm vegan now."),
         ("I like tea.", "I don't like tea."),
-        ("Bebo café.", "No bebo café."),
         ("I'm not religious.", "I am religious."),
         ("I no longer work at Acme.", "I work at Acme again."),
     ],
     "RETRACT": [
-        ("Fumo.", "Ya no fumo."),
         ("I work at Acme.", "I no longer work at Acme."),
         ("I work at Acme.", "I quit my job at Acme."),
-        ("I work at Acme.", "Ich arbeite nicht mehr bei Acme."),
         ("I live in Rome.", "I don't live in Rome anymore."),
         ("I have a dog called Rex.", "Rex passed away."),
         ("I have a dog called Simba.", "Simba died on Friday."),
@@ -54,24 +49,14 @@ VERDICTS = {
         ("My dog is called Rudi.", "Rudi had to be put down."),
         ("My girlfriend is called Olga.", "Olga left me."),
         ("My wife is called Ana Keller.", "Ana is no longer my wife."),
-        ("Meine Frau heißt Ana Keller.", "Ana ist nicht mehr meine Frau."),
         ("My girlfriend is called Olga.", "Olga is my ex now."),
         ("My girlfriend is called Olga.", "Olga and I aren't together anymore."),
         ("My girlfriend is called Olga.", "My girlfriend left me last week."),
-        ("Meine Freundin heißt Lea.", "Lea hat mich verlassen."),
-        ("Ma femme s'appelle Zoé.", "Zoé et moi sommes divorcés."),
-        ("Mi novia se llama Eva.", "Eva me dejó."),
         ("I have a sailing boat.", "We sold the sailing boat last summer."),
         ("We own a caravan.", "I sold our caravan."),
-        ("Ich habe ein Motorrad.", "Ich habe mein Motorrad gestern verkauft."),
-        ("J'ai une moto.", "J'ai vendu ma moto."),
-        ("Tengo una moto.", "Vendí mi moto."),
         ("I live in Graz with my aunt.", "I no longer live in Graz."),
         ("My dog is called Rudi.", "Rudi died yesterday."),
         ("My cat is called Minka.", "We had to put Minka down."),
-        ("Mein Hund heißt Bello.", "Bello wurde gestern eingeschläfert."),
-        ("Mon chien s'appelle Max.", "Max est mort."),
-        ("Mi perro se llama Toby.", "Toby ha muerto."),
         ("I have a horse called Fury.", "We sold Fury."),
         ("My girlfriend is called Olga.", "Olga and I broke up on Friday."),
         ("My girlfriend is called Olga.", "Olga broke up with me."),
@@ -84,23 +69,12 @@ VERDICTS = {
         ("My husband is called Ivo.", "I divorced my husband."),
         ("My husband is called Ivo.", "Ivo is no longer my husband, the divorce is final."),
         ("My husband is called Ivo.", "Ivo isn't my husband anymore."),
-        ("Meine Freundin heißt Lea.", "Lea und ich haben uns gestern getrennt."),
-        ("Meine Frau heißt Lea.", "Lea ist nicht mehr meine Frau."),
-        ("Meine Frau heißt Lea.", "Wir haben uns scheiden lassen."),
-        ("Mon mari s'appelle Luc.", "Luc n'est plus mon mari."),
-        ("Ma femme s'appelle Zoé.", "Zoé et moi avons divorcé."),
-        ("Mi novia se llama Eva.", "Eva y yo hemos roto."),
-        ("Mi mujer se llama Eva.", "Eva y yo nos divorciamos ayer."),
-        ("Ich arbeite bei Siemens.", "Ich habe bei Siemens aufgehört."),
-        ("Je travaille chez Airbus.", "J'ai démissionné de chez Airbus."),
-        ("Trabajo en la empresa Iberia.", "Dejé mi trabajo en Iberia."),
     ],
     "CONTRADICT": [
         ("I live in Rome.", "I don't live in Rome."),
         ("I live in Rome.", "It was Milan, not Rome."),  # held by the guard high_risk
         ("I'm allergic to nuts.", "I'm not allergic to nuts after all."),
         ("I live in Rome.", "I never lived in Rome."),
-        ("Soy alérgica a los gatos.", "No soy alérgica a los gatos."),
         ("I live in Bristol.", "I meant Bath, not Bristol."),
         ("My sister is called Lena.", "It's not Lena, it's Lea"),
     ],
@@ -288,10 +262,7 @@ async def test_what_was_said_before_the_known_end_becomes_history() -> None:
 
 
 async def test_a_home_that_is_only_stated_is_not_certain_enough_to_replace_one() -> None:
-    assert [fact.certainty for fact in said("It was Milan, not Rome.") + said("Me mudé a Linux")] == [
-        "strong",
-        "strong",
-    ]
+    assert [fact.certainty for fact in said("It was Milan, not Rome.")] == ["strong"]
     assert [fact.certainty for fact in said("We moved to Rome in our minds")] == ["strong", "explicit"]
     assert [fact.certainty for fact in said("I live in Munich.") + said("I moved to Munich.")] == ["strong", "strong"]
     assert [fact.certainty for fact in said("I live in Munich now.") + said("I relocated to Munich.")] == [

@@ -13,11 +13,8 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "what is a good restaurant near the lake",
         "I live in Bern, right?",
         "Wann ist mein Termin?",
-        "Wie geht es dir",
         "Où est-ce que j'habite ?",
-        "Comment ça va",
         "¿Dónde vivo?",
-        "私はどこに住んでいますか",
         "I should go, shouldn't I...",
     ],
     "greeting": [
@@ -25,14 +22,6 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "Good morning",
         "Thanks, that was helpful!",
         "ok cool",
-        "Guten Tag",
-        "Danke dir, bis morgen",
-        "Danke, das hilft mir sehr",
-        "Bonjour",
-        "Merci beaucoup",
-        "Hola",
-        "gracias",
-        "こんにちは",
     ],
     "supposition": [
         "If I lived in Rome I would be happy",
@@ -42,22 +31,12 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "Imagine I lived on the moon",
         "I wish I had a dog",
         "wish I could quit my job",
-        "Wenn ich reich wäre, würde ich nach Rom ziehen",
-        "Stell dir vor, ich wohne in Rom",
-        "Si j'étais riche, j'achèterais un bateau",
-        "J'aimerais vivre au Japon",
-        "Si fuera rico viviría en Roma",
-        "Ojalá viviera en la playa",
-        "もし時間があれば旅行したい",
     ],
     "joke": [
         "yeah right, I live on Mars",
         "I live on Mars ;)",
         "I adore traffic jams /s",
         "Oh great, another meeting",
-        "Ich bin der Papst, war nur Spaß",
-        "je plaisante",
-        "es broma",
     ],
     "quotation": [
         'Tom said: "I live in Rome"',
@@ -73,21 +52,11 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "Please translate this text",
         "Remind me to call mum",
         "can u remind me to buy milk",
-        "Erzähl mir einen Witz",
         "Tell me a joke",
         "can you help me with my taxes",
         "Write a poem about my dog",
         "Call me tomorrow",
         "call me maybe",
-        "Erinnere mich an den Termin",
-        "Schreib mir ein Gedicht",
-        "Schreibe einen Brief",
-        "Kannst du mir helfen",
-        "Écris un poème",
-        "Rappelle-moi d'appeler maman",
-        "Recuérdame comprar pan",
-        "Escribe un poema",
-        "明日の予定を教えてください",
     ],
 }
 STATED = [
@@ -165,14 +134,13 @@ def test_a_message_is_split_into_sentences(message: str, parts: list[str]) -> No
     [
         ("I'm allergic to nuts", ", ", "can I eat this?"),
         ("my son has a fever", " ", "what should I do?"),
-        ("Ich bin schwanger", ", ", "darf ich Kaffee trinken?"),
     ],
 )
 def test_what_is_stated_before_a_question_is_kept(stated: str, between: str, asked: str) -> None:
     assert kinds(f"{stated}{between}{asked}") == [(stated, None), (asked, "question")]
 
 
-@pytest.mark.parametrize("mark", ["Just kidding!", "haha", "😂", "War nur Spaß!"])
+@pytest.mark.parametrize("mark", ["Just kidding!", "haha", "😂"])
 def test_a_mark_makes_a_joke_of_the_sentence_before_it(mark: str) -> None:
     assert [omitted for _, omitted in kinds(f"I like tea. I bought a yacht. {mark}")] == [None, "joke", "joke"]
 
@@ -213,33 +181,21 @@ def test_a_long_message_is_cut_at_a_sentence_and_its_rest_is_listed() -> None:
         ("it is apnea, I look like Darth Vader haha", None),
         ("soy vegano menos en Navidad jajaja", None),
         ("haha sure, I am the king", "joke"),
-        ("Sí, claro, soy el rey de Roma jajaja", "joke"),
         ("if I ever win I'm buying a boat", "supposition"),
-        ("imagínate que me mudo a una isla", "supposition"),
         ("Thank you, that was very kind of you.", "greeting"),
-        ("qué bien, mil gracias!!", "greeting"),
         ("thanks, I moved to Rome", None),
         ("Hi, Tom broke his leg in a skiing accident", None),
-        ("redáctame un mail", "request"),
         ('"I live on pies" - my neighbour', "quotation"),
         ("« J'habite au bout du monde » dixit un patient", "quotation"),
         ("morning! thanks again for yesterday", "greeting"),
-        ("coucou, merci pour l'autre fois c'était super utile", "greeting"),
         ("Morning walks keep me sane", None),
-        ("lohnt sich eine Zusatzrente", "question"),
         ("Hat sich gelohnt, die neue Brille", None),
-        ("si seulement je pouvais dormir", "supposition"),
         ("yeah I am vegan haha", None),
         ("yes and I moved to Bern lol", None),
         ("oh yeah, and I am the queen lol", "joke"),
-        ("Guten Morgen und danke nochmal für die Tipps gestern!", "greeting"),
         ("perfect, thank you so much for the help with that yesterday evening", "greeting"),
         ("Thanks to the new pills the pain is gone", None),
         ("Chez moi il fait froid", None),
-        ("aide moi à écrire une lettre", "request"),
-        ("ayudame con los deberes", "request"),
-        ("könntest mir ne Liste machen", "request"),
-        ("wie lange hält sich Hefe", "question"),
     ],
 )
 def test_laughter_at_the_end_thanks_and_other_marks(text: str, reason: str | None) -> None:

@@ -1,4 +1,4 @@
-"""What fills a slot, in four languages; and what looks like it and fills none."""
+"""What fills a slot; and what looks like it and fills none."""
 
 from datetime import UTC, datetime
 
@@ -12,9 +12,6 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
     "name": [
         ("My name is Priya.", "Priya"),
         ("Call me Bob.", "Bob"),
-        ("Ich heiße Anna Meier.", "Anna Meier"),
-        ("Je m'appelle Luc", "Luc"),
-        ("Me llamo Ana", "Ana"),
     ],
     "home_city": [
         ("I live in Bern.", "Bern"),
@@ -25,57 +22,33 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
         ("I relocated to Ulm", "Ulm"),
         ("As I said, I live in Lyon.", "Lyon"),
         ("I live in Rome, no wait, Milan", "Milan"),
-        ("Ich wohne in Köln.", "Köln"),
-        ("Ich bin im Mai nach Dresden gezogen.", "Dresden"),
-        ("J'habite à Lyon", "Lyon"),
-        ("Nous avons déménagé à Nantes en mars", "Nantes"),
-        ("Vivo en Madrid", "Madrid"),
-        ("Me mudé a Valencia la semana pasada", "Valencia"),
     ],
-    "home_country": [("I live in Germany", "Germany"), ("Ich lebe in Österreich", "Österreich")],
+    "home_country": [("I live in Germany", "Germany")],
     "employer": [
         ("I work at Acme.", "Acme"),
         ("I work for Home Depot", "Home Depot"),
         ("I started a new job at Bosch yesterday.", "Bosch"),
         ("Acme is my new employer", "Acme"),
-        ("Ich arbeite bei Siemens.", "Siemens"),
-        ("Je travaille chez Airbus", "Airbus"),
-        ("Trabajo para Iberia", "Iberia"),
     ],
     "allergy": [
         ("I'm severely allergic to peanuts", "peanuts"),
         ("Remember that I'm allergic to penicillin.", "penicillin"),
-        ("Ich bin allergisch gegen Nüsse", "Nüsse"),
-        ("Je suis allergique aux arachides", "arachides"),
-        ("Soy alérgica a los gatos", "gatos"),
     ],
     "diet": [
         ("I'm vegan", "vegan"),
         ("I'm a vegetarian now", "vegetarian"),
-        ("Ich bin Veganerin", "Veganerin"),
-        ("Je suis végétarienne", "végétarienne"),
-        ("Soy vegetariano", "vegetariano"),
     ],
     "birthday": [
         ("My birthday is on June 14.", "June 14"),
         ("I was born on 3 May 1990", "3 May 1990"),
-        ("Ich habe am 3. Mai Geburtstag", "3. Mai"),
-        ("Mon anniversaire est le 3 mai", "3 mai"),
-        ("Mi cumpleaños es el 3 de mayo", "3 de mayo"),
     ],
     "dog": [
         ("I have a dog called Rex.", "Rex"),
         ("My dog's name is Rex", "Rex"),
-        ("Mein Hund heißt Bello", "Bello"),
-        ("Mon chien s'appelle Max", "Max"),
-        ("Mi perro se llama Toby", "Toby"),
     ],
-    "cat": [("We have a little cat named Miso", "Miso"), ("Ich habe eine Katze namens Minka", "Minka")],
+    "cat": [("We have a little cat named Miso", "Miso")],
     "sister": [
         ("My sister is called Lena", "Lena"),
-        ("Meine Schwester heißt Lena", "Lena"),
-        ("Ma sœur s'appelle Zoé", "Zoé"),
-        ("Mi hermana se llama Eva", "Eva"),
     ],
     "husband": [("My husband's name is Arun", "Arun"), ("Can is my husband.", "Can")],
 }
@@ -95,17 +68,9 @@ NO_SLOT = [
     *("Maybe I live in Rome", "I think I'm allergic to shrimp", "I'm allergic to mornings", "I'm allergic to Mondays"),
     *("My wife is German", "My dog is Spanish", "I work from Berlin", "I called Bob", "I named my car Bertha"),
     *("I have a question called Rex", "I'm called Bob by my friends", "I also work at Bosch", "my name isn't Bob"),
-    *("I live in Bavaria", "I live in Texas", "I moved to Bavaria", "Ich lebe in Partnerschaft", "Vivo en Baviera"),
-    *("I'm working at Starbucks today", "Ich esse heute vegan", "I'm vegan on Mondays", "I'm not just vegan"),
-    *("Nobody is my sister", "This is my brother", "Tom is my brother in law", "Je m'appelle Luc, non Luca"),
-    *("Ich wohne in Miete", "Ich lebe in Angst", "Ich arbeite bei Nacht", "Ich bin nach Hause gezogen"),
-    *(
-        "Je vis à cent à l'heure",
-        "Je travaille pour vivre",
-        "Vivo en paz",
-        "Trabajo para vivir",
-        "Mon frère vit à Rome",
-    ),
+    *("I live in Bavaria", "I live in Texas", "I moved to Bavaria"),
+    *("I'm working at Starbucks today", "I'm vegan on Mondays", "I'm not just vegan"),
+    *("Nobody is my sister", "This is my brother", "Tom is my brother in law"),
 ]
 
 
@@ -151,10 +116,6 @@ def test_what_only_looks_like_it_fills_no_slot_and_is_kept(text: str) -> None:
         (
             "No, my sister lives in Rome, I live in Milan.",
             ["Alice: my sister lives in Rome", "Alice lives in Milan."],
-        ),
-        (
-            "Meine Tochter heißt Mia und ist 4",
-            ["Alice's daughter is called Mia.", "Alice: Meine Tochter heißt Mia und ist 4"],
         ),
     ],
 )

@@ -1,0 +1,1443 @@
+-- Views, and functions that read tables. A view or function stands below those that it uses.
+
+-- Facts and turns that people took back.
+
+CREATE OR REPLACE FUNCTION is_taken_back(fact uuid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN EXISTS (
+    WITH RECURSIVE standing AS (
+        SELECT is_taken_back.fact AS fact_id
+        UNION
+        SELECT part.superseded_by
+        FROM standing
+        INNER JOIN facts AS part ON standing.fact_id = part.fact_id
+        WHERE part.status = 'superseded' AND part.believed_to IS NOT NULL AND part.superseded_by IS NOT NULL
+    )
+    SELECT
+    FROM standing
+    INNER JOIN facts ON standing.fact_id = facts.fact_id
+    INNER JOIN former_states AS former ON facts.fact_id = former.fact_id
+    INNER JOIN memory_events AS taking ON former.event_id = taking.event_id
+    WHERE
+        facts.status NOT IN ('active', 'pending_confirmation')
+        AND taking.decided_by IN ('application', 'human')
+        AND (
+            facts.fact_id = ANY(taking.targets)
+            OR (facts.fact_id = taking.fact_id AND taking.event IN ('fact_retracted', 'pending_rejected', 'conflict_resolved'))
+        )
+        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = taking.event_id)
+);
+COMMENT ON FUNCTION is_taken_back IS
+'Whether a command ended a fact, or what it was merged or corrected into: it deleted, replaced, corrected or rejected it, '
+'or settled its conflict against it.';
+
+CREATE OR REPLACE FUNCTION fact_is_hidden(fact uuid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce(
+    (
+        SELECT
+            CASE
+                WHEN said.status IN ('active', 'pending_confirmation') THEN false
+                WHEN said.status = 'undone' THEN true
+                ELSE EXISTS (
+                    WITH RECURSIVE standing AS (
+                        SELECT said.fact_id
+                        UNION
+                        SELECT part.superseded_by
+                        FROM standing
+                        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = standing.fact_id OFFSET 0) AS part
+                        WHERE part.status = 'superseded' AND part.superseded_by IS NOT NULL
+                    )
+                    SELECT FROM standing WHERE is_taken_back(standing.fact_id)
+                )
+            END
+        FROM facts AS said
+        WHERE said.fact_id = fact_is_hidden.fact
+    ),
+    true
+);
+COMMENT ON FUNCTION fact_is_hidden IS
+'Whether a fact tells readers nothing any more: it was undone, or a command took it back, or what it was merged into or '
+'replaced by.';
+
+CREATE OR REPLACE FUNCTION status_of_shown_turn(of_owner text, of_source text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    SELECT ending.outcome
+    FROM (
+        SELECT commits.outcome, commits.provenance
+        FROM commits
+        WHERE commits.owner = of_owner AND commits.source_id = of_source
+        ORDER BY commits.attempt DESC
+        LIMIT 1
+    ) AS ending
+    WHERE
+        NOT jsonb_path_exists(ending.provenance, '$.steps[*].dropped[*] ? (@.reason == "recalled")')
+        AND NOT EXISTS (
+            SELECT
+            FROM memory_events AS told
+            WHERE
+                told.owner = of_owner
+                AND told.source_id = of_source
+                AND (
+                    EXISTS (SELECT FROM undone WHERE undone.event_id = told.event_id)
+                    OR EXISTS (
+                        SELECT FROM unnest(told.fact_id || told.targets) AS named (fact_id) WHERE is_taken_back(named.fact_id)
+                    )
+                )
+        )
+);
+COMMENT ON FUNCTION status_of_shown_turn IS
+'How a turn ended, where a search may show it: nothing that it told or changed was taken back since, none of its decisions '
+'is undone, and it repeats no recalled memory. NULL for any other.';
+
+CREATE OR REPLACE VIEW turns AS
+SELECT
+    journal.owner,
+    journal.source_id,
+    journal.tenant,
+    journal.user_id,
+    journal.agent_id,
+    journal.app_id,
+    journal.run_id,
+    journal.topic,
+    journal.partition,
+    journal.log_offset,
+    journal.published_at,
+    journal.occurred_at,
+    journal.infer,
+    journal.body,
+    journal.refusal,
+    journal.detail,
+    journal.received_at,
+    coalesce(ending.outcome, 'pending') AS status,
+    ending.reason AS end_reason,
+    ending.detail AS end_detail,
+    ending.decided_at,
+    ending.mood
+FROM mnemolog_journal.turn_journal AS journal
+LEFT JOIN LATERAL (
+    SELECT
+        commits.outcome,
+        commits.reason,
+        commits.detail,
+        commits.decided_at,
+        jsonb_path_query_first(commits.provenance, '$.steps[*].mood') AS mood
+    FROM commits
+    WHERE commits.owner = journal.owner AND commits.source_id = journal.source_id
+    ORDER BY commits.attempt DESC
+    LIMIT 1
+) AS ending ON true;
+COMMENT ON VIEW turns IS 'Every turn with its end, or pending, and its mood where one was asked for.';
+
+-- Facts: what was known when, and what pending decisions are about.
+
+CREATE OR REPLACE FUNCTION fact_known_at(fact uuid, believed_at timestamptz) RETURNS TABLE (
+    status text,
+    superseded_by uuid,
+    true_from timestamptz,
+    true_to timestamptz,
+    believed_to timestamptz,
+    is_believed boolean
+) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+SELECT
+    known.status,
+    known.superseded_by,
+    known.true_from,
+    least(known.true_to, known.valid_until),
+    known.believed_to,
+    coalesce(known.believed_from <= coalesce(fact_known_at.believed_at, 'infinity'), false)
+    AND coalesce(known.believed_to > fact_known_at.believed_at, known.believed_to IS NULL)
+FROM (
+    SELECT f.status, f.superseded_by, f.true_from, f.true_to, f.valid_until, f.believed_from, f.believed_to
+    FROM facts AS f
+    WHERE f.fact_id = fact_known_at.fact AND f.state_since <= coalesce(fact_known_at.believed_at, 'infinity')
+    UNION ALL
+    SELECT
+        former.status, former.superseded_by, coalesce(former.true_from, f.true_from), former.true_to, f.valid_until,
+        former.believed_from, former.believed_to
+    FROM facts AS f
+    INNER JOIN former_states AS former ON f.fact_id = former.fact_id
+    WHERE f.fact_id = fact_known_at.fact
+        AND f.state_since > fact_known_at.believed_at
+        AND former.since <= fact_known_at.believed_at
+        AND former.until > fact_known_at.believed_at
+    OFFSET 0
+) AS known;
+END;
+COMMENT ON FUNCTION fact_known_at IS
+'How a fact stood at believed_at, or stands now where that is NULL; no row before it was known. true_to is the earliest '
+'end that was known then.';
+
+CREATE OR REPLACE FUNCTION is_disbelieved(fact facts) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN fact.status NOT IN ('active', 'superseded', 'expired', 'retracted')
+OR (
+    fact.believed_to IS NOT NULL
+    AND (
+        fact.status <> 'superseded'
+        OR (SELECT successor.authority FROM facts AS successor WHERE successor.fact_id = fact.superseded_by) = 'human'
+    )
+);
+COMMENT ON FUNCTION is_disbelieved IS
+'Whether a fact was deleted, denied, corrected by a person, undone or never confirmed. What was true and has ended is '
+'believed, and so is what was merged into another fact, unless that is a person''s word.';
+
+CREATE OR REPLACE FUNCTION challenged_facts(
+    pending_ids uuid []
+) RETURNS TABLE (pending_id uuid, fact_id uuid, is_successor boolean) LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+WITH RECURSIVE challenged AS (
+    SELECT
+        pending.fact_id AS pending_id,
+        target.fact_id,
+        false AS is_successor
+    FROM pending_confirmations AS pending
+    CROSS JOIN LATERAL unnest(pending.targets) AS target (fact_id)
+    WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(challenged_facts.pending_ids)
+    UNION
+    SELECT
+        challenged.pending_id,
+        old.superseded_by,
+        true
+    FROM challenged
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = challenged.fact_id OFFSET 0) AS old
+    WHERE old.status = 'superseded' AND old.believed_to IS NOT NULL AND old.superseded_by <> challenged.pending_id
+)
+SELECT
+    challenged.pending_id,
+    challenged.fact_id,
+    bool_and(challenged.is_successor)
+FROM challenged
+CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = challenged.fact_id OFFSET 0) AS standing
+WHERE standing.status IN ('active', 'pending_confirmation')
+GROUP BY challenged.pending_id, challenged.fact_id;
+END;
+COMMENT ON FUNCTION challenged_facts IS
+'The open facts that these held overwrites were shown; and, as successors, what those that were merged or corrected have '
+'become. A confirmation ends the first, and leaves successors as they are.';
+
+CREATE OR REPLACE FUNCTION user_names(
+    tenant text, user_id text, agent_id text, app_id text, run_id text, speaker text, user_words text []
+) RETURNS text [] LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+WITH first_speaker AS (
+    SELECT (
+        SELECT spoken.speaker
+        FROM unnest(
+            (
+                SELECT scopes.speakers
+                FROM scopes
+                WHERE
+                    scopes.tenant = user_names.tenant
+                    AND scopes.user_id = user_names.user_id
+                    AND scopes.agent_id = user_names.agent_id
+                    AND scopes.app_id = user_names.app_id
+                    AND scopes.run_id = user_names.run_id
+            ) || user_names.speaker
+        ) WITH ORDINALITY AS spoken (speaker, place)
+        WHERE lower(spoken.speaker) <> ALL(user_names.user_words)
+        ORDER BY spoken.place
+        LIMIT 1
+    ) AS name
+),
+
+known AS (
+    SELECT first_speaker.name
+    FROM first_speaker
+    WHERE first_speaker.name IS NOT NULL
+    UNION
+    (SELECT facts.value
+    FROM facts
+    WHERE
+        facts.key IN ('name', 'full_name', 'first_name', 'nickname')
+        AND length(facts.value) BETWEEN 1 AND 100
+        AND facts.status IN ('active', 'superseded', 'expired', 'retracted')
+        AND facts.believed_to IS NULL
+        AND facts.tenant = user_names.tenant
+        AND facts.user_id = user_names.user_id
+        AND facts.agent_id = user_names.agent_id
+        AND facts.app_id = user_names.app_id
+        AND facts.run_id = user_names.run_id
+        AND (
+            facts.subject IS NULL
+            OR lower(facts.subject) = ANY(user_names.user_words)
+            OR lower(facts.subject) = (SELECT lower(first_speaker.name) FROM first_speaker)
+        )
+    ORDER BY facts.recorded_at DESC, facts.fact_id
+    LIMIT 20)
+)
+
+SELECT coalesce(array_agg(known.name ORDER BY known.name), '{}')
+FROM known
+WHERE user_names.user_id <> '';
+END;
+COMMENT ON FUNCTION user_names IS
+'The names of the user of one scope: its first speaker, or else the given one, and the values of facts about the user '
+'that are a name, the last 20, also of those that have ended; none for a scope without a user. user_words are subjects '
+'that say "the user", in small letters; a speaker of such a word is not named by it.';
+
+CREATE OR REPLACE VIEW overwrites AS
+SELECT
+    e.event_id,
+    e.tenant,
+    e.user_id,
+    e.agent_id,
+    e.app_id,
+    e.run_id,
+    e.event,
+    e.decided_at,
+    CASE WHEN e.event = 'fact_pending' AND e.model IS NOT NULL THEN 'model' ELSE e.decided_by END AS decided_by,
+    e.model,
+    e.prompt_version,
+    e.guard,
+    e.stale,
+    done.carried_out_at,
+    judged.taken_back,
+    CASE
+        WHEN judged.taken_back IS NOT NULL THEN judged.taken_back
+        WHEN done.carried_out_at IS NOT NULL THEN 'kept'
+        WHEN held.settled_at IS NULL THEN 'open'
+        ELSE 'overtaken'
+    END AS result
+FROM memory_events AS e
+LEFT JOIN pending_confirmations AS held ON e.event_id = held.event_id AND e.fact_id = held.fact_id
+CROSS JOIN LATERAL (
+    SELECT
+        CASE
+            WHEN e.event <> 'fact_pending' THEN e.decided_at
+            ELSE (
+                SELECT min(confirmation.decided_at)
+                FROM memory_events AS confirmation
+                WHERE
+                    confirmation.event = 'pending_confirmed'
+                    AND confirmation.fact_id = e.fact_id
+                    AND EXISTS (
+                        SELECT FROM former_states AS ended
+                        WHERE ended.event_id = confirmation.event_id AND ended.fact_id = ANY(confirmation.targets)
+                    )
+            )
+        END AS carried_out_at
+) AS done
+CROSS JOIN LATERAL (
+    SELECT
+        CASE
+            WHEN EXISTS (SELECT FROM undone WHERE undone.event_id = e.event_id) THEN 'undone'
+            WHEN held.settlement = 'rejected' THEN 'rejected'
+            WHEN
+                e.event = 'fact_pending'
+                AND held.settlement IS DISTINCT FROM 'confirmed'
+                AND EXISTS (
+                    SELECT
+                    FROM memory_events AS confirmation
+                    INNER JOIN undone ON confirmation.event_id = undone.event_id
+                    WHERE confirmation.event = 'pending_confirmed' AND confirmation.fact_id = e.fact_id
+                )
+                THEN 'undone'
+            WHEN
+                EXISTS (
+                    SELECT
+                    FROM former_states AS disbelieved
+                    INNER JOIN memory_events AS word ON disbelieved.event_id = word.event_id
+                    WHERE
+                        disbelieved.fact_id = e.fact_id
+                        AND word.decided_by = 'human'
+                        AND word.targets @> ARRAY[e.fact_id]
+                        AND (
+                            (word.event = 'fact_corrected' AND word.payload ->> 'ended_at' IS NULL)
+                            OR (
+                                word.event IN ('pending_confirmed', 'conflict_resolved')
+                                AND word.payload ->> 'action' = 'contradict'
+                            )
+                        )
+                        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = word.event_id)
+                )
+                THEN 'corrected'
+        END AS taken_back
+) AS judged
+WHERE
+    e.event IN (
+        'facts_merged',
+        'fact_replaced',
+        'fact_contradicted',
+        'fact_retracted',
+        'fact_expired',
+        'fact_corrected',
+        'fact_pending',
+        'conflict_resolved'
+    )
+    AND (
+        e.event = 'fact_pending'
+        OR EXISTS (
+            SELECT
+            FROM former_states AS ended
+            WHERE
+                ended.event_id = e.event_id
+                AND ended.fact_id
+                = ANY(CASE WHEN e.payload ->> 'action' = 'keep_old' THEN ARRAY[e.fact_id] ELSE e.targets END)
+        )
+    );
+COMMENT ON VIEW overwrites IS
+'Every decision that ended a known fact (also one whose end was announced), and every one that was held back from it '
+'(fact_pending). decided_by is who proposed it: of one that was held back the model, whoever settled it, with its '
+'prompt_version. carried_out_at is when it first ended the fact, also if that was taken back, NULL where it has not. taken_back says that it was wrong, '
+'by whoever knew better: undone (itself, or the confirmation that carried it out), rejected while it was pending, or '
+'corrected: a human said that the fact in its place never was true (correct without an end, or a contradiction that a '
+'human confirmed or resolved). result is taken_back, or kept, open (held back and not settled), or overtaken (held '
+'back, and settled without a decision on it). No overwrites are: the undo of a decision, the rejection of a pending '
+'fact, and late news that was history when it came.';
+
+-- Profiles.
+
+CREATE OR REPLACE VIEW derived_profiles AS
+SELECT
+    scopes.tenant,
+    scopes.user_id,
+    scopes.agent_id,
+    scopes.app_id,
+    scopes.run_id,
+    scopes.owner,
+    coalesce(known.identity, '[]') AS identity,
+    coalesce(known.hard_preferences, '[]') AS hard_preferences,
+    coalesce(known.soft_preferences, '[]') AS soft_preferences,
+    coalesce(known.current_tasks, '[]') AS current_tasks,
+    coalesce(changed.recent_changes, '[]') AS recent_changes,
+    coalesce(known.sensitive_topics, '[]') AS sensitive_topics,
+    touched_at.latest AS updated_at,
+    coalesce(known.work, '[]') AS work,
+    coalesce(known.relationships, '[]') AS relationships,
+    coalesce(known.other, '[]') AS other
+FROM scopes
+CROSS JOIN LATERAL (
+    SELECT max(decided_at) AS latest
+    FROM memory_events AS happened
+    WHERE
+        happened.tenant = scopes.tenant
+        AND happened.user_id = scopes.user_id
+        AND happened.agent_id = scopes.agent_id
+        AND happened.app_id = scopes.app_id
+        AND happened.run_id = scopes.run_id
+) AS touched_at
+CROSS JOIN LATERAL (
+    SELECT
+        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'identity') AS identity,
+        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'hard_preferences') AS hard_preferences,
+        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'soft_preferences') AS soft_preferences,
+        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'current_tasks') AS current_tasks,
+        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'sensitive_topics') AS sensitive_topics,
+        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'work') AS work,
+        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'relationships') AS relationships,
+        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'other') AS other
+    FROM (
+        SELECT
+            sections.section,
+            first.place,
+            jsonb_build_object(
+                'key', first.key,
+                'value', first.value,
+                'text', first.text,
+                'category', first.category,
+                'confidence', first.confidence,
+                'at', utc_text(first.true_from),
+                'valid_until', utc_text(first.valid_until),
+                'fact_id', first.fact_id,
+                'unresolved', first.unresolved
+            ) AS entry
+        FROM (
+            VALUES
+            ('identity'),
+            ('hard_preferences'),
+            ('soft_preferences'),
+            ('current_tasks'),
+            ('sensitive_topics'),
+            ('work'),
+            ('relationships'),
+            ('other')
+        ) AS sections (section)
+        CROSS JOIN LATERAL (
+            SELECT
+                facts.key,
+                facts.value,
+                facts.text,
+                facts.category,
+                facts.confidence,
+                facts.true_from,
+                least(facts.valid_until, facts.true_to) AS valid_until,
+                facts.fact_id,
+                facts.unresolved,
+                row_number() OVER (
+                    ORDER BY
+                        facts.confidence DESC,
+                        facts.true_from DESC,
+                        facts.recorded_at,
+                        facts.ordinal,
+                        facts.fact_id
+                ) AS place
+            FROM facts
+            WHERE
+                facts.status = 'active'
+                AND facts.tenant = scopes.tenant
+                AND facts.user_id = scopes.user_id
+                AND facts.agent_id = scopes.agent_id
+                AND facts.app_id = scopes.app_id
+                AND facts.run_id = scopes.run_id
+                AND profile_section(facts.category) = sections.section
+            ORDER BY
+                facts.confidence DESC,
+                facts.true_from DESC,
+                facts.recorded_at,
+                facts.ordinal,
+                facts.fact_id
+            LIMIT 50
+        ) AS first
+    ) AS entries
+) AS known
+CROSS JOIN LATERAL (
+    SELECT
+        jsonb_agg(
+            jsonb_build_object(
+                'event', latest.event,
+                'text', latest.text,
+                'fact_id', latest.fact_id,
+                'at', utc_text(latest.decided_at),
+                'old', latest.old
+            ) ORDER BY latest.decided_at DESC, latest.log_offset DESC, latest.ordinal DESC
+        ) AS recent_changes
+    FROM (
+        SELECT
+            happened.event,
+            about.text,
+            happened.fact_id,
+            happened.decided_at,
+            happened.log_offset,
+            happened.ordinal,
+            ended.old
+        FROM memory_events AS happened
+        INNER JOIN facts AS about ON happened.fact_id = about.fact_id
+        CROSS JOIN LATERAL (
+            SELECT
+                jsonb_agg(
+                    jsonb_build_object('text', old.text, 'fact_id', old.fact_id)
+                    ORDER BY old.recorded_at, old.ordinal, old.fact_id
+                ) AS old
+            FROM former_states AS former
+            INNER JOIN facts AS old ON former.fact_id = old.fact_id
+            WHERE
+                former.event_id = happened.event_id
+                AND old.fact_id = ANY(happened.fact_id || happened.targets) -- not one whose end the event moved
+                AND (
+                    old.fact_id <> happened.fact_id
+                    OR happened.event IN ('fact_retracted', 'fact_expired')
+                    OR happened.payload ->> 'action' = 'keep_old'
+                )
+        ) AS ended
+        WHERE
+            happened.event IN (
+                'facts_merged',
+                'fact_replaced',
+                'fact_contradicted',
+                'fact_retracted',
+                'fact_expired',
+                'fact_corrected',
+                'pending_confirmed',
+                'conflict_resolved'
+            )
+            AND ended.old IS NOT NULL
+            AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
+            AND happened.tenant = scopes.tenant
+            AND happened.user_id = scopes.user_id
+            AND happened.agent_id = scopes.agent_id
+            AND happened.app_id = scopes.app_id
+            AND happened.run_id = scopes.run_id
+        ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
+        LIMIT 10
+    ) AS latest
+) AS changed;
+COMMENT ON VIEW derived_profiles IS
+'The profile of every scope, from its active facts, each in one section by its category, and its last changes; no clock '
+'is read. A category without a section of its own is in other. A change is an event in '
+'effect that ended facts: what it ended has a former state of the event.';
+
+-- Limits of tenants. Both counts of a sum come from one snapshot, that of the calling statement: the functions stay STABLE.
+
+CREATE OR REPLACE VIEW open_reservations AS
+SELECT reservations.*
+FROM mnemolog_journal.limit_reservations AS reservations
+WHERE NOT EXISTS (
+    SELECT FROM commits
+    WHERE
+        commits.owner = reservations.owner
+        AND commits.source_id = reservations.source_id
+        AND commits.attempt = reservations.attempt
+);
+COMMENT ON VIEW open_reservations IS 'What was let through under limits and is not projected yet.';
+
+CREATE OR REPLACE FUNCTION tenant_facts(of_tenant text, but_owner text, but_source text) RETURNS bigint LANGUAGE sql STABLE
+RETURN (SELECT coalesce(sum(counted.facts), 0) FROM tenant_facts AS counted WHERE counted.tenant = of_tenant)
+    + (
+        SELECT coalesce(sum(reserved.facts), 0) FROM open_reservations AS reserved
+        WHERE reserved.tenant = of_tenant AND (reserved.owner <> but_owner OR reserved.source_id <> but_source)
+    );
+COMMENT ON FUNCTION tenant_facts IS
+'Active and pending facts of a tenant, with those that sources other than the given one are about to add.';
+
+CREATE OR REPLACE FUNCTION tenant_turns(
+    of_tenant text, minute timestamptz, but_owner text, but_source text
+) RETURNS bigint LANGUAGE sql STABLE
+RETURN (
+    SELECT count(*) FROM commits
+    WHERE
+        tenant = of_tenant
+        AND published_at >= minute
+        AND published_at < minute + interval '1 minute'
+        AND source_kind = 'turn'
+        AND limit_hit IS NULL
+) + (
+    SELECT count(*) FROM open_reservations AS reserved
+    WHERE
+        reserved.tenant = of_tenant
+        AND reserved.published_at >= minute
+        AND reserved.published_at < minute + interval '1 minute'
+        AND (reserved.owner <> but_owner OR reserved.source_id <> but_source)
+);
+COMMENT ON FUNCTION tenant_turns IS
+'Turns of a tenant that were published in a minute, but those refused for a limit.';
+
+CREATE OR REPLACE FUNCTION used_tokens(
+    of_tenant text,
+    of_user text,
+    of_agent text,
+    of_app text,
+    of_run text,
+    day timestamptz,
+    but_owner text,
+    but_source text
+) RETURNS bigint LANGUAGE sql STABLE
+RETURN (
+    SELECT coalesce(sum(counted.tokens), 0) FROM daily_tokens AS counted
+    WHERE
+        (counted.tenant, counted.user_id, counted.agent_id, counted.app_id, counted.run_id)
+        = (of_tenant, of_user, of_agent, of_app, of_run)
+        AND counted.day = (used_tokens.day AT TIME ZONE 'UTC')::date
+) - (
+    SELECT coalesce(sum(own.input_tokens + own.output_tokens), 0) FROM commits AS own
+    WHERE
+        own.owner = but_owner
+        AND own.source_id = but_source
+        AND own.tenant = of_tenant
+        AND own.user_id || own.agent_id <> ''
+        AND own.published_at >= used_tokens.day
+        AND own.published_at < used_tokens.day + interval '24 hours'
+        AND (
+            own.limit_hit IS NULL
+            OR NOT EXISTS (
+                SELECT FROM commits AS later
+                WHERE
+                    later.owner = own.owner
+                    AND later.source_id = own.source_id
+                    AND later.attempt > own.attempt
+            )
+        )
+);
+COMMENT ON FUNCTION used_tokens IS
+'Tokens that the sources of a scope, or of a tenant, used on a day, but the given one.';
+
+CREATE OR REPLACE FUNCTION tenant_tokens(
+    of_tenant text, day timestamptz, but_owner text, but_source text
+) RETURNS bigint LANGUAGE sql STABLE
+RETURN used_tokens(of_tenant, '', '', '', '', tenant_tokens.day, but_owner, but_source) + (
+    SELECT coalesce(sum(reserved.tokens), 0) FROM open_reservations AS reserved
+    WHERE
+        reserved.tenant = of_tenant
+        AND reserved.published_at >= tenant_tokens.day
+        AND reserved.published_at < tenant_tokens.day + interval '24 hours'
+        AND (reserved.owner <> but_owner OR reserved.source_id <> but_source)
+);
+COMMENT ON FUNCTION tenant_tokens IS
+'Tokens that sources of a day used; those of a turn refused for a limit count until it comes again.';
+
+CREATE OR REPLACE FUNCTION paid_tokens(
+    of_tenant text, of_user text, of_agent text, of_app text, of_run text, day timestamptz
+) RETURNS bigint LANGUAGE sql STABLE
+RETURN (
+    SELECT coalesce(sum(counted.tokens), 0)::bigint FROM daily_tokens AS counted
+    WHERE
+        (counted.tenant, counted.user_id, counted.agent_id, counted.app_id, counted.run_id)
+        = (of_tenant, of_user, of_agent, of_app, of_run)
+        AND counted.day = (paid_tokens.day AT TIME ZONE 'UTC')::date
+);
+COMMENT ON FUNCTION paid_tokens IS 'Tokens that the sources of a scope, or of a tenant, paid for on a day.';
+
+CREATE OR REPLACE FUNCTION reserved_tokens(
+    of_tenant text, day timestamptz, but_owner text, but_source text
+) RETURNS bigint LANGUAGE sql STABLE
+RETURN (
+    SELECT coalesce(sum(reserved.tokens), 0)::bigint FROM open_reservations AS reserved
+    WHERE
+        reserved.tenant = of_tenant
+        AND reserved.published_at >= reserved_tokens.day
+        AND reserved.published_at < reserved_tokens.day + interval '24 hours'
+        AND (reserved.owner <> but_owner OR reserved.source_id <> but_source)
+);
+COMMENT ON FUNCTION reserved_tokens IS
+'Tokens that turns of a tenant are about to use on a day, but the given one, until their commits are in the tables.';
+
+-- Entities: the current links and names, and those that readers see.
+
+CREATE OR REPLACE VIEW links_in_effect AS
+SELECT
+    l.fact_id,
+    l.entity_id,
+    l.role,
+    l.event_id,
+    l.moved_to
+FROM fact_entities AS l
+WHERE l.told_by IS NULL
+    OR NOT (
+        EXISTS (SELECT FROM undone WHERE undone.event_id = l.told_by)
+        OR EXISTS (
+            SELECT FROM fact_entities AS other
+            WHERE (other.fact_id, other.entity_id, other.role) = (l.fact_id, l.entity_id, l.role)
+                AND (
+                    other.told_by IS NULL
+                    OR (
+                        other.event_id < l.event_id
+                        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = other.told_by)
+                    )
+                )
+        )
+    );
+COMMENT ON VIEW links_in_effect IS
+'Which entities facts name, each once in a role, without what only a repetition told that was undone.';
+
+CREATE OR REPLACE VIEW current_entity_links AS
+SELECT
+    l.fact_id,
+    coalesce(e.merged_into, e.entity_id) AS entity_id,
+    l.role,
+    l.event_id
+FROM links_in_effect AS l
+INNER JOIN entities AS e ON l.entity_id = e.entity_id
+WHERE l.moved_to IS NULL AND e.status <> 'forgotten'
+UNION ALL
+SELECT
+    l.fact_id,
+    coalesce(e.merged_into, e.entity_id) AS entity_id,
+    l.role,
+    l.event_id
+FROM links_in_effect AS l
+INNER JOIN entities AS e ON l.moved_to = e.entity_id
+WHERE e.status <> 'forgotten';
+COMMENT ON VIEW current_entity_links IS 'Which entities facts name now: links to a merged one are to the other.';
+
+CREATE OR REPLACE VIEW current_entity_names AS
+SELECT
+    coalesce(e.merged_into, e.entity_id) AS entity_id,
+    a.kind,
+    a.key,
+    a.head,
+    a.alias,
+    a.place,
+    a.event_id,
+    a.recorded_at,
+    a.tenant,
+    a.user_id,
+    a.agent_id,
+    a.app_id,
+    a.run_id,
+    CASE
+        WHEN a.kind = 'tie' AND right(a.key, 36) ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN coalesce(
+            (
+                SELECT left(a.key, -36) || coalesce(holder.merged_into, holder.entity_id)::text
+                FROM entities AS holder
+                WHERE holder.entity_id = coalesce(
+                    (
+                        SELECT CASE WHEN count(*) = count(whose.moved_to) THEN min(whose.moved_to::text)::uuid END
+                        FROM facts
+                        INNER JOIN fact_entities AS named ON facts.fact_id = named.fact_id
+                        INNER JOIN fact_entities AS whose ON facts.fact_id = whose.fact_id
+                        WHERE facts.owner = a.owner AND facts.source_id = a.source_id
+                            AND named.entity_id = a.entity_id AND whose.entity_id = right(a.key, 36)::uuid
+                    ),
+                    right(a.key, 36)::uuid
+                )
+            ),
+            a.key
+        )
+        ELSE a.key
+    END AS current_key,
+    a.owner,
+    a.source_id,
+    e.merged_into IS NOT NULL AS is_merged
+FROM entity_aliases AS a
+INNER JOIN entities AS e ON a.entity_id = e.entity_id
+WHERE a.is_current;
+COMMENT ON VIEW current_entity_names IS
+'The names of entities as they are now: those of a merged one (is_merged) are of the other. In current_key a tie to an '
+'entity that was merged ("wife of <id>"), or from which a split has moved what told it, is one to the other.';
+
+CREATE OR REPLACE FUNCTION name_is_told(of_entity uuid, name text, of_owner text, of_source text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+WITH of_source AS (
+    SELECT
+        f.fact_id,
+        has_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), name_is_told.name) AS has_it,
+        EXISTS (
+            SELECT FROM current_entity_links AS link
+            WHERE link.fact_id = f.fact_id AND link.entity_id = name_is_told.of_entity
+        ) AS is_linked
+    FROM facts AS f
+    WHERE f.owner = name_is_told.of_owner AND f.source_id = name_is_told.of_source
+),
+
+telling AS (
+    SELECT said.fact_id
+    FROM of_source AS said
+    WHERE (said.is_linked, said.has_it) = (
+        SELECT best.is_linked, best.has_it
+        FROM of_source AS best
+        ORDER BY best.is_linked DESC, best.has_it DESC
+        LIMIT 1
+    )
+    AND (
+        said.has_it
+        -- The user is called by what is no word of the turn: by who speaks, or by what was told before.
+        OR NOT EXISTS (
+            SELECT FROM entity_aliases AS own
+            WHERE own.entity_id = name_is_told.of_entity AND own.kind = 'user' AND own.is_current
+        )
+    )
+)
+
+SELECT
+    EXISTS (SELECT FROM telling WHERE NOT fact_is_hidden(telling.fact_id))
+    OR EXISTS (
+        SELECT
+        FROM current_entity_links AS link
+        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = link.fact_id OFFSET 0) AS f
+        WHERE link.entity_id = name_is_told.of_entity
+            AND has_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), name_is_told.name)
+            AND NOT fact_is_hidden(f.fact_id)
+    );
+END;
+COMMENT ON FUNCTION name_is_told IS
+'Whether a fact tells a name that was not taken back: a fact of its turn that names the entity, one with the name in its '
+'words if there is any; or any other one that names the entity and has the name in its words.';
+
+CREATE OR REPLACE VIEW shown_entity_names AS
+SELECT
+    n.entity_id,
+    n.kind,
+    n.key,
+    n.head,
+    CASE
+        WHEN n.kind <> 'user' OR s.speakers @> ARRAY[n.alias] OR name_is_told(n.entity_id, n.alias, n.owner, n.source_id)
+            THEN n.alias
+        ELSE 'the user'
+    END AS alias,
+    n.place,
+    n.event_id,
+    n.recorded_at,
+    n.tenant,
+    n.user_id,
+    n.agent_id,
+    n.app_id,
+    n.run_id,
+    n.current_key,
+    n.owner,
+    n.source_id
+FROM current_entity_names AS n
+LEFT JOIN LATERAL (
+    SELECT scopes.speakers
+    FROM scopes
+    WHERE (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
+        = (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
+    OFFSET 0
+) AS s ON true
+WHERE n.kind = 'user'
+    OR n.is_merged
+    OR EXISTS (SELECT FROM entity_changes AS given WHERE given.event_id = n.event_id)
+    OR (
+        s.speakers @> ARRAY[n.alias]
+        AND EXISTS (
+            SELECT FROM entity_aliases AS own
+            WHERE own.entity_id = n.entity_id AND own.kind = 'user' AND own.is_current
+        )
+    )
+    -- Most names are told so; the function finds these as well, and takes ten times as long.
+    OR EXISTS (
+        SELECT
+        FROM current_entity_links AS link
+        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = link.fact_id OFFSET 0) AS f
+        WHERE link.entity_id = n.entity_id
+            AND f.status IN ('active', 'pending_confirmation')
+            AND has_plain_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), n.alias)
+    )
+    OR name_is_told(n.entity_id, n.alias, n.owner, n.source_id);
+COMMENT ON VIEW shown_entity_names IS
+'The names of entities that readers see: those by which the user speaks, those that a person gave, or of what a person '
+'merged, and those that a fact tells that was not taken back. A name of an entity that readers do not see is none.';
+
+CREATE OR REPLACE VIEW shown_entities AS
+SELECT
+    e.entity_id,
+    e.owner,
+    e.tenant,
+    e.user_id,
+    e.agent_id,
+    e.app_id,
+    e.run_id,
+    (
+        SELECT coalesce(
+            min(e.name) FILTER (WHERE has_name(n.alias, e.name)),
+            (array_agg(n.alias ORDER BY n.kind = 'user', n.recorded_at, n.place, n.kind, n.key))[1],
+            concat_ws(' ', 'unnamed', nullif(e.type, 'other'))
+        )
+        FROM shown_entity_names AS n
+        WHERE n.entity_id = e.entity_id
+    ) AS name,
+    e.type,
+    e.event_id,
+    e.source_id,
+    e.recorded_at,
+    e.ordinal
+FROM entities AS e
+WHERE e.status = 'active'
+    AND (
+        EXISTS (SELECT FROM current_entity_names AS own WHERE own.entity_id = e.entity_id AND own.kind = 'user')
+        OR EXISTS (
+            SELECT FROM current_entity_links AS link
+            WHERE link.entity_id = e.entity_id AND NOT fact_is_hidden(link.fact_id)
+        )
+        OR (
+            NOT EXISTS (SELECT FROM current_entity_links AS link WHERE link.entity_id = e.entity_id)
+            AND EXISTS (
+                SELECT FROM facts AS f
+                WHERE (f.owner, f.source_id) = (e.owner, e.source_id) AND NOT fact_is_hidden(f.fact_id)
+            )
+        )
+    );
+COMMENT ON VIEW shown_entities IS
+'The entities that readers see: the user, and those that a fact names that was not taken back. One has the oldest of its '
+'shown names where none of them has its own in it, and is unnamed where it has none.';
+
+CREATE OR REPLACE VIEW current_entity_twins AS
+SELECT
+    coalesce(member.merged_into, member.entity_id) AS entity_id,
+    twin.entity_id AS twin_id,
+    min(member.recorded_at) AS since
+FROM entities AS member
+CROSS JOIN LATERAL unnest(member.possible_twins) AS named (entity_id)
+INNER JOIN entities AS registered ON named.entity_id = registered.entity_id
+INNER JOIN entities AS twin ON coalesce(registered.merged_into, registered.entity_id) = twin.entity_id
+WHERE twin.status = 'active' AND twin.entity_id <> coalesce(member.merged_into, member.entity_id)
+GROUP BY coalesce(member.merged_into, member.entity_id), twin.entity_id;
+COMMENT ON VIEW current_entity_twins IS 'The entities that may be the same as another one, as both are now.';
+
+CREATE OR REPLACE VIEW shown_entity_twins AS
+SELECT twins.*
+FROM current_entity_twins AS twins
+CROSS JOIN LATERAL (SELECT FROM shown_entities AS e WHERE e.entity_id = twins.twin_id LIMIT 1) AS shown;
+COMMENT ON VIEW shown_entity_twins IS 'The possible twins of entities that readers see.';
+
+CREATE OR REPLACE VIEW merge_proposals AS
+SELECT
+    proposed.event_id,
+    proposed.owner,
+    proposed.source_id,
+    proposed.tenant,
+    proposed.user_id,
+    proposed.agent_id,
+    proposed.app_id,
+    proposed.run_id,
+    merged.entity_id AS merged,
+    target.entity_id AS into_id,
+    coalesce(shown_merged.name, 'unnamed') AS merged_name,
+    coalesce(shown_target.name, 'unnamed') AS into_name,
+    proposed.payload -> 'decision' ->> 'by' AS decided_by,
+    proposed.payload -> 'decision' ->> 'reason' AS reason,
+    proposed.decided_at,
+    proposed.partition,
+    proposed.log_offset,
+    proposed.ordinal,
+    proposed.undone_by IS NULL
+    AND shown_merged.name IS NOT NULL
+    AND shown_target.name IS NOT NULL
+    AND merged.entity_id <> target.entity_id
+    AND NOT EXISTS (
+        SELECT
+        FROM entity_changes AS settled
+        WHERE settled.entity_ids && proposed.entity_ids
+            AND settled.undone_by IS NULL
+            AND settled.event IN ('entities_merged', 'merge_rejected')
+            AND settled.payload ->> 'proposal' = proposed.event_id::text
+    ) AS is_pending
+FROM entity_changes AS proposed
+INNER JOIN entities AS one ON one.entity_id = (proposed.payload ->> 'merged')::uuid
+INNER JOIN entities AS other ON other.entity_id = (proposed.payload ->> 'into')::uuid
+INNER JOIN entities AS merged ON coalesce(one.merged_into, one.entity_id) = merged.entity_id
+INNER JOIN entities AS target ON coalesce(other.merged_into, other.entity_id) = target.entity_id
+LEFT JOIN LATERAL (
+    SELECT e.name FROM shown_entities AS e WHERE e.entity_id = merged.entity_id LIMIT 1
+) AS shown_merged ON true
+LEFT JOIN LATERAL (
+    SELECT e.name FROM shown_entities AS e WHERE e.entity_id = target.entity_id LIMIT 1
+) AS shown_target ON true
+WHERE proposed.event = 'merge_proposed';
+COMMENT ON VIEW merge_proposals IS
+'Merges of two entities that a rule proposed, of the entities as they are now. One is pending until a person confirms or '
+'rejects it, the turn that it came of is undone, or readers see one of the entities no more.';
+
+CREATE OR REPLACE FUNCTION names_in_change(entity_ids uuid []) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    WITH members AS (
+        SELECT DISTINCT
+            member.entity_id,
+            member.name,
+            member.registered_name,
+            coalesce(member.merged_into, member.entity_id) AS head
+        FROM unnest(names_in_change.entity_ids) AS given (entity_id)
+        CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = given.entity_id OFFSET 0) AS named
+        CROSS JOIN LATERAL (
+            SELECT * FROM entities AS part
+            WHERE coalesce(part.merged_into, part.entity_id) = coalesce(named.merged_into, named.entity_id)
+            OFFSET 0
+        ) AS member
+    ),
+
+    said AS (
+        SELECT members.head, members.name FROM members
+        UNION
+        SELECT members.head, members.registered_name FROM members WHERE members.registered_name IS NOT NULL
+        UNION
+        SELECT members.head, a.alias
+        FROM members
+        CROSS JOIN LATERAL (
+            SELECT * FROM entity_aliases WHERE entity_aliases.entity_id = members.entity_id OFFSET 0
+        ) AS a
+    ),
+
+    shown AS (
+        SELECT DISTINCT e.entity_id, n.alias
+        FROM (SELECT DISTINCT members.head FROM members) AS heads
+        CROSS JOIN LATERAL (
+            SELECT * FROM shown_entities WHERE shown_entities.entity_id = heads.head OFFSET 0
+        ) AS e
+        CROSS JOIN LATERAL (
+            SELECT shown_entity_names.alias FROM shown_entity_names WHERE shown_entity_names.entity_id = e.entity_id
+            UNION ALL
+            SELECT e.name
+        ) AS n
+    )
+
+    SELECT coalesce(jsonb_object_agg(each.name, each.is_shown), '{}')
+    FROM (
+        SELECT said.name, bool_or(shown.alias IS NOT NULL) AS is_shown
+        FROM said
+        LEFT JOIN shown ON said.head = shown.entity_id AND said.name = shown.alias
+        GROUP BY said.name
+    ) AS each
+);
+COMMENT ON FUNCTION names_in_change IS
+'What the reason of a change of these entities may call them: every name that they have or had, each with whether readers '
+'see it.';
+
+CREATE OR REPLACE FUNCTION shown_entity_details(of_entity uuid) RETURNS TABLE (
+    entity_id uuid,
+    name text,
+    type text,
+    recorded_at timestamptz,
+    names text [],
+    ties text [],
+    twins uuid []
+) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+SELECT
+    e.entity_id,
+    e.name,
+    e.type,
+    e.recorded_at,
+    told.names,
+    told.ties,
+    ARRAY(
+        SELECT twins.twin_id FROM shown_entity_twins AS twins WHERE twins.entity_id = e.entity_id
+        ORDER BY twins.since, twins.twin_id
+    )
+FROM (
+    SELECT * FROM shown_entities WHERE shown_entities.entity_id = shown_entity_details.of_entity LIMIT 1
+) AS e
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(
+            array_agg(called.name ORDER BY called.name = e.name DESC, called.since, called.place, called.name)
+            FILTER (WHERE called.kind = 'name'),
+            '{}'
+        ) AS names,
+        coalesce(
+            array_agg(called.name ORDER BY called.since, called.place, called.name)
+            FILTER (WHERE called.kind = 'tie' AND called.name IS NOT NULL),
+            '{}'
+        ) AS ties
+    FROM (
+        SELECT
+            n.kind,
+            CASE n.kind
+                WHEN 'name' THEN n.alias
+                ELSE split_part(n.current_key, ' of ', 1) || ' of ' || (
+                    SELECT CASE WHEN EXISTS (
+                        SELECT FROM current_entity_names AS own WHERE own.entity_id = holder.entity_id AND own.kind = 'user'
+                    ) THEN 'the user' ELSE holder.name END
+                    FROM shown_entities AS holder
+                    WHERE holder.entity_id = holder_of_tie(n.current_key)
+                        AND (holder.tenant, holder.user_id, holder.agent_id, holder.app_id, holder.run_id)
+                        = (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
+                )
+            END AS name,
+            min(n.recorded_at) AS since,
+            min(n.place) AS place
+        FROM shown_entity_names AS n
+        WHERE n.entity_id = e.entity_id AND n.kind IN ('name', 'tie')
+        GROUP BY 1, 2
+    ) AS called
+) AS told;
+END;
+COMMENT ON FUNCTION shown_entity_details IS
+'An entity as readers see it: its names, its own first, what it is to others ("wife of the user"), its possible twins.';
+
+CREATE OR REPLACE FUNCTION summary_of_entity(of_entity uuid) RETURNS TABLE (
+    event_id uuid,
+    source_id text,
+    version integer,
+    summary text,
+    language text,
+    model text,
+    prompt_version text,
+    fact_ids uuid [],
+    left_out integer,
+    input_tokens integer,
+    output_tokens integer,
+    written_at timestamptz,
+    changed bigint
+) LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+SELECT
+    made.event_id,
+    made.source_id,
+    (made.payload ->> 'version')::integer AS version,
+    made.payload ->> 'text' AS summary,
+    made.payload ->> 'language' AS language,
+    made.payload #>> '{decision,model}' AS model,
+    made.payload #>> '{decision,prompt_version}' AS prompt_version,
+    written.fact_ids,
+    (made.payload ->> 'left_out')::integer AS left_out,
+    (made.payload ->> 'input_tokens')::integer AS input_tokens,
+    (made.payload ->> 'output_tokens')::integer AS output_tokens,
+    made.decided_at AS written_at,
+    written.ended + (
+        SELECT count(DISTINCT fresh.fact_id)
+        FROM current_entity_links AS link
+        INNER JOIN facts AS fresh ON link.fact_id = fresh.fact_id
+        WHERE link.entity_id = of_entity
+            AND fresh.status = 'active'
+            AND greatest(fresh.recorded_at, fresh.believed_from) > made.decided_at
+            AND fresh.fact_id <> ALL(written.fact_ids)
+    ) AS changed
+FROM entities AS member
+INNER JOIN entity_changes AS made ON member.entity_id = made.entity_ids[1]
+CROSS JOIN LATERAL (
+    SELECT
+        array_agg(shown.fact_id::uuid ORDER BY shown.place) AS fact_ids,
+        count(*) FILTER (WHERE source.status <> 'active') AS ended,
+        bool_and(
+            NOT coalesce(is_disbelieved(source), true)
+            AND EXISTS (
+                SELECT FROM current_entity_links AS link
+                WHERE link.fact_id = source.fact_id AND link.entity_id = of_entity
+            )
+            AND NOT EXISTS (
+                WITH RECURSIVE later AS (
+                    SELECT source.superseded_by AS fact_id
+                    UNION
+                    SELECT successor.superseded_by
+                    FROM later
+                    INNER JOIN facts AS successor ON later.fact_id = successor.fact_id
+                )
+                SELECT
+                FROM later
+                INNER JOIN facts AS successor ON later.fact_id = successor.fact_id
+                WHERE source.status <> 'active' AND is_disbelieved(successor)
+            )
+        ) AS is_valid
+    FROM jsonb_array_elements_text(made.payload -> 'facts') WITH ORDINALITY AS shown (fact_id, place)
+    LEFT JOIN facts AS source ON source.fact_id = shown.fact_id::uuid
+) AS written
+WHERE coalesce(member.merged_into, member.entity_id) = of_entity
+    AND made.event = 'entity_summarised'
+    AND made.undone_by IS NULL
+    AND written.is_valid
+ORDER BY made.partition DESC, made.log_offset DESC, made.ordinal DESC
+LIMIT 1;
+END;
+COMMENT ON FUNCTION summary_of_entity IS
+'The newest summary of an entity that is valid: it was not undone, each fact that it was written from still names the '
+'entity, and neither that nor what took its place was deleted, denied or undone. changed counts its facts that have ended '
+'and those that are new since.';
+
+-- Relations between entities.
+
+CREATE OR REPLACE VIEW current_evidence AS
+SELECT
+    said.relation_id,
+    said.fact_id,
+    said.strength,
+    said.ended_at,
+    said.event_id,
+    said.recorded_at
+FROM relationship_evidence AS said
+WHERE said.told_by IS NULL OR NOT EXISTS (SELECT FROM undone WHERE undone.event_id = said.told_by);
+COMMENT ON VIEW current_evidence IS 'What facts say of relations, without what only a repetition told that was undone.';
+
+CREATE OR REPLACE FUNCTION relations_of_scope(
+    tenant text, user_id text, agent_id text, app_id text, run_id text,
+    believed_at timestamptz DEFAULT NULL, true_at timestamptz DEFAULT NULL
+) RETURNS TABLE (
+    subject_id uuid,
+    predicate text,
+    object_id uuid,
+    is_mirror boolean,
+    is_active boolean,
+    strength text,
+    since timestamptz,
+    until timestamptz,
+    recorded_at timestamptz,
+    ordinal integer,
+    evidence uuid [],
+    endings uuid []
+) LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+WITH RECURSIVE named AS (
+    SELECT
+        known.relation_id,
+        said.fact_id AS said_by,
+        ends.subject_id,
+        known.predicate,
+        ends.object_id,
+        known.inverse,
+        known.recorded_at,
+        known.ordinal
+    FROM relationships AS known
+    INNER JOIN current_evidence AS said ON known.relation_id = said.relation_id
+    CROSS JOIN LATERAL (
+        SELECT
+            min(now_named.entity_id::text) FILTER (WHERE given.entity_id = known.subject_id)::uuid AS subject_id,
+            min(now_named.entity_id::text) FILTER (WHERE given.entity_id = known.object_id)::uuid AS object_id
+        FROM unnest(ARRAY[known.subject_id, known.object_id]) AS given (entity_id)
+        LEFT JOIN fact_entities AS link
+            ON link.fact_id = said.fact_id AND given.entity_id = link.entity_id AND link.moved_to IS NOT NULL
+        INNER JOIN entities AS told ON coalesce(link.moved_to, given.entity_id) = told.entity_id
+        INNER JOIN entities AS now_named ON coalesce(told.merged_into, told.entity_id) = now_named.entity_id
+        WHERE now_named.status = 'active'
+    ) AS ends
+    WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
+        relations_of_scope.tenant,
+        relations_of_scope.user_id,
+        relations_of_scope.agent_id,
+        relations_of_scope.app_id,
+        relations_of_scope.run_id
+    ) AND ends.subject_id <> ends.object_id
+),
+
+directed AS (
+    SELECT named.relation_id, named.said_by, named.subject_id, named.predicate, named.object_id, false AS is_mirror,
+        named.recorded_at, named.ordinal
+    FROM named
+    UNION ALL
+    SELECT named.relation_id, named.said_by, named.object_id, named.inverse, named.subject_id, true,
+        named.recorded_at, named.ordinal
+    FROM named
+    WHERE named.inverse IS NOT NULL
+),
+
+carried AS (
+    SELECT said.relation_id, said.fact_id AS said_by, said.fact_id, said.strength, said.ended_at, told.said_at, told.event_time
+    FROM current_evidence AS said
+    CROSS JOIN LATERAL (
+        SELECT facts.said_at, facts.event_time FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0
+    ) AS told
+    WHERE said.relation_id IN (SELECT directed.relation_id FROM directed)
+        AND said.recorded_at <= coalesce(relations_of_scope.believed_at, 'infinity')
+    UNION
+    SELECT
+        carried.relation_id, carried.said_by, old.superseded_by, carried.strength, carried.ended_at, carried.said_at,
+        carried.event_time
+    FROM carried
+    CROSS JOIN LATERAL fact_known_at(carried.fact_id, relations_of_scope.believed_at) AS old
+    WHERE old.status = 'superseded' AND old.believed_to IS NOT NULL
+        AND EXISTS (
+            SELECT FROM memory_events AS merge
+            WHERE merge.fact_id = old.superseded_by AND merge.event = 'facts_merged'
+        )
+),
+
+said AS (
+    SELECT
+        directed.subject_id,
+        directed.predicate,
+        directed.object_id,
+        directed.is_mirror,
+        directed.recorded_at,
+        directed.ordinal,
+        carried.said_by,
+        carried.strength,
+        carried.ended_at,
+        carried.said_at,
+        carried.event_time,
+        fact.true_from,
+        fact.true_to,
+        fact.is_believed,
+        coalesce(relations_of_scope.true_at, relations_of_scope.believed_at, now()) AS at
+    FROM directed
+    INNER JOIN carried ON directed.relation_id = carried.relation_id AND directed.said_by = carried.said_by
+    CROSS JOIN LATERAL fact_known_at(carried.fact_id, relations_of_scope.believed_at) AS fact
+),
+
+evidence AS (
+    SELECT
+        said.*,
+        ending.ended_at AS over_at,
+        coalesce(
+            said.strength IS NOT NULL AND said.is_believed
+            AND (said.strength = 'medium' OR coalesce(said.true_to > said.at, true))
+            AND said.true_from <= said.at AND coalesce(ending.ended_at > said.at, true),
+            false
+        ) AS counts
+    FROM said
+    CROSS JOIN LATERAL (
+        SELECT min(greatest(over.ended_at, said.true_from)) AS ended_at
+        FROM said AS over
+        WHERE over.subject_id = said.subject_id AND over.predicate = said.predicate AND over.object_id = said.object_id
+            AND over.is_believed
+            AND (
+                over.ended_at >= said.true_from
+                OR (over.ended_at IS NOT NULL AND said.event_time IS NULL AND over.said_at > said.said_at)
+            )
+    ) AS ending
+)
+
+SELECT
+    found.subject_id,
+    found.predicate,
+    found.object_id,
+    bool_and(found.is_mirror),
+    bool_or(found.counts),
+    (ARRAY['strong', 'medium', 'weak'])[coalesce(
+        min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength)) FILTER (WHERE found.counts),
+        min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength))
+    )],
+    min(found.true_from) FILTER (WHERE found.strength IS NOT NULL AND found.is_believed),
+    CASE WHEN NOT bool_or(found.counts) THEN
+        max(coalesce(least(found.over_at, found.true_to), found.over_at, found.true_to))
+        FILTER (WHERE found.strength IS NOT NULL AND found.is_believed)
+    END,
+    min(found.recorded_at),
+    min(found.ordinal),
+    coalesce(
+        array_agg(DISTINCT found.said_by) FILTER (WHERE found.counts),
+        array_agg(DISTINCT found.said_by) FILTER (WHERE found.strength IS NOT NULL)
+    ),
+    coalesce(array_agg(DISTINCT found.said_by) FILTER (WHERE found.ended_at IS NOT NULL AND found.is_believed), '{}')
+FROM evidence AS found
+GROUP BY found.subject_id, found.predicate, found.object_id
+HAVING bool_or(found.strength IS NOT NULL);
+END;
+COMMENT ON FUNCTION relations_of_scope IS
+'The relations of exactly one scope in both directions, each once, with what was known at believed_at to hold at true_at: '
+'NULL is now, and true_at is believed_at where it is NULL. One is active while some fact says so and holds, or names it in '
+'passing and is believed, and no other fact says that it is over. An end that was said later ends what was said without a '
+'time of its own, whenever it is dated. A fact that was merged counts as what it became, and entities are read through '
+'merges and splits as they are now. is_mirror: it was said in the other direction only.';
+
+CREATE OR REPLACE FUNCTION shown_relations_of_scope(
+    tenant text, user_id text, agent_id text, app_id text, run_id text,
+    believed_at timestamptz DEFAULT NULL, true_at timestamptz DEFAULT NULL
+) RETURNS TABLE (
+    subject_id uuid,
+    subject text,
+    predicate text,
+    object_id uuid,
+    object text,
+    is_mirror boolean,
+    is_active boolean,
+    strength text,
+    since timestamptz,
+    until timestamptz,
+    recorded_at timestamptz,
+    ordinal integer,
+    evidence uuid [],
+    endings uuid []
+) LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+SELECT
+    r.subject_id,
+    subject.name,
+    r.predicate,
+    r.object_id,
+    object.name,
+    r.is_mirror,
+    r.is_active,
+    r.strength,
+    r.since,
+    r.until,
+    r.recorded_at,
+    r.ordinal,
+    r.evidence,
+    r.endings
+FROM relations_of_scope(
+    shown_relations_of_scope.tenant,
+    shown_relations_of_scope.user_id,
+    shown_relations_of_scope.agent_id,
+    shown_relations_of_scope.app_id,
+    shown_relations_of_scope.run_id,
+    shown_relations_of_scope.believed_at,
+    shown_relations_of_scope.true_at
+) AS r
+CROSS JOIN LATERAL (SELECT e.name FROM shown_entities AS e WHERE e.entity_id = r.subject_id LIMIT 1) AS subject
+CROSS JOIN LATERAL (SELECT e.name FROM shown_entities AS e WHERE e.entity_id = r.object_id LIMIT 1) AS object
+WHERE (r.is_active AND shown_relations_of_scope.believed_at IS NULL)
+    OR EXISTS (SELECT FROM unnest(r.evidence) AS said (fact_id) WHERE NOT fact_is_hidden(said.fact_id));
+END;
+COMMENT ON FUNCTION shown_relations_of_scope IS
+'The relations of exactly one scope that readers see, at two times as relations_of_scope has them, with the names of both '
+'ends: those that a fact states that was not taken back since, between entities that readers see now.';
+
+CREATE OR REPLACE FUNCTION related_entities(to_entity uuid, most bigint) RETURNS TABLE (
+    entity_id uuid,
+    predicate text
+) LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+SELECT
+    coalesce(other.merged_into, other.entity_id),
+    held.predicate
+FROM (
+    SELECT
+        CASE WHEN member.entity_id = r.subject_id THEN r.object_id ELSE r.subject_id END AS other_id,
+        CASE WHEN member.entity_id = r.subject_id THEN r.predicate ELSE r.inverse END AS predicate,
+        r.relation_id
+    FROM entities AS member
+    INNER JOIN relationships AS r
+        ON (member.tenant, member.user_id, member.agent_id, member.app_id, member.run_id)
+        = (r.tenant, r.user_id, r.agent_id, r.app_id, r.run_id)
+        AND member.entity_id IN (r.subject_id, r.object_id)
+    WHERE coalesce(member.merged_into, member.entity_id) = related_entities.to_entity
+    ORDER BY r.recorded_at DESC, r.ordinal DESC, r.relation_id
+    LIMIT related_entities.most
+) AS held
+INNER JOIN entities AS other ON held.other_id = other.entity_id
+WHERE (
+    SELECT bool_or(said.strength IS NOT NULL) AND NOT bool_or(said.ended_at IS NOT NULL)
+    FROM current_evidence AS said
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0) AS f
+    WHERE said.relation_id = held.relation_id AND f.status = 'active'
+);
+END;
+COMMENT ON FUNCTION related_entities IS
+'What an entity is related to, by the newest of its relations that active facts state and none ends: a quick look, which '
+'relations_of_scope is not.';

@@ -1,7 +1,0 @@
-"""Runs 0014_journal_cached_tokens.sql."""
-
-from mnemolog.projections.migrations.revision import sql_revision
-
-revision = "0014"
-down_revision = "0013"
-upgrade, downgrade = sql_revision("0014_journal_cached_tokens.sql")

@@ -1,7 +1,0 @@
-"""Runs 0031_projections_mood.sql."""
-
-from mnemolog.projections.migrations.revision import sql_revision
-
-revision = "0031"
-down_revision = "0030"
-upgrade, downgrade = sql_revision("0031_projections_mood.sql")
