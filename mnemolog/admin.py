@@ -29,9 +29,8 @@ from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics, ensure_topics
 from mnemolog.streams.kafka.dead_letter_reader import StoredDeadLetter, newest_dead_letters, read_dead_letter
 from mnemolog.streams.kafka.log_reader import open_kafka_log
-from mnemolog.streams.kafka.old_commands import drain_old_commands
 from mnemolog.streams.kafka.stage_lag import StageLag, stage_lags
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 
 Source = Literal["kafka", "table"]
 AUDIT_KAFKA_SECONDS: Final = 20.0
@@ -39,11 +38,8 @@ COORDINATOR_SECONDS: Final = 30.0
 COORDINATOR_POLL_SECONDS: Final = 0.1
 
 
-async def create_topics(settings: Settings, *, forward_commands: bool = False) -> list[str]:
-    """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared.
-
-    Unread commands of the topic `memory_commands` of earlier versions are refused as well, or forwarded.
-    """
+async def create_topics(settings: Settings) -> list[str]:
+    """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared."""
     with translated_kafka_errors(settings):
         created = await ensure_topics(
             settings.kafka or "",
@@ -52,12 +48,6 @@ async def create_topics(settings: Settings, *, forward_commands: bool = False) -
             prefix=settings.topic_prefix,
         )
         await _wait_for_coordinator(settings)
-        await drain_old_commands(
-            settings.kafka or "",
-            prefix=settings.topic_prefix,
-            forward=forward_commands,
-            headers=command_headers(settings.command_token),
-        )
     return created
 
 

@@ -146,7 +146,7 @@ class _Start:
         with self._step("creating topics"):
             partitions = partitions_of(self._settings)
             settings = self._settings.model_copy(update={"kafka": kafka, "partitions": partitions})
-            await create_topics(settings, forward_commands=True)
+            await create_topics(settings)
 
     async def _migrate_tables(self, postgres: str) -> None:
         await self._admin

@@ -17,7 +17,7 @@ from mnemolog.schemas.entities.model import ResolutionStep, UnlinkedReason
 
 OFFLINE_NOTICE: Final = (
     "Facts are read by simple rules (MNEMOLOG_PROVIDER=offline), a stand-in for a language model: "
-    "docs/offline-provider.md says how to name OpenAI or a local server."
+    "docs/how-to/language-model.md says how to name OpenAI or a local server."
 )
 """For what runs with the offline provider."""
 NO_SELECTED: Final = (

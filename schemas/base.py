@@ -112,14 +112,13 @@ PART_OF_ANSWERS = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class Versioned(Record):
-    """A record that travels on a topic and says which version of its schema it follows.
+    """A record that travels on a topic and says which version of its schema it follows; left out, that is `VERSION`.
 
     On the wire types are exact, as the JSON Schema says: "yes" is not a boolean and a number is not a time.
-    Later versions added fields that have defaults, so what an earlier version wrote is read as it is.
     """
 
-    VERSION: ClassVar[int] = 7
-    schema_version: Literal[1, 2, 3, 4, 5, 6, 7] = 7
+    VERSION: ClassVar[int] = 1
+    schema_version: Literal[1] = 1
 
     def to_bytes(self) -> bytes:
         return self.model_dump_json().encode()

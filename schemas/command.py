@@ -70,7 +70,7 @@ class Delete(Record):
 class DeleteAll(Record):
     """Delete every active or pending fact of exactly the command's scope, or those of a key, a category or a filter.
 
-    The filter is evaluated where the command stands in the order of its owner. Version 4 added `filters`.
+    The filter is evaluated where the command stands in the order of its owner.
     """
 
     kind: Literal["delete_all"] = "delete_all"
@@ -161,7 +161,6 @@ class Feedback(Record):
     """Which of the facts that a search or a context showed were used: for figures, no fact is changed by it.
 
     `shown` are in the order in which they were shown, the first the best; `used` may have others, which were missed.
-    Version 4 added it.
     """
 
     kind: Literal["feedback"] = "feedback"
@@ -179,10 +178,7 @@ class Feedback(Record):
 
 
 class EndSession(Record):
-    """A session of this scope has ended: its profile is published, where a policy has it wait for that.
-
-    Version 4 added it.
-    """
+    """A session of this scope has ended: its profile is published, where a policy has it wait for that."""
 
     kind: Literal["end_session"] = "end_session"
 
@@ -191,7 +187,7 @@ class Promote(Record):
     """Have the facts of the scope `source`, such as a run, decided in the command's scope like statements of a turn.
 
     Both scopes are of one owner. Without `fact_ids`, `source_id` (what that brought) or `filters` it is all that is
-    active there. `by_policy` leaves out what was promoted before and undone. Version 5 added it.
+    active there. `by_policy` leaves out what was promoted before and undone.
     """
 
     kind: Literal["promote"] = "promote"
@@ -238,7 +234,7 @@ class ImportedFact(Record):
 
 
 class Import(Record):
-    """Store a fact as it is, without a model, unless it is known. `metadata` is that of the fact. Since version 4."""
+    """Store a fact as it is, without a model, unless it is known. `metadata` is that of the fact."""
 
     kind: Literal["import"] = "import"
     fact: ImportedFact
@@ -271,7 +267,7 @@ TENANT_POLICY_AGENT = "mnemolog-policy"
 class Command(Versioned):
     """One command. `command_id` is its source id, `issued_at` when it was given, `actor` a text that says by whom.
 
-    Version 3 added `kind`, since commands are records of `conversation_turns`.
+    A record of `conversation_turns` without `kind` is a turn.
     """
 
     kind: Literal["command"] = "command"

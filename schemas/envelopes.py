@@ -72,9 +72,13 @@ class Envelope(Versioned):
 
     @classmethod
     def from_bytes(cls, data: bytes | None) -> Self:
-        """Read one envelope, also one of a former program, which is JSON."""
+        """Read one envelope.
+
+        Raises `UnsupportedVersionError` for a version or a binary form that this program does not know,
+        `InvalidRecordError` for every other fault.
+        """
         fields, vectors = split_envelope(data or b"")
-        return cls.from_json(fields, None if vectors is None else VectorBytes(vectors))
+        return cls.from_json(fields, VectorBytes(vectors))
 
     @property
     def owner(self) -> str:
@@ -91,7 +95,7 @@ class ExtractedFacts(Envelope):
 
 
 class EmbeddedFacts(Envelope):
-    """`name_vectors` are those of names in the facts that have a meaning; version 7 added them."""
+    """`name_vectors` are the vectors of names in the facts that have a meaning."""
 
     facts: tuple[EmbeddedFact, ...] = ()
     name_vectors: _NameVectors = ()
@@ -109,16 +113,14 @@ class MatchedFacts(Envelope):
     user_names: tuple[Text, ...] = ()
 
 
-def split_envelope(data: bytes) -> tuple[bytes, bytes | None]:
-    """The JSON of an envelope and the bytes of its vectors, None where they stand in the JSON.
+def split_envelope(data: bytes) -> tuple[bytes, bytes]:
+    """The JSON of an envelope and the bytes of its vectors.
 
-    What does not have the mark of an envelope is taken for JSON. Raises `UnsupportedVersionError` for a form that this
-    program does not know, `InvalidRecordError` where the record is cut off.
+    Raises `UnsupportedVersionError` for a binary form that this program does not know, `InvalidRecordError` for bytes
+    that are not the beginning of an envelope.
     """
-    if not data.startswith(_MARK):
-        return data, None
-    if len(data) < _HEAD.size:
-        raise InvalidRecordError("envelope", f"a binary record of {len(data)} bytes is cut off")
+    if not data.startswith(_MARK) or len(data) < _HEAD.size:
+        raise InvalidRecordError("envelope", f"{len(data)} bytes that do not begin with the head of an envelope")
     _, binary_format, length = _HEAD.unpack_from(data)
     if binary_format != BINARY_FORMAT:
         raise UnsupportedVersionError("the binary form of an envelope", binary_format, BINARY_FORMAT)

@@ -29,7 +29,7 @@ class Event(Record):
     """What all events have in common; it is read from their fields `fact`, `statement`, `target` and `targets`.
 
     `moved_ends` are those of facts that were ended by what the event withdraws, or by what it says began earlier.
-    `promoted_from` is the fact of another scope whose statement led to it; version 5 added that.
+    `promoted_from` is the fact of another scope whose statement led to it.
     """
 
     fixed_overwrite: ClassVar[Overwrite | None] = None

@@ -76,7 +76,7 @@ class ExtractedFact(Statement):
     something with nothing in its place. `entities` are those that it names, its subject among them where its type is
     known, and `relations` what it says that they are to each other, or with a `retract` no longer are; in the log both
     are events of their own. `unlinked` are names that were left out of `entities`; in the log they are in the step that
-    resolves. Version 7 added that.
+    resolves.
     """
 
     search_text: Text
@@ -170,7 +170,7 @@ class Original(Record):
 
 
 class MatchedFact(EmbeddedFact):
-    """A new fact with the known ones near it; a promoted one has its `original`. Version 5 added that."""
+    """A new fact with the known ones near it; a promoted one has its `original`."""
 
     candidates: tuple[Candidate, ...] = ()
     original: Original | None = Field(default=None, exclude_if=lambda original: original is None)
@@ -212,8 +212,7 @@ class FactState(Record):
     believed_to: Timestamp | None
     superseded_by: UUID | None
     unresolved: bool
-    true_from: Timestamp | None = Field(default=None, exclude_if=lambda moment: moment is None)
-    """None in logs of the time before it could change."""
+    true_from: Timestamp
 
 
 class Reversal(Record):

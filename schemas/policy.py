@@ -97,7 +97,7 @@ def _is_unset(given: object) -> bool:
 class Limits(Record):
     """The most that is allowed; None means no limit. A minute and a day are those of the broker's clock, in UTC.
 
-    `cost_per_day` is in the currency of the price table. Version 5 added it.
+    `cost_per_day` is in the currency of the price table.
     """
 
     active_facts: _Limit = None
@@ -144,14 +144,13 @@ class Policy(Record):
     """What is not set stays as it is at the level above: a scope's before its tenant's before the configured one.
 
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
-    those of the level above; limits hold at each level by themselves. Version 4 added `publish_profile` and
-    `profile_every`, the number of turns of `every_turns`. Version 5 added `promote`, which is for the runs of the scope
-    too, where they do not set it themselves, `when_spent`, `instructions`, and what an extraction is shown beside its
-    turn: messages before it (their number, estimated tokens, and age in seconds), known facts, and the seconds that
-    reading these may take. Version 6 added which turns of a conversation share a call: how many, with how many
-    estimated tokens of their messages, and the seconds after its publication that a turn waits for others; and when
-    entities are summarised (`summary_changes` is the number of changed facts of `after_changes`), in how many estimated
-    tokens and in which language. Version 7 added `known_entities`, how many an extraction is told the names of.
+    those of the level above; limits hold at each level by themselves. `profile_every` is the number of turns of
+    `every_turns`. `promote` is for the runs of the scope too, where they do not set it themselves. Some fields bound
+    what an extraction is shown beside its turn: messages before it (their number, estimated tokens, and age in
+    seconds), known facts, the entities whose names it is told, and the seconds that reading these may take. Others say
+    which turns of a conversation share a call: how many, with how many estimated tokens of their messages, and the
+    seconds after its publication that a turn waits for others; and when entities are summarised (`summary_changes` is
+    the number of changed facts of `after_changes`), in how many estimated tokens and in which language.
     """
 
     add_only: bool | None = None

@@ -28,7 +28,7 @@ Guard = Literal[
 
 
 class Origin(Record):
-    """The position of the turn or command in `conversation_turns` (in older logs also in `memory_commands`)."""
+    """The position of the turn or command in `conversation_turns`."""
 
     topic: Text
     partition: Count
@@ -65,15 +65,15 @@ class Step(Record):
 
     `complaints` are the complaints about invalid replies, one text for each re-prompt; `notes` say what of the record
     was changed before it was read, and what could not be read beside it. `conversation` are the earlier turns that an
-    extraction was shown, `known` the facts, `instructions` is the version of the instructions of a policy; version 5
-    added these. `cached_tokens` are those of the input that the model's server had in its cache; None where it does not
-    tell. Version 6 added `mood`, that of the turn, where an extraction is asked for it; and where several turns shared
-    a call, `call_turns`, their number, and `request`, the digest of its prompt, which is the same for all of them:
-    tokens are the turn's share then, and the call counts for one of them. Calls and tokens are those that this attempt
-    of its source paid for. Version 7 added `unlinked`, the names that were read and link no new fact, the first of
-    them; `stored_replies`, how many replies it used that another attempt had paid for (until version 6 these were
-    counted too); `shared_with`, the other turns of a shared call; `answered_names`, those of which the model was asked
-    whom they mean; and `entities`, those that an extraction was told the names of.
+    extraction was shown, `known` the facts, `entities` the entities whose names it was told, `instructions` is the
+    version of the instructions of a policy. `cached_tokens` are the tokens of the input that the model's server had in
+    its cache; None where it does not tell. `mood` is the mood of the turn, where an extraction is asked for it.
+
+    Where several turns shared a call, `call_turns` is their number, `shared_with` the ids of the others, and `request`
+    the digest of its prompt, which is the same for all of them: tokens are the turn's share then, and the call counts
+    for one of them. Calls and tokens are those that this attempt of its source paid for; `stored_replies` is how many
+    replies it used that another attempt had paid for. `unlinked` are the first of the names that were read and link no
+    new fact, `answered_names` the names of which the model was asked whom they mean.
     """
 
     stage: Stage
@@ -108,7 +108,7 @@ class Thresholds(Record):
     """Cosine similarities that decided: above `duplicate` skip, above `conflict` ask, below add.
 
     A statement that ends something is compared with known facts from `ending` on. A name may mean what another one
-    means from `name_twin` on, by none where that is 0; version 7 added it.
+    means from `name_twin` on, by none where that is 0.
     """
 
     embedding_model: Text

@@ -55,8 +55,8 @@ class Overrides(Record):
     """Settings for this turn only; what is not set stays as configured.
 
     Thresholds are cosine similarities, 0..1; `llm_timeout` is in seconds; `reprompts` is how often a model may be asked
-    again. Those from `conversation_messages` on, which version 5 added, bound what an extraction is shown beside the
-    turn, as in a policy; version 7 added `known_entities`. Types are exact: "0.9" is not a number.
+    again. The fields from `conversation_messages` on bound what an extraction is shown beside the turn, as in a policy.
+    Types are exact: "0.9" is not a number.
     """
 
     model_config = ConfigDict(strict=True)
@@ -93,8 +93,8 @@ class Overrides(Record):
 class Turn(Versioned):
     """One turn. `occurred_at` carries a zone; `recalled` is memory that was in the prompt: context, never evidence.
 
-    What an `immutable` one states only a human's command ends or changes. Version 3 added `kind`: a record of
-    `conversation_turns` without it is a turn. Version 4 added `immutable`.
+    What an `immutable` turn states only a human's command ends or changes. A record of `conversation_turns` without
+    `kind` is a turn.
     """
 
     kind: Literal["turn"] = "turn"

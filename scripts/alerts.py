@@ -142,7 +142,7 @@ ALERTS: Final = (
 
 def alert_rules() -> str:
     """What Prometheus reads from deploy/alerts.yml; JSON strings are YAML strings."""
-    head = "# Written by `make generate` from scripts/alerts.py. What each alert means: docs/metrics.md.\n"
+    head = "# Written by `make generate` from scripts/alerts.py. What to do for each: docs/how-to/incidents.md.\n"
     return f"{head}groups:\n  - name: mnemolog\n    rules:\n{''.join(line for one in ALERTS for line in _rule(one))}"
 
 

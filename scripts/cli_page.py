@@ -7,6 +7,7 @@ from typing import Final
 import typer
 
 from mnemolog.cli.app import GROUPS, PANELS
+from scripts.pages import item
 
 INTRO: Final = """\
 # Command line
@@ -51,7 +52,7 @@ def _group_lines(group: typer.Typer) -> str:
 
 
 def _line(example: str, command: Callable[..., None] | None) -> str:
-    return f"* `{example}`: {_help_line((command and command.__doc__) or '')}\n"
+    return item(f"`{example}`: {_help_line((command and command.__doc__) or '')}")
 
 
 def _help_line(docstring: str) -> str:

@@ -1,4 +1,4 @@
-"""Measure what each extra of the wheel installs: a table of MiB for docs/operations.md.
+"""Measure what each extra of the wheel installs: a table of MiB for docs/how-to/own-servers.md.
 
 Needs the package registry of pip, and some minutes: each extra is installed into a fresh environment of its own.
 """

@@ -15,7 +15,6 @@ from typing import Any
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
 from scripts.alerts import alert_rules
@@ -25,19 +24,13 @@ from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
 from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
 from scripts.metrics_page import metrics_page
-from scripts.pages import page, table
+from scripts.pages import item, page, table
 from scripts.vocabulary import FACT_STATUSES, SETTLEMENTS, TURN_STATUSES, VOCABULARY
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-SCHEMAS: Mapping[str, type[Versioned]] = {
-    "turn": Turn,
-    "command": Command,
-    "extracted_facts": ExtractedFacts,
-    "embedded_facts": EmbeddedFacts,
-    "matched_facts": MatchedFacts,
-    "commit": Commit,
-}
+SCHEMAS: Mapping[str, type[Versioned]] = {"turn": Turn, "command": Command, "commit": Commit}
+"""The records that programs in other languages write or read."""
 
 OTHER_SYSTEMS: Mapping[str, str] = {
     "resolution": "smart store",
@@ -48,20 +41,21 @@ OTHER_SYSTEMS: Mapping[str, str] = {
 
 
 def json_schema(model: type[Versioned]) -> str:
-    """What a reader of this version accepts, records of earlier ones too: a field with a default may be left out."""
+    """What a reader accepts: a field with a default may be left out."""
     schema = {"$schema": DIALECT, **model.model_json_schema(mode="validation")}
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def settings_page() -> str:
-    rows = [
-        (f"`{PREFIX}{name.upper()}`", _values(field), _default(field), str(field.get("description", "")))
-        for name, field in Settings.model_json_schema(mode="validation")["properties"].items()
-    ]
+    fields = Settings.model_json_schema(mode="validation")["properties"].items()
     return page(
         "Settings",
-        "Each is an environment variable. A wrong value is refused; so is a name one or two letters from a setting.",
-        table(("setting", "value", "default", "meaning"), rows),
+        "Each is an environment variable, with its values and its default in brackets. A wrong value is refused; so is "
+        "a name one or two letters from a setting.",
+        "".join(
+            item(f"`{PREFIX}{name.upper()}` ({_values(field)}{_default(field)}): {field.get('description', '')}")
+            for name, field in fields
+        ),
     )
 
 
@@ -129,8 +123,8 @@ def _limits(field: Mapping[str, Any]) -> str:
 def _default(field: Mapping[str, Any]) -> str:
     value = field.get("default")
     if value is None or value == "":
-        return "none"
-    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+        return ""
+    return f"; `{value if isinstance(value, str) else json.dumps(value)}`"
 
 
 def differences(root: Path) -> Iterator[str]:

@@ -9,7 +9,7 @@ import mnemolog.streams.metrics
 from mnemolog.projections.metric_catalogue import MetricDefinition
 from scripts.alerts import ALERTS
 from scripts.figures import FIGURES
-from scripts.pages import page, table
+from scripts.pages import item, page
 
 PURPOSE: Final = (
     "The metrics of a worker at `/metrics`, those of the client, the figures that are made of them, and the alerts. "
@@ -37,10 +37,10 @@ a pending fact, and late news that was history when it came are none. The view `
   was carried out, `open` while it is held back, and `overtaken` if it was held back and the pending fact ended in
   another way. An undo that was itself undone counts for nothing.
 """
-SPANS: Final = "`$__range` is the time that a dashboard shows, `$__rate_interval` a span of at least four scrapes.\n"
+QUERIES: Final = "The panels of Grafana show these. `scripts/figures.py` has the PromQL of each.\n"
 RULES: Final = """\
-The rules are in `deploy/alerts.yml`, which the Prometheus of `docker-compose.yml` reads; what to do is in the
-annotation `description` of each. They are sent nowhere until an Alertmanager is configured.
+The rules are in `deploy/alerts.yml`, which the Prometheus of `docker-compose.yml` reads, and
+[incidents](how-to/incidents.md) has a runbook for each. They are sent nowhere until an Alertmanager is configured.
 """
 
 
@@ -49,25 +49,29 @@ def metrics_page() -> str:
         "Metrics of a worker": _metrics([*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE]),
         "Metrics of the client": f"{CLIENT}\n{_metrics(mnemolog.client.metrics.CATALOGUE)}",
         "Overwrites": OVERWRITES,
-        "Figures": f"{SPANS}\n{_figures()}",
+        "Figures": f"{QUERIES}\n{_figures()}",
         "Alerts": f"{RULES}\n{_alerts()}",
     }
     return page("Metrics", PURPOSE, "\n".join(f"## {title}\n\n{text}" for title, text in sections.items()))
 
 
 def _metrics(definitions: Iterable[MetricDefinition]) -> str:
-    rows = [
-        (f"`{metric.name}`", metric.kind, metric.unit, ", ".join(metric.labels) or "none", metric.meaning)
+    """Each with its kind, its unit where it counts no things, and its labels."""
+    return "".join(
+        item(f"`{metric.name}` ({_form(metric)}): {metric.meaning}")
         for metric in sorted(definitions, key=lambda metric: metric.name)
-    ]
-    return table(("metric", "kind", "unit", "labels", "meaning"), rows)
+    )
+
+
+def _form(metric: MetricDefinition) -> str:
+    unit = "" if metric.unit == "1" else f", {metric.unit}"
+    labels = f"; by {', '.join(metric.labels)}" if metric.labels else ""
+    return f"{metric.kind}{unit}{labels}"
 
 
 def _figures() -> str:
-    rows = [(one.name, one.definition, f"`{one.expr}`") for one in FIGURES]
-    return table(("figure", "definition", "PromQL"), rows)
+    return "".join(item(f"**{one.name}**: {one.definition}") for one in FIGURES)
 
 
 def _alerts() -> str:
-    rows = [(f"`{one.name}`", one.severity, one.when, one.wait) for one in ALERTS]
-    return table(("alert", "severity", "fires when", "for"), rows)
+    return "".join(item(f"`{one.name}` ({one.severity}, after {one.wait}): {one.when}") for one in ALERTS)

@@ -32,19 +32,12 @@ class TimestampTypeDiffers(StartRefused):
     """A topic with a retention counts the age of its records by the clocks of those who publish."""
 
 
-class UnreadCommands(StartRefused):
-    """The topic of commands of earlier versions holds records that no stage has read."""
-
-    def __init__(self, count: int, topic: str) -> None:
-        super().__init__(
-            f"{count} commands of {topic} have not been read, and this version does not read that topic: start the "
-            "earlier version until they are, or append them to conversation_turns by "
-            "`mnemolog topics --forward-commands`"
-        )
-
-
 class TopicNotCreated(StartRefused):
     """The broker refused to create a topic, or did not show it in time."""
+
+
+class MixedLayouts(StartRefused):
+    """Workers that chain the deciding stages and workers that run them singly exclude one another."""
 
 
 class UndeliverableRecord(StreamsError):

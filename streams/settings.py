@@ -74,8 +74,8 @@ class StreamsSettings(PostgresSettings):
     max_pending: int = Field(default=1024, ge=1, description="records one stage holds; of one owner, a sixteenth")
     chain: bool = Field(
         default=True,
-        description="whether stages that one worker runs in a row hand records on in memory; false sends each through "
-        "its topic",
+        description="whether a worker with extract, embed, match and resolve hands records on between them in memory; "
+        "false sends each through its topic, and all workers must agree",
     )
     drain_grace: Seconds = Field(
         default=30.0, description="seconds to finish started records on rebalance and shutdown"

@@ -167,17 +167,14 @@ def migrate(*, as_json: options.AsJson = False) -> None:
 def topics(
     *,
     create: Annotated[bool, typer.Option("--create", help="create those that are missing")] = False,
-    forward_commands: Annotated[
-        bool, typer.Option("--forward-commands", help="append unread commands of memory_commands to conversation_turns")
-    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show the topics as declared and as the broker has them. Exit code 1 where one is missing."""
     from mnemolog.admin import create_topics, topic_states  # noqa: PLC0415 - loads the drivers
 
     settings = discovered_settings()
-    if create or forward_commands:
-        run_async(create_topics(settings, forward_commands=forward_commands))
+    if create:
+        run_async(create_topics(settings))
     states = run_async(topic_states(settings))
     print_result(states, _show_topics, as_json=as_json)
     if any(state.partitions == 0 for state in states):

@@ -52,11 +52,11 @@ DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
         "weighted": Weights(vector=0.45, text=0.45, names=0.2, recency=0.1, times=0.1, neighbours=0.6),
     }
 )
-"""Measured on real dialogues (docs/discussions.md, "How signals are joined")."""
+"""Measured on real dialogues (docs/decisions, record 12)."""
 FIELD_WEIGHTS: Final = (1.0, 1.0, 1.0, 0.5)
 """What a word counts in the text of a fact, its search text, its key and value, and its excerpt.
 
-The last one is measured (docs/discussions.md, "How signals are joined"); nothing measured tells the others apart.
+The last one is measured (docs/decisions, record 12); nothing measured tells the others apart.
 """
 _ADDED: Final = ("vector", "text", "names", "recency", "times")
 DEFAULT_FUSION: Final[Fusion] = "weighted"

@@ -103,7 +103,7 @@ states AS (
     SELECT
         former.fact_id, former.status, former.confidence, former.mention_count, former.last_confirmed_at,
         former.true_to, former.closed_at, former.believed_from, former.believed_to, former.superseded_by,
-        former.unresolved, coalesce(former.true_from, mine.true_from), former.since
+        former.unresolved, former.true_from, former.since
     FROM mine
     INNER JOIN former_states AS former ON mine.fact_id = former.fact_id
     WHERE mine.state_since > %(believed_at)s
@@ -132,7 +132,7 @@ NOT EXISTS (
         SELECT f.believed_from, f.believed_to, f.true_from, f.true_to
         WHERE f.state_since <= %(other_time)s
         UNION ALL
-        SELECT former.believed_from, former.believed_to, coalesce(former.true_from, f.true_from), former.true_to
+        SELECT former.believed_from, former.believed_to, former.true_from, former.true_to
         FROM former_states AS former
         WHERE
             former.fact_id = f.fact_id

@@ -73,7 +73,7 @@ ORDER BY proposed.decided_at, proposed.partition, proposed.log_offset, proposed.
 
 -- name: unresolved
 -- The unresolved active facts of a scope, the oldest first, and the facts that they were put beside, the likeliest
--- first, as far as these are active or pending. Older logs do not say what was shown: there it is all that was near.
+-- first, as far as these are active or pending.
 -- A fact that is open again because its end has moved stands beside other values of its key.
 SELECT
     e.event_id,
@@ -91,10 +91,7 @@ INNER JOIN LATERAL (
             happened.model,
             happened.partition,
             happened.log_offset,
-            coalesce(
-                happened.payload -> 'decision' -> 'shown',
-                jsonb_path_query_array(happened.payload, '$.decision.candidates[*].fact_id')
-            ) AS shown
+            coalesce(happened.payload -> 'decision' -> 'shown', '[]'::jsonb) AS shown
         FROM memory_events AS happened
         WHERE
             happened.fact_id = f.fact_id

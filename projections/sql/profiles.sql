@@ -35,7 +35,7 @@ states AS (
     WHERE mine.state_since <= %(published_at)s
     UNION ALL
     SELECT
-        former.fact_id, former.status, former.confidence, coalesce(former.true_from, mine.true_from), former.true_to,
+        former.fact_id, former.status, former.confidence, former.true_from, former.true_to,
         former.unresolved
     FROM mine
     INNER JOIN former_states AS former ON mine.fact_id = former.fact_id

@@ -245,43 +245,17 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
     speakers = first_speakers(scopes.speakers, excluded.speakers);
 
 -- name: count_tokens
--- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants. Commits
--- before version 7 count what stored replies took as well: that of the attempt before is taken off, if it was refused
--- for a limit and left its replies to them.
-WITH fresh AS (
-    SELECT commits.*, given.version
-    FROM
-        unnest(%(partition)s::integer [], %(log_offset)s::bigint [], %(version)s::integer [])
-            AS given (partition, log_offset, version)
-    INNER JOIN commits ON given.partition = commits.partition AND given.log_offset = commits.log_offset
-),
-spent AS (
-    SELECT
-        fresh.tenant, fresh.user_id, fresh.agent_id, fresh.app_id, fresh.run_id, fresh.partition, fresh.published_at,
-        fresh.input_tokens + fresh.output_tokens AS tokens
-    FROM fresh
-    UNION ALL
-    SELECT
-        refused.tenant, refused.user_id, refused.agent_id, refused.app_id, refused.run_id, refused.partition,
-        refused.published_at, -(refused.input_tokens + refused.output_tokens)
-    FROM fresh
-    INNER JOIN commits AS refused
-        ON
-            fresh.owner = refused.owner
-            AND fresh.source_id = refused.source_id
-            AND fresh.attempt - 1 = refused.attempt
-            AND fresh.version < 7
-            AND refused.limit_hit IS NOT NULL
-)
+-- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants.
 INSERT INTO daily_tokens (tenant, user_id, agent_id, app_id, run_id, partition, day, tokens)
 SELECT
-    spent.tenant, level.user_id, level.agent_id, level.app_id, level.run_id, spent.partition,
-    (spent.published_at AT TIME ZONE 'UTC')::date, sum(spent.tokens)
-FROM spent
+    fresh.tenant, level.user_id, level.agent_id, level.app_id, level.run_id, fresh.partition,
+    (fresh.published_at AT TIME ZONE 'UTC')::date, sum(fresh.input_tokens + fresh.output_tokens)
+FROM unnest(%(partition)s::integer [], %(log_offset)s::bigint []) AS given (partition, log_offset)
+INNER JOIN commits AS fresh ON given.partition = fresh.partition AND given.log_offset = fresh.log_offset
 CROSS JOIN LATERAL (
-    VALUES (spent.user_id, spent.agent_id, spent.app_id, spent.run_id), ('', '', '', '')
+    VALUES (fresh.user_id, fresh.agent_id, fresh.app_id, fresh.run_id), ('', '', '', '')
 ) AS level (user_id, agent_id, app_id, run_id)
-WHERE spent.tokens <> 0 AND spent.user_id || spent.agent_id <> ''
+WHERE fresh.input_tokens + fresh.output_tokens <> 0 AND fresh.user_id || fresh.agent_id <> ''
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 ORDER BY 1, 2, 3, 4, 5, 6, 7
 ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDATE SET
@@ -289,45 +263,22 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDAT
 
 -- name: count_usage
 -- Add what each model took for new commits to the day on which their sources were published, for their scopes and
--- tenants. Before version 7 that of the attempt before is taken off, as `count_tokens` does.
-WITH fresh AS (
-    SELECT commits.*, given.version
-    FROM
-        unnest(%(partition)s::integer [], %(log_offset)s::bigint [], %(version)s::integer [])
-            AS given (partition, log_offset, version)
-    INNER JOIN commits ON given.partition = commits.partition AND given.log_offset = commits.log_offset
-),
-counted AS (
-    SELECT fresh.tenant, fresh.user_id, fresh.agent_id, fresh.app_id, fresh.run_id, fresh.partition,
-        fresh.published_at, fresh.provenance, 1 AS sign
-    FROM fresh
-    UNION ALL
-    SELECT refused.tenant, refused.user_id, refused.agent_id, refused.app_id, refused.run_id, refused.partition,
-        refused.published_at, refused.provenance, -1
-    FROM fresh
-    INNER JOIN commits AS refused
-        ON
-            fresh.owner = refused.owner
-            AND fresh.source_id = refused.source_id
-            AND fresh.attempt - 1 = refused.attempt
-            AND fresh.version < 7
-            AND refused.limit_hit IS NOT NULL
-)
+-- tenants.
 INSERT INTO daily_usage (
     tenant, user_id, agent_id, app_id, run_id, day, model, partition, input_tokens, cached_tokens, output_tokens,
     uncounted
 )
 SELECT
-    counted.tenant, level.user_id, level.agent_id, level.app_id, level.run_id,
-    (counted.published_at AT TIME ZONE 'UTC')::date, took.model, counted.partition,
-    sum(counted.sign * took.input_tokens), sum(counted.sign * took.cached_tokens),
-    sum(counted.sign * took.output_tokens), sum(counted.sign * took.uncounted)
-FROM counted
-CROSS JOIN LATERAL step_usage(counted.provenance) AS took
+    fresh.tenant, level.user_id, level.agent_id, level.app_id, level.run_id,
+    (fresh.published_at AT TIME ZONE 'UTC')::date, took.model, fresh.partition,
+    sum(took.input_tokens), sum(took.cached_tokens), sum(took.output_tokens), sum(took.uncounted)
+FROM unnest(%(partition)s::integer [], %(log_offset)s::bigint []) AS given (partition, log_offset)
+INNER JOIN commits AS fresh ON given.partition = fresh.partition AND given.log_offset = fresh.log_offset
+CROSS JOIN LATERAL step_usage(fresh.provenance) AS took
 CROSS JOIN LATERAL (
-    VALUES (counted.user_id, counted.agent_id, counted.app_id, counted.run_id), ('', '', '', '')
+    VALUES (fresh.user_id, fresh.agent_id, fresh.app_id, fresh.run_id), ('', '', '', '')
 ) AS level (user_id, agent_id, app_id, run_id)
-WHERE counted.user_id || counted.agent_id <> ''
+WHERE fresh.user_id || fresh.agent_id <> ''
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
 ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) DO UPDATE SET

@@ -55,7 +55,7 @@ UNION ALL
 SELECT
     former.status, former.confidence, former.mention_count, former.last_confirmed_at, former.true_to,
     former.closed_at, former.believed_from, former.believed_to, former.superseded_by, former.unresolved,
-    coalesce(former.true_from, f.true_from), former.since
+    former.true_from, former.since
 FROM former_states AS former
 WHERE former.fact_id = f.fact_id
     AND f.state_since > %(believed_at)s

@@ -174,7 +174,7 @@ def _resolve_conflict(event: ConflictResolved, facts: FactStates, moment: Commit
 def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> TimedFactState:
     if reversal.before is None:
         return _withdraw(state, "undone", None, moment)
-    return TimedFactState.from_state(reversal.before, state)
+    return TimedFactState(**dict(reversal.before), state_since=state.state_since)
 
 
 def state_with_own_end(state: TimedFactState, end: MovedEnd | None, moment: CommitTimes) -> TimedFactState:

@@ -145,7 +145,7 @@ class _CommitFold:
         return made.merged()
 
     def _speakers(self) -> tuple[str, ...]:
-        """Who spoke: in a log of an older program only the facts say it."""
+        """Who spoke: the speaker of the turn, and the speakers of facts that a command imports or promotes."""
         if self._commit.scope is None:
             return ()
         added = (event.new_fact for event in self._commit.events)

@@ -97,10 +97,9 @@ async def update_rows(connection: Connection, changes: Changes) -> None:
     await write_entities(connection, changes.entities)
     if changes.commits:
         positions = _columns(changes.commits, partition="position.partition", log_offset="position.offset")
-        versioned = positions | _columns(changes.commits, version="commit.schema_version")
-        await connection.execute(_SQL["count_tokens"], versioned)
+        await connection.execute(_SQL["count_tokens"], positions)
         if any(step.model for row in changes.commits for step in row.commit.provenance.steps):
-            await connection.execute(_SQL["count_usage"], versioned)
+            await connection.execute(_SQL["count_usage"], positions)
         if any(row.commit.attempt > 1 or row.commit.reason == WAITS_FOR_BUDGET for row in changes.commits):
             await connection.execute(_SQL["keep_waiting"], positions)
     if changes.updates:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
-from typing import Final, Literal, Self
+from typing import Final, Literal
 from uuid import UUID
 
 from mnemolog.projections.write.entities.rows import AnyEntityRow
@@ -43,11 +43,6 @@ class TimedFactState:
     unresolved: bool = False
     true_from: datetime
     state_since: datetime
-
-    @classmethod
-    def from_state(cls, state: FactState, now: "TimedFactState") -> Self:
-        """`state` in the place of `now`; of an older log it keeps the beginning that the fact has."""
-        return cls(**dict(state) | {"true_from": state.true_from or now.true_from}, state_since=now.state_since)
 
     @property
     def event_state(self) -> FactState:

@@ -1,4 +1,4 @@
-"""Commands about entities: each names entities of exactly its scope by their ids. Version 6 added them."""
+"""Commands about entities: each names entities of exactly its scope by their ids."""
 
 from typing import Annotated, Literal, Self
 from uuid import UUID

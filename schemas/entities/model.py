@@ -91,7 +91,7 @@ class Alias(Record):
     """One of the names of an entity. Equal keys of one kind are the same name; the text is how it was said first.
 
     The key is written by who resolves names, so that a rebuild does not depend on how names are compared today.
-    `vector` is that of a name with a meaning, where a turn told it; version 7 added that.
+    `vector` is that of a name with a meaning, where a turn told it.
     """
 
     text: EntityName
@@ -145,7 +145,7 @@ class EntityLink(Record):
     `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
     name could have meant as well; `compared_by` is how they were found, where that was not by words. `reason` is that
     of the model which was asked whom the name means. `type` is what the source tells that the entity is, where nobody
-    had told it. Version 7 added these three.
+    had told it.
     """
 
     entity_id: UUID

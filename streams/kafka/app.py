@@ -8,7 +8,6 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from faust.exceptions import ConsumerNotStarted, NotReady, ProducerSendError
 from faust.types import TP
 
 from mnemolog.projections.logs import get_logger
-from mnemolog.projections.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.faust_patches import PatchedTransport
@@ -31,10 +29,6 @@ from mnemolog.streams.kafka.windows.state import Delivery
 
 log = get_logger(__name__)
 
-MayBegin = Callable[[frozenset[int]], Awaitable[frozenset[int]]]
-"""With which of these partitions of its topic an App may begin."""
-
-_BEGIN_DELAY = growing_delay(0.1, 1.0)
 COMMIT_SECONDS = 5.0
 # A record waits in Faust's queue behind those of an owner with very many: the queue is short.
 BUFFERED_RECORDS = 512
@@ -85,7 +79,8 @@ class StageApp(faust.App):
     tuning: KafkaTuning
     start_offsets: StartOffsetLookup | None
     chain: Sequence[str]
-    may_begin: MayBegin | None
+    check_start: Callable[[], Awaitable[None]] | None
+    """Raises `StartRefused` where the stage must not start now."""
     log_ends: dict[TP, int]
     """Behind the last record that the log of a partition is known to have."""
 
@@ -93,7 +88,6 @@ class StageApp(faust.App):
     _reading_from: Mapping[TP, int | None] = {}
     _assignments = 0
     _ended_assignment = 0
-    _beginning: asyncio.Future[None] | None = None
 
     def _new_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_consumer, self)
@@ -135,15 +129,8 @@ class StageApp(faust.App):
         return self._assignments if self._assignments != self._ended_assignment else None
 
     def begin_reading(self, offsets: Mapping[TP, int | None]) -> None:
-        """The transport stands at these offsets, None for the beginning of the log: it delivers what may begin."""
-        self._stop_beginning()
-        if self.may_begin is None:
-            self._reading_from = offsets
-        else:
-            self._reading_from = {}
-            beginning = self._begin_when_allowed(self.may_begin, offsets)
-            self._beginning = self.add_future(beginning)
-            self._beginning.add_done_callback(lambda _: beginning.close())  # it may be cancelled before it has begun
+        """The transport stands at these offsets, None for the beginning of the log, and delivers from here on."""
+        self._reading_from = offsets
 
     def reads(self, tp: TP) -> bool:
         """Whether the present assignment has begun with this partition."""
@@ -153,30 +140,11 @@ class StageApp(faust.App):
         """Whether this message belongs to the present assignment."""
         return self.reads(message.tp) and message.offset >= (self._reading_from[message.tp] or 0)
 
-    async def _begin_when_allowed(self, may_begin: MayBegin, offsets: Mapping[TP, int | None]) -> None:
-        """Begin with each partition when `may_begin` names it; the others are not held up by one that waits."""
-        consumer: Any = self.consumer
-        for attempt in count(1):
-            waiting = {tp: offset for tp, offset in offsets.items() if not self.reads(tp)}
-            allowed = await may_begin(frozenset(tp.partition for tp in waiting))
-            begun = {tp: offset for tp, offset in waiting.items() if tp.partition in allowed}
-            if begun:
-                async with consumer.paused_fetching({tp: offset or 0 for tp, offset in begun.items()}):
-                    self._reading_from = {**self._reading_from, **begun}
-            if len(begun) == len(waiting):
-                return
-            await asyncio.sleep(_BEGIN_DELAY(attempt))
-
-    def _stop_beginning(self) -> None:
-        if self._beginning is not None:
-            self._beginning.cancel()
-
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._assignments += 1
         await super()._on_partitions_assigned(assigned, generation_id)
 
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
-        self._stop_beginning()
         self._reading_from, self._ended_assignment = {}, self._assignments
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
         drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
@@ -214,7 +182,7 @@ def build_app(
     tuning: KafkaTuning | None = None,
     start_offsets: StartOffsetLookup | None = None,
     chain: Sequence[str] = (),
-    may_begin: MayBegin | None = None,
+    check_start: Callable[[], Awaitable[None]] | None = None,
 ) -> StageApp:
     """Build a new App that reads `topic` through the window that `make_window` makes.
 
@@ -222,7 +190,7 @@ def build_app(
     sends through the `Sender`, which works while the App runs.
     What overflows a keyed window is read again from `topic`. With `start_offsets` the stage begins each assignment
     at these offsets instead of the group's; it must name every partition it is asked for. `chain` names the stages of
-    the window and of those that it hands on to; nothing of a partition is processed before `may_begin` names it.
+    the window and of those that it hands on to. `check_start` is awaited before the App starts.
     """
     tuning = tuning or KafkaTuning()
     app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
@@ -232,7 +200,7 @@ def build_app(
     if isinstance(window, KeyedWindow):
         window.reread = app.rereader.reread
     app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
-    app.chain, app.may_begin = chain or (name,), may_begin
+    app.chain, app.check_start = chain or (name,), check_start
     _attach_agent(app, topic_name(topic, prefix))
     return app
 

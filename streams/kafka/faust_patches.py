@@ -6,6 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Final
 
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.coordinator.assignors.roundrobin import (  # type: ignore[import-untyped] # as above
+    RoundRobinPartitionAssignor,
+)
 from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -13,13 +16,17 @@ from faust.types import TP
 from mnemolog.projections.logs import get_logger
 from mnemolog.streams.kafka import finish
 from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
-from mnemolog.streams.kafka.record import StartOffsetLookup
+from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL
 
 log = get_logger(__name__)
 
 METADATA_BACKOFF_SECONDS: Final = 0.25
 UNREAD_SECONDS: Final = 0.1
 """So long a partition may wait to be fetched from when it is the first that the App reads."""
+
+
+class _ChainAssignor(RoundRobinPartitionAssignor):  # type: ignore[misc] # aiokafka ships no types
+    name = CHAIN_PROTOCOL
 
 
 class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
@@ -29,6 +36,13 @@ class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def _keepalive2(self) -> None:
         """Ends at once. Faust wakes both threads each second, for calls of other drivers that wake neither."""
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        app: Any = self.consumer.app
+        if len(app.chain) > 1:
+            consumer._partition_assignment_strategy = [_ChainAssignor]  # noqa: SLF001 -- Faust offers no setting
+        return consumer
 
     async def on_start(self) -> None:
         await super().on_start()
@@ -100,9 +114,10 @@ class _PatchedConsumer(driver.Consumer):
         if assignment is None:
             return {}
         try:
-            offsets = await (
-                self._seek_to_group(app) if app.start_offsets is None else self._seek_to(app.start_offsets)
-            )
+            offsets = await self._start_offsets(app)
+            async with self.paused_fetching({tp: offset or 0 for tp, offset in offsets.items()}):
+                if assignment == app.current_assignment:
+                    app.begin_reading(offsets)
         # Faust would log it and read on from somewhere.
         except Exception as error:
             if assignment != app.current_assignment:
@@ -111,18 +126,18 @@ class _PatchedConsumer(driver.Consumer):
             raise
         if assignment != app.current_assignment:
             raise RebalanceAgain
-        app.begin_reading(offsets)
         return offsets
 
-    async def _seek_to(self, start_offsets: StartOffsetLookup) -> Mapping[TP, int]:
+    async def _start_offsets(self, app: Any) -> Mapping[TP, int]:
+        if app.start_offsets is None:
+            return await self._group_offsets(app)
         assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
-        offsets = {TP(*partition): offset for partition, offset in (await start_offsets(assigned)).items()}
-        await self._thread.seek_wait(offsets)
+        offsets = {TP(*partition): offset for partition, offset in (await app.start_offsets(assigned)).items()}
         # Without new records nothing would be committed, and what is done already would count as unread for ever.
         await self._thread.commit(offsets)
         return offsets
 
-    async def _seek_to_group(self, app: Any) -> Mapping[TP, int]:
+    async def _group_offsets(self, app: Any) -> Mapping[TP, int]:
         committed: dict[TP, Any] = dict(await super().seek_to_committed())  # None where the group has none yet
         if not committed:
             return {}
@@ -144,9 +159,7 @@ class _PatchedConsumer(driver.Consumer):
         # The client seeks only where something was committed. Elsewhere it would read on behind what it has fetched
         # since the assignment, and what was dropped of that would be lost.
         unread = {tp: first[tp] for tp, offset in committed.items() if not offset}
-        sought = {**cut, **unread}
-        await self._thread.seek_wait(sought)
-        return {**committed, **sought}
+        return {**committed, **cut, **unread}
 
     async def _offset_bounds(self, partitions: Collection[TP]) -> tuple[Mapping[TP, int], Mapping[TP, int]]:
         """The first and the next offset of each partition.

@@ -7,12 +7,15 @@ from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka s
 
 from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics
 from mnemolog.streams.kafka.committed import committed_offsets
-from mnemolog.streams.kafka.topics import group_id
+from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL, CHAINED_BEHIND, group_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageLag:
-    """One stage: `workers` are the members of its consumer group, `lag` the records of its topic that wait for it."""
+    """One stage: how many workers run it, and how many records of its topic wait for it.
+
+    A stage that workers chain behind `extract` has their number, and no records in its topic.
+    """
 
     stage: str
     workers: int
@@ -22,16 +25,21 @@ class StageLag:
 async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
     """The lag of every stage in the order of a turn's way. Raises aiokafka's errors where no broker answers."""
     topics = await describe_topics(bootstrap, prefix=prefix)
+    found = []
     async with connected_admin(bootstrap) as admin:
-        return [
-            StageLag(
-                stage=stage,
-                workers=await group_members(admin, group_id(stage, prefix)),
-                lag=await _lag(admin, group_id(stage, prefix), state),
-            )
-            for state in topics
-            for stage in state.topic.consumers
-        ]
+        chained = await chaining_workers(admin, prefix)
+        for state in topics:
+            for stage in state.topic.consumers:
+                group = group_id(stage, prefix)
+                workers = await group_members(admin, group) + (chained if stage in CHAINED_BEHIND else 0)
+                found.append(StageLag(stage=stage, workers=workers, lag=await _lag(admin, group, state)))
+    return found
+
+
+async def chaining_workers(admin: Any, prefix: str = "") -> int:
+    """How many workers chain their stages; 0 while their group rebalances, as it does not tell its protocol then."""
+    answers = await admin.describe_consumer_groups([group_id("extract", prefix)])
+    return sum(len(found[5]) for answer in answers for found in answer.groups if found[4] == CHAIN_PROTOCOL)
 
 
 async def group_members(admin: Any, group: str) -> int:

@@ -11,7 +11,13 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from mnemolog.schemas.provenance import Stage
+
 MIB: Final = 1024 * 1024
+CHAIN_PROTOCOL: Final = "mnemolog-chain"
+"""The protocol of the group of workers that chain their stages: the broker lets no others into it."""
+CHAINED_BEHIND: Final[tuple[Stage, ...]] = ("embed", "match", "resolve")
+"""The stages that a worker may chain behind `extract`."""
 COMMAND_TOKEN_HEADER: Final = "mnemolog-token"  # noqa: S105 -- the name of the header
 
 Headers = Sequence[tuple[str, bytes]]

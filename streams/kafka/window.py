@@ -65,9 +65,8 @@ class Window:
     ) -> None:
         self._process = process
         self._next = next_window
-        self._before: Window | None = None
         if next_window is not None:
-            next_window.follow(self, self._stop_with)
+            next_window.report_errors_to(self._stop_with)
         self._key_of = key_of
         self._max_records = max_records
         self._joins_keys = joins_keys
@@ -95,7 +94,7 @@ class Window:
         self._fail = fail
         async for delivery in deliveries:
             while self._is_full(delivery.record) and delivery.epoch == self._epoch:
-                self.stop_lingering()
+                self._waiting.stop_lingering()
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
             if delivery.epoch == self._epoch and self._horizon is None:
@@ -108,7 +107,7 @@ class Window:
         its commit. Afterwards no earlier task has an effect on what is committed, and the window takes new records.
         """
         async with self._draining:
-            self.stop_lingering()
+            self._waiting.stop_lingering()
             newest = {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
             self._horizon = {} if self._failed else newest
             self._launch()
@@ -120,9 +119,9 @@ class Window:
                 pass
             return await self._cancel_and_reset()
 
-    def follow(self, before: "Window", fail: FailureHandler) -> None:
-        """Take what `before` hands on, and hand errors of the processing to `fail`, as `run` does."""
-        self._before, self._fail = before, fail
+    def report_errors_to(self, fail: FailureHandler) -> None:
+        """Hand errors of the processing to `fail`, as `run` does."""
+        self._fail = fail
 
     def take_over(self, record: KafkaRecord, finished: Callable[[], None]) -> None:
         """Take a record from the window before this one. Its limits hold for the whole chain, so there is room here."""
@@ -151,15 +150,8 @@ class Window:
 
     @property
     def may_linger(self) -> bool:
-        """Whether neither this window nor one before it is full or drained."""
-        is_free = self._horizon is None and self._pending < self.max_pending
-        return is_free and (self._before is None or self._before.may_linger)
-
-    def stop_lingering(self) -> None:
-        """Let nobody wait for more records, here and in the next windows."""
-        self._waiting.stop_lingering()
-        if self._next is not None:
-            self._next.stop_lingering()
+        """Whether this window is neither full nor drained."""
+        return self._horizon is None and self._pending < self.max_pending
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
@@ -170,11 +162,6 @@ class Window:
     def epoch(self) -> int:
         """Changes with every drain: what was learned of partitions before it may be outdated."""
         return self._epoch
-
-    def busy_period(self, number: int) -> Hashable:
-        """Another value each time that the partitions of this number get a record after all before it was finished."""
-        found = (progress.busy_periods for (_, one), progress in self._partitions.items() if one == number)
-        return self._epoch, sum(found)
 
     @property
     def finished(self) -> Mapping[Partition, int]:

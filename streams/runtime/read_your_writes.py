@@ -1,8 +1,7 @@
 """Waits until earlier commits of an owner are projected, so that each decision sees all earlier ones of its owner.
 
 After a start or a rebalance another worker may have committed, so each partition first waits for the end that its log
-had at that moment. Where `resolve` does not get its records from `extract` in the same process, so it may be after each
-pause of a partition: a worker that chains both had it meanwhile.
+had at that moment.
 """
 
 import asyncio
@@ -132,7 +131,7 @@ class ReadYourWrites:
         self,
         watermark: Watermark,
         end_offset: Callable[[int], Coroutine[Any, Any, int]],
-        period: Callable[[int], Hashable],
+        period: Callable[[], Hashable],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -172,7 +171,7 @@ class ReadYourWrites:
 
     def _log_end(self, partition: int) -> asyncio.Task[int]:
         """The end of the partition's log in this period, asked once for all who wait."""
-        period = self._period(partition)
+        period = self._period()
         asked, task = self._ends.get(partition, (None, None))
         if task is None or asked != period or (task.done() and _is_open_or_failed(task)):
             task = asyncio.ensure_future(self._end_offset(partition))

@@ -1,9 +1,8 @@
 """What each stage reads, does and writes, and the windows in which a process runs it."""
 
-from collections.abc import Awaitable, Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
 from typing import Any, Final
 
 from mnemolog.projections.rebuild.log_source import TableLogSource
@@ -19,6 +18,7 @@ from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import (
+    CHAINED_BEHIND,
     CONVERSATION_TURNS,
     EMBEDDED_FACTS,
     EXTRACTED_FACTS,
@@ -44,8 +44,8 @@ from mnemolog.streams.stages.processor import I, StageDefinition, StageProcessor
 from mnemolog.streams.stages.project import ProjectStage, checked_end
 from mnemolog.streams.stages.rekey import rekeying
 
-CHAINABLE: Final[tuple[Stage, ...]] = ("extract", "embed", "match", "resolve")
-"""The stages that hand records on, in the order of a turn's way."""
+CHAINABLE: Final[tuple[Stage, ...]] = ("extract", *CHAINED_BEHIND)
+"""The stages that one worker may chain, in the order of a turn's way: each hands its records on to the next."""
 SOURCES: Final[Mapping[Stage, Topic]] = {
     "journal": CONVERSATION_TURNS,
     "extract": CONVERSATION_TURNS,
@@ -54,7 +54,7 @@ SOURCES: Final[Mapping[Stage, Topic]] = {
     "resolve": MATCHED_FACTS,
     "project": MEMORY_EVENTS,
 }
-"""What each stage reads where no stage before it runs in the same process."""
+"""What each stage reads; those of a chain behind its first get their records in memory."""
 BATCH_RECORDS: Final = 256
 BATCHES_AT_ONCE: Final = 2
 """Of different partitions: while the database works on one batch, another is read and folded."""
@@ -77,16 +77,6 @@ class SharedResources:
     watermark: Watermark
 
 
-def chain_from(first: Stage, stages: Container[Stage]) -> tuple[Stage, ...]:
-    """`first` and the stages that it hands its records on to.
-
-    For `extract` these are the stages behind it, up to the first that is not among `stages`. Others hand nothing on: in
-    the topic behind such a stage may be records of an `extract` that chains.
-    """
-    behind = CHAINABLE[1:] if first == CHAINABLE[0] else ()
-    return (first, *takewhile(lambda stage: stage in stages, behind))
-
-
 class StageWindows:
     """Makes windows, afresh at each call. Budgets of failures outlive them: a crash is to give no new ones."""
 
@@ -103,24 +93,14 @@ class StageWindows:
                 return self._batch_window(JournalStage(resources.journal, max_bytes=self._settings.max_turn_bytes))
             case "project":
                 return self._batch_window(ProjectStage(resources.projector, on_written=resources.watermark.wake))
-        built: list[Window] = []
-        for stage in reversed(chain):
-            built.append(self._keyed_window(stage, chain, sender, seen, built))
-        return built[-1]
+        last, *before = reversed(chain)
+        window = self._keyed_window(last, sender, seen, None)
+        for stage in before:
+            window = self._keyed_window(stage, sender, seen, window)
+        return window
 
-    def _keyed_window(
-        self,
-        stage: Stage,
-        chain: Sequence[Stage],
-        sender: Sender,
-        seen: SeenOrigins,
-        built: Sequence[Window],
-    ) -> Window:
-        """One record of an owner at a time. `built` are the windows behind it, and once all are built this one too."""
-        next_window = built[-1] if built else None
-
-        def period(partition: int) -> Hashable:
-            return window.epoch if chain[0] == "extract" else window.busy_period(partition)
+    def _keyed_window(self, stage: Stage, sender: Sender, seen: SeenOrigins, next_window: Window | None) -> Window:
+        """A window that works on one record of an owner at a time, and hands it on to `next_window` if there is one."""
 
         async def behind(record: KafkaRecord, enough: int, most: int, wait: CallWait) -> Sequence[KafkaRecord]:
             def has_arrived(behind: KeyState) -> bool:
@@ -129,7 +109,7 @@ class StageWindows:
             await window.waiting.linger(record, has_arrived, wait.arriving)
             return await window.waiting.records_behind(record, enough=enough, most=most, seconds=wait.linger)
 
-        definition = self._definition(stage, sender, period, behind)
+        definition = self._definition(stage, sender, lambda: window.epoch, behind)
         if next_window is not None:
             definition = replace(definition, topic=None)
         dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
@@ -142,7 +122,7 @@ class StageWindows:
         return window
 
     def _definition(
-        self, stage: Stage, sender: Sender, period: Callable[[int], Hashable], behind: RecordsBehind
+        self, stage: Stage, sender: Sender, period: Callable[[], Hashable], behind: RecordsBehind
     ) -> Definition:
         stages = self._resources.stages
         match stage:
@@ -189,7 +169,7 @@ class StageWindows:
         topic = topic_name(output, self._settings.topic_prefix)
         return StageDefinition(stage=stage, topic=topic, read=read, work=work, finish=ended_envelope(kind), **more)
 
-    def _resolve(self, sender: Sender, period: Callable[[int], Hashable]) -> Definition:
+    def _resolve(self, sender: Sender, period: Callable[[], Hashable]) -> Definition:
         end_offset = checked_end(self._resources.projector, self._resources.kafka_log)
         writes = ReadYourWrites(self._resources.watermark, end_offset, period)
         resolver = self._resources.stages.build_resolver(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -51,14 +51,13 @@ async def run_stages(
     A builder gives a new App at each call. `ready` tells per stage whether it is a member of its group. Returns when
     every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
     that ends here should end with `os._exit`.
-    An App that crashes with `StartRefused` is not restarted: all are stopped, and it is raised.
+    An App that must not start, or crashes with `StartRefused`, is not restarted: all are stopped, and it is raised.
     """
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
-    window_metrics = _WindowMetrics()
     stop_last, settings = asyncio.Event(), settings or SupervisorSettings()
-    supervise = partial(_Supervisor, stop_all=stop, ready=ready, supervision=settings, window_metrics=window_metrics)
+    supervise = partial(_Supervisor, stop_all=stop, ready=ready, supervision=settings)
     first, others = [supervise(build, stop) for build in builders], [supervise(build, stop_last) for build in last]
     async with asyncio.TaskGroup() as group:
         for supervisor in others:
@@ -74,28 +73,15 @@ async def run_stages(
             raise supervisor.start_error
 
 
-class _WindowMetrics:
-    """Shows how the windows of each stage stand: in a chain a stage has one in each App that hands records on to it."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, dict[str, WindowProgress]] = {}
-
-    def show(self, app: StageApp) -> list[WindowProgress]:
-        """Show the windows of `app` together with the latest of the other Apps; the progress of each of its windows."""
-        found = [window.progress for window in app.window.chain]
-        for stage, progress in zip(app.chain, found, strict=True):
-            of_stage = self._found.setdefault(stage, {})
-            if of_stage.get(app.stage) != progress:
-                of_stage[app.stage] = progress
-                _show_windows(stage, of_stage.values())
-        return found
-
-
-def _show_windows(stage: str, every: Collection[WindowProgress]) -> None:
-    metrics.WINDOW_RUNNING.labels(stage=stage).set(sum(one.running for one in every))
-    metrics.WINDOW_PENDING.labels(stage=stage).set(sum(one.pending - one.handed_on for one in every))
-    metrics.WINDOW_OLDEST.labels(stage=stage).set(max(one.oldest_age for one in every))
-    metrics.WINDOW_STALLED.labels(stage=stage).set(max(one.stalled_for for one in every))
+def _show_windows(app: StageApp) -> list[WindowProgress]:
+    """Show how the windows of an App stand, one for each stage of its chain; their progress."""
+    found = [window.progress for window in app.window.chain]
+    for stage, one in zip(app.chain, found, strict=True):
+        metrics.WINDOW_RUNNING.labels(stage=stage).set(one.running)
+        metrics.WINDOW_PENDING.labels(stage=stage).set(one.pending - one.handed_on)
+        metrics.WINDOW_OLDEST.labels(stage=stage).set(one.oldest_age)
+        metrics.WINDOW_STALLED.labels(stage=stage).set(one.stalled_for)
+    return found
 
 
 class _Supervisor:
@@ -109,10 +95,8 @@ class _Supervisor:
         stop_all: asyncio.Event,
         ready: MutableMapping[str, bool],
         supervision: SupervisorSettings,
-        window_metrics: "_WindowMetrics",
     ) -> None:
         self._build = build
-        self._window_metrics = window_metrics
         self._stop = stop
         self._stop_all = stop_all
         self._ready = ready
@@ -128,6 +112,7 @@ class _Supervisor:
             await self._run_once(app)
             if isinstance(app.crash_reason, StartRefused):
                 self.start_error = app.crash_reason
+            if self.start_error is not None:
                 self._stop_all.set()
                 return
             if self._stop.is_set():
@@ -147,6 +132,8 @@ class _Supervisor:
             tables.sleep = lambda *_: asyncio.sleep(0)  # it would wait a second for tables that do not exist
             app.finalize()
             try:
+                if app.check_start is not None:
+                    await app.check_start()
                 await app.maybe_start()
                 crashed = app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
                 await _first_of(self._stop.wait(), crashed, self._watch(app))
@@ -154,26 +141,29 @@ class _Supervisor:
             finally:
                 async with asyncio.timeout(app.tuning.stop_timeout):
                     await app.stop()
+        except StartRefused as error:
+            self.start_error = error
         # An App that crashed, or found no broker, can raise anything from its start and stop.
         except Exception as error:
             log.exception("stage_failed", stage=app.stage, error=repr(error))
         finally:
-            self._set_ready(app.stage, ready=False)
+            self._set_ready(app, ready=False)
 
     async def _watch(self, app: StageApp) -> None:
         while True:
             is_ready = app.is_group_member
-            self._set_ready(app.stage, ready=is_ready)
-            progress = max(self._window_metrics.show(app), key=lambda one: one.stalled_for)
+            self._set_ready(app, ready=is_ready)
+            progress = max(_show_windows(app), key=lambda one: one.stalled_for)
             if progress.stalled_for > self._settings.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
             await asyncio.sleep(self._settings.check_interval if is_ready else self._settings.start_interval)
 
-    def _set_ready(self, stage: str, *, ready: bool) -> None:
-        if self._ready.get(stage) != ready:
-            log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
-        self._ready[stage] = ready
-        metrics.STAGE_READY.labels(stage=stage).set(ready)
+    def _set_ready(self, app: StageApp, *, ready: bool) -> None:
+        for stage in app.chain:
+            if self._ready.get(stage) != ready:
+                log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
+            self._ready[stage] = ready
+            metrics.STAGE_READY.labels(stage=stage).set(ready)
 
 
 async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error

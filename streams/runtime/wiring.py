@@ -7,8 +7,8 @@ from functools import partial
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import StageCrash
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
-from mnemolog.streams.runtime.later_topics import LaterTopics
-from mnemolog.streams.runtime.stage_windows import SOURCES, SharedResources, StageWindows, chain_from
+from mnemolog.streams.runtime.layouts import check_layout
+from mnemolog.streams.runtime.stage_windows import CHAINABLE, SOURCES, SharedResources, StageWindows
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.project import start_offsets
 
@@ -18,8 +18,8 @@ ALL_STAGES: tuple[Stage, ...] = ("journal", "extract", "embed", "match", "resolv
 class StageFactory:
     """Builds a stage's App, afresh at each call: a stopped App cannot be started again.
 
-    `stages` are those of this process: with the setting `chain` an App hands its records on to the stages behind its
-    own, as far as they are here too.
+    `stages` are those of this process: with the setting `chain`, and all of `CHAINABLE` among them, the App of the
+    first hands its records on to the others in memory.
     """
 
     def __init__(
@@ -32,7 +32,10 @@ class StageFactory:
         self._settings = settings
         self._bootstrap = bootstrap
         self._resources = resources
-        self._stages = stages if settings.chain else ()
+        self._chained = settings.chain and set(CHAINABLE) <= set(stages)
+        later = CHAINABLE[1:] if self._chained else ()
+        self.app_stages = tuple(stage for stage in ALL_STAGES if stage in stages and stage not in later)
+        """The stages that have an App of their own."""
         self._windows = StageWindows(settings, resources)
         self._built: dict[Stage, StageApp] = {}
 
@@ -52,10 +55,12 @@ class StageFactory:
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
         settings, shared = self._settings, self._resources
-        shared.models.build_for(stage)
-        chain = chain_from(stage, self._stages)
+        is_first = self._chained and stage == CHAINABLE[0]
+        chain = CHAINABLE if is_first else (stage,)
+        for one in chain:
+            shared.models.build_for(one)
         offsets = start_offsets(shared.projector, shared.kafka_log, shared.table_log) if stage == "project" else None
-        later = LaterTopics(self._bootstrap, chain[1:], prefix=settings.topic_prefix)
+        check = partial(check_layout, self._bootstrap, chain, prefix=settings.topic_prefix)
         tuning = KafkaTuning(
             session_timeout=settings.session_timeout,
             heartbeat_interval=settings.heartbeat_interval,
@@ -64,7 +69,7 @@ class StageFactory:
         )
 
         def build() -> StageApp:
-            self._built[stage] = build_app(
+            app = build_app(
                 stage,
                 SOURCES[stage],
                 partial(self._windows.build, chain),
@@ -73,9 +78,10 @@ class StageFactory:
                 tuning=tuning,
                 start_offsets=offsets,
                 chain=chain,
-                may_begin=later.finished if len(chain) > 1 else None,
+                check_start=check,
             )
-            return self._built[stage]
+            self._built.update(dict.fromkeys(chain, app))
+            return app
 
         return build
 

@@ -25,7 +25,7 @@ from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.stage_windows import SharedResources
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
-from mnemolog.streams.runtime.wiring import ALL_STAGES, StageFactory, utc_now
+from mnemolog.streams.runtime.wiring import StageFactory, utc_now
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 
@@ -100,7 +100,7 @@ async def _run_prepared(
         _shared_resources(settings, kafka, pool, matching) as parts,
     ):
         assembly = StageFactory(settings, kafka, parts, stages)
-        builders = {stage: assembly.builder(stage) for stage in ALL_STAGES if stage in stages}
+        builders = {stage: assembly.builder(stage) for stage in assembly.app_stages}
         # Decisions under way wait for the projection of earlier ones of their owner.
         last = [build for stage, build in builders.items() if stage == "project"]
         first = [build for stage, build in builders.items() if stage != "project"]

@@ -3,7 +3,7 @@
 What is read by word lists and capitals is read in six languages. A wrongly found difference costs an LLM call.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -16,12 +16,10 @@ from mnemolog.streams.text.tokens import (
     names_of,
     negations_of,
     numbers_of,
-    plain,
     tokens_of,
     units_of,
     words_of,
 )
-from mnemolog.streams.text.word_lists import AMBIGUOUS_WORDS, NEGATIONS
 
 Difference = Literal["number", "date", "unit", "negation", "name"]
 
@@ -80,24 +78,6 @@ def subjects_differ(
     return not any(name in text for name in names for text in texts)
 
 
-def missing_details(parents: Iterable[str], merged: str) -> frozenset[str]:
-    """The numbers, dates, names and negations of `parents` that `merged` lacks, as a complaint can name them.
-
-    Words that may mean something else are ignored.
-    """
-    kept, folded = tokens_of(merged), plain(merged).casefold()
-    stated, negated = {*numbers_of(kept), *dates_of(kept)}, _negates(kept)
-    gone: set[str] = set()
-    for parent in parents:
-        tokens = tokens_of(parent)
-        certain = [token for token in tokens if token.casefold() not in AMBIGUOUS_WORDS]
-        gone |= {*numbers_of(certain), *dates_of(certain)} - stated
-        gone |= {name for name in names_of(tokens) if name not in folded}
-        if _negates(certain) and not negated:
-            gone.add("its negation")
-    return frozenset(gone)
-
-
 @lru_cache(maxsize=4096)  # a known fact is compared with many new ones
 def _features(text: str) -> _TextFeatures:
     tokens = tokens_of(text)
@@ -108,7 +88,3 @@ def _features(text: str) -> _TextFeatures:
         negations=negations_of(tokens),
         names=tuple(names_of(tokens)),
     )
-
-
-def _negates(tokens: Iterable[str]) -> bool:
-    return any(token.casefold() in NEGATIONS for token in tokens)

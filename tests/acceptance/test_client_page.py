@@ -1,4 +1,4 @@
-"""The examples of docs/client.md and docs/context.md run as they stand, and print what the pages say."""
+"""The Python examples of the how-tos run as they stand and print what the pages say; docs/client.md is complete."""
 
 import re
 from contextlib import redirect_stdout
@@ -7,36 +7,45 @@ from pathlib import Path
 
 import pytest
 
+from mnemolog import MemoryClient
 from tests.support.harnesses.command_line import CommandLine
 from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-PAGE = (ROOT / "docs/client.md").read_text(encoding="utf-8")
-PAGES = {"client": 11, "context": 2}
-"""Pages with examples, and how many they have at the least."""
+REFERENCE = (ROOT / "docs/client.md").read_text(encoding="utf-8")
+PAGES = [
+    page for page in sorted((ROOT / "docs/how-to").glob("*.md")) if "```python" in page.read_text(encoding="utf-8")
+]
 
 
-@pytest.mark.parametrize("page", PAGES)
+def test_the_how_tos_have_examples() -> None:
+    assert {page.stem for page in PAGES} >= {"publish", "query", "language-model", "delete-a-user", "tune-search"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_print_what_it_says(
-    shell: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: str
+    shell: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, value in shell.settings.items():
         monkeypatch.setenv(f"MNEMOLOG_{name}", value)
-    monkeypatch.setenv("MNEMOLOG_TENANT", f"page-{page}")
+    monkeypatch.setenv("MNEMOLOG_TENANT", f"page-{page.stem}")
     names: dict[str, object] = {}
-    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
-    examples = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL)
-    assert len(examples) >= PAGES[page]
-    for code, expected in examples:
+    text = page.read_text(encoding="utf-8")
+    for code, expected in re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL):
         printed = StringIO()
         with redirect_stdout(printed):
             exec(code, names)  # noqa: S102 - the page's own code
         assert printed.getvalue() == expected, code
 
 
-def test_the_page_names_every_public_error() -> None:
+def test_the_reference_names_every_public_error() -> None:
     import mnemolog.errors  # noqa: PLC0415 - beside the page
 
     inner = {"MnemologError", "MissingExtraError"}
-    assert [name for name in mnemolog.errors.__all__ if f"`{name}`" not in PAGE and name not in inner] == []
+    assert [name for name in mnemolog.errors.__all__ if f"`{name}`" not in REFERENCE and name not in inner] == []
+
+
+def test_the_reference_names_every_method() -> None:
+    methods = {name for name in dir(MemoryClient) if not name.startswith("_")}
+    assert sorted(name for name in methods if f"`{name}`" not in REFERENCE) == []

@@ -18,6 +18,7 @@ from tests.support.programs import required_program
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 README = (ROOT / "README.md").read_text()
+PUBLISH = (ROOT / "docs/how-to/publish.md").read_text()
 CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8}\b"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d"), "TIME"),
@@ -37,9 +38,9 @@ def home() -> Iterator[Path]:
             assert up.terminate() == 0, up.log.read_text()
 
 
-def block(language: str, words: str) -> str:
-    """The README's block in this language that has these words."""
-    blocks = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def block(language: str, words: str, page: str = README) -> str:
+    """The block of a page in this language that has these words."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     (found,) = (code for code in blocks if words in code)
     return str(found)
 
@@ -91,7 +92,9 @@ async def test_other_clients(home: Path) -> None:
     required_program("kcat")
     required_program("psql")
     connection = json.loads((home / ".mnemolog" / "connection.json").read_text())
-    output(home, "bash", "-euo", "pipefail", "-c", block("bash", "kcat -P"), MNEMOLOG_KAFKA=connection["kafka"])
+    output(
+        home, "bash", "-euo", "pipefail", "-c", block("bash", "kcat -P", PUBLISH), MNEMOLOG_KAFKA=connection["kafka"]
+    )
     query = block("sql", "FROM memory.facts")
 
     def table() -> str:

@@ -28,7 +28,6 @@ from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.runtime.later_topics import LaterTopics
 from mnemolog.streams.runtime.stage_windows import CHAINABLE
 from mnemolog.streams.runtime.supervisor import run_stages
 from mnemolog.streams.stages.rekey import partition_of
@@ -103,7 +102,6 @@ class Run:
             assert following is not None
             return following
 
-        later = LaterTopics(self.bootstrap, self.chain[1:], prefix=self.prefix)
         return build_app(
             STAGE,
             CONVERSATION_TURNS,
@@ -112,7 +110,6 @@ class Run:
             prefix=self.prefix,
             tuning=KafkaTuning(),
             chain=self.chain,
-            may_begin=later.finished if len(self.chain) > 1 else None,
         )
 
     async def process(self, stage: str, record: KafkaRecord) -> KafkaRecord | None:

@@ -14,14 +14,14 @@ from tests.bench.ratios import ratio_table
 from tests.bench.rival.comparison import FIGURES, Comparison
 from tests.bench.rival.report import report
 from tests.bench.sample_turns import USERS
-from tests.bench.scaling import CORES, on_many_cores, scaling_table
+from tests.bench.scaling import scaling_table
 from tests.bench.scope_cost import ScopeCost
 from tests.bench.shared_calls import BACKLOG, LINGER_SECONDS, LINGER_USERS, backlog_table, linger_table
 from tests.bench.shared_calls import USERS as BACKLOG_USERS
 from tests.bench.statistics import Percentiles, Rate
 from tests.bench.turn_throughput import IN_FLIGHT, Throughput
 from tests.bench.understanding_cost import USERS as NAMED_USERS
-from tests.bench.understanding_cost import UnderstandingCost, cost_table, rows_table
+from tests.bench.understanding_cost import cost_table
 
 TEMPLATE: Final = Path(__file__).with_name("performance.md.in")
 STAGES: Final = "a process for each stage"
@@ -60,8 +60,6 @@ def page(results: Results) -> str:
         "raw_table": _throughputs(results.raw.items()),
         "latency_table": _latencies(results),
         "stage_table": _stages(results),
-        "pairs": str(plan.pairs),
-        "pairs_table": _pairs(results),
         "idle_table": table(("workers", "% of a core"), [(name, f"{one:.2f}") for name, one in results.idle.items()]),
         "commands": str(plan.commands),
         "commands_table": _commands(results),
@@ -77,38 +75,28 @@ def page(results: Results) -> str:
         "named_rounds": str(plan.named_rounds),
         "named_users": str(NAMED_USERS),
         "named_turns": str(len(SAID)),
-        "named_cost_tables": "\n\n".join(map(_named_costs, results.understanding)),
-        "named_rows_table": rows_table(results.understanding),
+        "named_cost_table": cost_table(results.understanding[-1]),
     }
     return Template(TEMPLATE.read_text()).substitute(fields)
 
 
-def _named_costs(cost: UnderstandingCost) -> str:
-    where = "Offline" if cost.provider == "offline" else f"With the {cost.provider}"
-    return f"{where}:\n\n{cost_table(cost)}"
-
-
 def scopes_table(costs: Iterable[ScopeCost]) -> str:
-    searches = ("search: p50", "p95", "8 at once: p50", "p95")
-    spent = ("CPU ms of Postgres: match of 1", "of 5", "search")
+    searches = ("search: p50", "p95")
+    spent = ("CPU ms: match of 1", "of 5", "search")
     rows = [
         (
             str(one.facts),
             *(f"{each.trips.p50:.0f}" for each in (one.profile, one.limits, *one.matches)),
-            *(
-                f"{figure:.0f}"
-                for each in (one.search, one.search_at_once)
-                for figure in (each.trips.p50, each.trips.p95)
-            ),
+            *(f"{figure:.0f}" for figure in (one.search.trips.p50, one.search.trips.p95)),
             *(f"{each.cpu:.2f}" for each in (*one.matches, one.search)),
         )
         for one in costs
     ]
-    return table(("facts of the scope", "profile", "limits", "match of 1", "of 5", *searches, *spent), rows)
+    return table(("facts", "profile", "limits", "match of 1", "of 5", *searches, *spent), rows)
 
 
 def _throughputs(measured: Iterable[tuple[str, Throughput]]) -> str:
-    head = ("workers", "turns/s", "CPU ms a turn: workers", "Kafka", "Postgres", "model server apart", "cores busy")
+    head = ("workers", "turns/s", "CPU ms a turn: workers", "Kafka", "Postgres", "model server", "cores busy")
     return table(head, [(name, f"{one.rate.per_second:.1f}", *_cpu(one.rate)) for name, one in measured])
 
 
@@ -138,19 +126,6 @@ def _latencies(results: Results) -> str:
     )
 
 
-def _pairs(results: Results) -> str:
-    head = ("workers", "store", "first turn: p50", "p95", "second: p50", "p95", "second minus first: p50", "p95")
-    rows = [
-        (
-            *(name, "smart" if one.infer else "raw"),
-            *(f"{figure:.0f}" for each in (one.first, one.second, one.added) for figure in (each.p50, each.p95)),
-        )
-        for name, pairs in results.pairs.items()
-        for one in pairs
-    ]
-    return table(head, rows)
-
-
 def _commands(results: Results) -> str:
     rows = [
         (name, *(figure for one in measured for figure in (f"{one.latency.p50:.0f}", f"{one.latency.p95:.0f}")))
@@ -171,7 +146,7 @@ def _stages(results: Results) -> str:
 
 
 def _asked(results: Results) -> str:
-    client = ("with the embedding: p50", "p95", "of it embedding", "of it Postgres", "first search")
+    client = ("embedding too: p50", "p95", "embedding", "Postgres", "first search")
     head = ("facts", "p50", "p95", *client, "projected facts/s")
     return table(
         head,
@@ -198,14 +173,10 @@ def _comparison() -> str:
 
 
 def _scaling(results: Results) -> dict[str, str]:
-    far = on_many_cores(results.scaling[-1].stored)
     left = [str(count) for count in results.plan.workers if count > results.machine.cores]
     return {
         "scaling_table": scaling_table(results.scaling),
         "scaling_left": f"Not measured, for lack of cores: {', '.join(left)} workers." if left else "",
-        "far_cores": str(CORES),
-        "far_rate": f"{far['per_second']:.0f}",
-        **{f"far_{name}": f"{far[name]:.0f}" for name in ("worker", "kafka", "postgres")},
     }
 
 

@@ -55,7 +55,7 @@ def _latencies(results: Results) -> tuple[Ratio, ...]:
 def _added(results: Results) -> tuple[Ratio, ...]:
     measured = [one for pairs in results.pairs.values() for one in pairs if not one.infer]
     best = min(measured, key=lambda one: one.added.p50)
-    return (_within("what a second raw turn of a user right behind the first takes longer, p50", best.added.p50, 20),)
+    return (_within("what a user's second raw turn takes longer, p50", best.added.p50, 20),)
 
 
 def _within(name: str, measured: float, aim: float, *, unit: str = "ms") -> Ratio:

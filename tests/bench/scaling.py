@@ -1,4 +1,4 @@
-"""Stores by more and more workers, each with all stages, and the arithmetic for larger machines. Pure."""
+"""Stores by more and more workers, each with all stages. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +7,6 @@ from tests.bench.markdown import table
 from tests.bench.turn_throughput import Throughput
 
 PARTITIONS: Final = 8
-CORES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +31,3 @@ def scaling_table(measured: tuple[Scaling, ...]) -> str:
     ]
     times = f"times that of {measured[0].workers}"
     return table(("workers", "turns/s", times, "CPU ms a turn: workers", "Kafka", "Postgres", "cores busy"), rows)
-
-
-def on_many_cores(stored: Throughput, cores: int = CORES) -> dict[str, float]:
-    """Turns a second that so many cores have the CPU for, and how many of them each kind of process takes."""
-    spent = {name: stored.rate.cpu_milliseconds(name) for name in ("worker", "kafka", "postgres")}
-    total = sum(spent.values())
-    return {"per_second": cores * 1000 / total} | {name: cores * each / total for name, each in spent.items()}

@@ -10,8 +10,6 @@ import asyncio
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
 from itertools import islice
 from typing import Any, Final, LiteralString
 
@@ -19,7 +17,6 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.schemas.costs.prices import ModelPrice, ModelUsage, PriceTable
 from tests.bench.environment import Environment, environment, servers
 from tests.bench.markdown import table
 from tests.bench.processes import model_server, workers
@@ -37,8 +34,6 @@ LINGERS: Final = (0, 2, 5)
 LINGER_USERS: Final = 20
 LINGER_SECONDS: Final = 20
 """So long each user sends a turn a second."""
-PRICE: Final = ModelPrice(model="*", input=Decimal("0.40"), cached_input=Decimal("0.10"), output=Decimal("1.60"))
-"""An example: the list price of a small model, in dollars for a million tokens."""
 MODEL_SECONDS: Final = 0.3
 
 _TAKEN: Final[LiteralString] = """
@@ -46,12 +41,8 @@ SELECT
     (SELECT count(*) FROM mnemolog.commits) AS turns,
     (SELECT count(*) FROM mnemolog.facts) AS facts,
     coalesce(sum((one ->> 'llm_calls')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS extractions,
-    coalesce(sum((one ->> 'llm_calls')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS conflicts,
     coalesce(sum((one ->> 'input_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS asked,
-    coalesce(sum((one ->> 'output_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS said,
-    coalesce(sum((one ->> 'input_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS asked_conflicts,
-    coalesce(sum((one ->> 'output_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'resolve'), 0) AS said_conflicts,
-    count(*) FILTER (WHERE one ->> 'stage' = 'resolve' AND (one ->> 'notes') LIKE '%in vain%') AS in_vain
+    coalesce(sum((one ->> 'output_tokens')::bigint) FILTER (WHERE one ->> 'stage' = 'extract'), 0) AS said
 FROM mnemolog.commits
 CROSS JOIN LATERAL jsonb_array_elements(provenance -> 'steps') AS one
 """
@@ -59,36 +50,13 @@ CROSS JOIN LATERAL jsonb_array_elements(provenance -> 'steps') AS one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCosts:
-    """What turns took of the language model."""
+    """What the extractions of turns took of the language model: calls, and tokens that it was asked and replied."""
 
     turns: int
     facts: int
     extractions: int
-    conflicts: int
     asked: int
     said: int
-    asked_conflicts: int
-    said_conflicts: int
-    in_vain: int
-
-    def per_thousand(self, count: float) -> float:
-        return 1000 * count / self.turns
-
-    @property
-    def calls(self) -> str:
-        """Of one turn."""
-        return f"{(self.extractions + self.conflicts) / self.turns:.2f}"
-
-    @property
-    def money(self) -> Decimal:
-        """For 1 000 turns, by the example price."""
-        usage = ModelUsage(
-            model="any",
-            day=datetime.now(UTC).date(),
-            input_tokens=self.asked + self.asked_conflicts,
-            output_tokens=self.said + self.said_conflicts,
-        )
-        return (PriceTable((PRICE,)).amount(usage) or Decimal(0)) * 1000 / self.turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,52 +106,34 @@ async def measure_linger(arena: Environment, *, linger: int) -> LingerCost:
 async def _taken(connection: AsyncConnection[TupleRow]) -> dict[str, Any]:
     row = await (await connection.execute(_TAKEN)).fetchone()
     assert row is not None
-    names = ("turns", "facts", "extractions", "conflicts", "asked", "said", "asked_conflicts", "said_conflicts")
-    return dict(zip((*names, "in_vain"), map(int, row), strict=True))
+    return dict(zip(("turns", "facts", "extractions", "asked", "said"), map(int, row), strict=True))
 
 
 def backlog_table(costs: Iterable[BacklogCost]) -> str:
-    """For 1 000 turns each; the facts are told as well, because those of all rows should be as many."""
-    head = (
-        *("turns in a call at most", "calls for extractions", "for conflicts", "prompt tokens of extractions"),
-        *("reply tokens", "prompt tokens of conflicts", "reply tokens", "calls a turn", "answers thrown away"),
-        *("dollars", "facts", "seconds for all turns"),
+    """For 1 000 turns each; facts are shown as well, because all rows should have as many."""
+    head = ("turns in a call at most", "calls for extractions", "prompt tokens", "reply tokens", "facts")
+    return table(
+        head,
+        [(str(one.call_turns), *_per_thousand(one, one.extractions, one.asked, one.said, one.facts)) for one in costs],
     )
-    rows = [
-        (
-            str(one.call_turns),
-            *(f"{one.per_thousand(count):.0f}" for count in (one.extractions, one.conflicts, one.asked, one.said)),
-            *(f"{one.per_thousand(count):.0f}" for count in (one.asked_conflicts, one.said_conflicts)),
-            one.calls,
-            f"{one.per_thousand(one.in_vain):.0f}",
-            f"{one.money:.3f}",
-            f"{one.per_thousand(one.facts):.0f}",
-            f"{one.seconds:.0f}",
-        )
-        for one in costs
-    ]
-    return table(head, rows)
 
 
 def linger_table(costs: Sequence[LingerCost]) -> str:
     """For 1 000 turns each."""
-    head = (
-        *("seconds that a turn waits", "calls for extractions", "for conflicts", "calls a turn", "prompt tokens"),
-        *("dollars", "facts", "seconds from turn to fact: p50", "p95"),
-    )
+    head = ("seconds of waiting", "calls for extractions", "facts", "seconds from turn to fact: p50", "p95")
     rows = [
         (
             str(one.linger),
-            *(f"{one.per_thousand(count):.0f}" for count in (one.extractions, one.conflicts)),
-            one.calls,
-            f"{one.per_thousand(one.asked + one.asked_conflicts):.0f}",
-            f"{one.money:.3f}",
-            f"{one.per_thousand(one.facts):.0f}",
+            *_per_thousand(one, one.extractions, one.facts),
             *(f"{waited / 1000:.1f}" for waited in (one.to_commit.p50, one.to_commit.p95)),
         )
         for one in costs
     ]
     return table(head, rows)
+
+
+def _per_thousand(cost: CallCosts, *counts: int) -> list[str]:
+    return [f"{1000 * count / cost.turns:.0f}" for count in counts]
 
 
 async def main() -> None:

@@ -169,7 +169,7 @@ async def _rows(pipeline: InProcessPipeline) -> dict[str, int]:
 def cost_table(cost: UnderstandingCost) -> str:
     """What one turn of a provider takes in each variant; ratios of CPU are medians of those of the rounds."""
     head = (
-        *("a turn with", "CPU ms of the stages", "times the turn alone", "CPU ms of Postgres", "times the turn alone"),
+        *("a turn with", "CPU ms: stages", "ratio", "Postgres", "ratio"),
         *_SUMS.values(),
         "rows",
     )
@@ -200,10 +200,10 @@ def rows_table(costs: Sequence[UnderstandingCost]) -> str:
 
 
 _SUMS: Final = {
-    "calls": "calls of the model",
+    "calls": "calls",
     "prompt_tokens": "prompt tokens",
     "reply_tokens": "reply tokens",
-    "commit_bytes": "bytes of its commit",
+    "commit_bytes": "commit bytes",
 }
 _DIGITS: Final = {"calls": 2}
 

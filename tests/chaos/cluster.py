@@ -20,8 +20,6 @@ WORKERS: Final = 3
 SESSION_SECONDS: Final = 3.0
 MODEL_TIMEOUT_SECONDS: Final = 5.0
 MODEL_SECONDS: Final = 0.05
-CHAINED: Final = {"all": WORKERS, "some": WORKERS - 1, "none": 0}
-"""How many of the workers hand records on in memory, by MNEMOLOG_CHAOS_CHAIN."""
 
 
 class Cluster:
@@ -33,10 +31,8 @@ class Cluster:
         self.model = OpenAiServer(home_reply, latency=MODEL_SECONDS, embedding_latency=MODEL_SECONDS)
         self.environ = worker_environ()
         self.bootstrap = self.database = ""
-        chained = CHAINED[os.environ.get("MNEMOLOG_CHAOS_CHAIN", "all")]
-        self.workers = [
-            Worker(f"worker{number}", self.environ, folder, chain=number < chained) for number in range(WORKERS)
-        ]
+        chained = os.environ.get("MNEMOLOG_CHAOS_CHAIN", "all") == "all"
+        self.workers = [Worker(f"worker{number}", self.environ, folder, chain=chained) for number in range(WORKERS)]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

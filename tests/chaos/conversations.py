@@ -100,7 +100,7 @@ class UserStory:
 
     def _turn(self, source_id: str, text: str, *, infer: bool) -> Published:
         record = {
-            "schema_version": 3,
+            "schema_version": 1,
             "kind": "turn",
             "turn_id": source_id,
             "scope": {"user_id": self.name},
@@ -113,7 +113,7 @@ class UserStory:
 
     def _command(self, source_id: str, payload: dict[str, Any]) -> Published:
         record = {
-            "schema_version": 3,
+            "schema_version": 1,
             "kind": "command",
             "command_id": source_id,
             "scope": {"user_id": self.name},

@@ -1,7 +1,7 @@
 """Three workers with all stages under every fault that a machine has; then log and tables are checked by foreign means.
 
 `make chaos` runs more rounds (MNEMOLOG_CHAOS_ROUNDS) with a seed of its own (MNEMOLOG_CHAOS_SEED repeats one) and
-writes docs/reliability.md. With MNEMOLOG_CHAOS_CHAIN=none no worker hands records on in memory, with some one does not.
+writes docs/reliability.md. With MNEMOLOG_CHAOS_CHAIN=none no worker hands records on in memory.
 """
 
 import ast

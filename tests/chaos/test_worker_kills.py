@@ -1,6 +1,6 @@
 """Processes are killed again and again while turns come in; then log and tables are checked.
 
-Each stage has a process of its own, or two have all stages and chain them, or some chain and some do not.
+Each stage has a process of its own, or two have all stages and chain them.
 
 `make chaos` runs more rounds (MNEMOLOG_CHAOS_ROUNDS) with a seed of its own (MNEMOLOG_CHAOS_SEED repeats one).
 """
@@ -63,7 +63,6 @@ def all_turns() -> list[Turn]:
 LAYOUTS: dict[str, dict[str, Sequence[Stage]]] = {
     "alone": {stage: (stage,) for stage in ALL_STAGES},
     "chained": {"one": ALL_STAGES, "other": ALL_STAGES},
-    "mixed": {"all": ALL_STAGES, "extract": ("extract",), "resolve": ("resolve",)},
 }
 """By the name of each process, its stages."""
 

@@ -1,4 +1,4 @@
-"""The guides of docs/offline-provider.md for naming a model: each one's variables are tried against a server."""
+"""The guides of docs/how-to/language-model.md for naming a model: each one's variables are tried against a server."""
 
 import re
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from tests.support.builders.prompts import extraction, user
 from tests.support.paths import ROOT
 from tests.support.servers.openai_server import OpenAiServer
 
-PAGE = (ROOT / "docs/offline-provider.md").read_text().split("## Name a model")[1]
+PAGE = (ROOT / "docs/how-to/language-model.md").read_text().split("## Name a model")[1]
 GUIDES = dict(re.findall(r"^(OpenAI|Ollama|llama\.cpp)[^\n]*\n\n```bash\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
 LONGEST = 5  # lines
 

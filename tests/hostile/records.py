@@ -85,7 +85,7 @@ class HostileRecords:
     def _turn(self, **fields: Any) -> dict[str, Any]:
         self._number += 1
         return {
-            "schema_version": 3,
+            "schema_version": 1,
             "kind": "turn",
             "turn_id": f"evil-{self._number}",
             "scope": {"user_id": f"eve{self._number % 50}"},
@@ -98,7 +98,7 @@ class HostileRecords:
     def _command(self, payload: Any, **fields: Any) -> dict[str, Any]:
         self._number += 1
         return {
-            "schema_version": 3,
+            "schema_version": 1,
             "kind": "command",
             "command_id": f"evil-{self._number}",
             "scope": {"user_id": f"eve{self._number % 50}"},

@@ -44,7 +44,7 @@ def category_table(figures: Figures, split: str) -> str:
         if (count := len(_values(figures, BASELINE.name, split, _target, category)))
     ]
     rows = [
-        (name, *(_interval(mean_of(_values(figures, name, split, _target, one))) for _, one in groups))
+        (name, *(_short(mean_of(_values(figures, name, split, _target, one)).value) for _, one in groups))
         for name in figures.measures
     ]
     return table(("search", *(name for name, _ in groups)), rows)
@@ -62,7 +62,7 @@ def recall_at_10(figures: Figures, name: str, split: str) -> Mean:
 
 def _cells(figures: Figures, name: str, split: str) -> Sequence[str]:
     return [
-        _interval(mean) if value is _target else f"{mean.value:.3f}"
+        _interval(mean) if value is _target else _short(mean.value)
         for value in _COLUMNS
         for mean in [mean_of(_values(figures, name, split, value))]
     ]
@@ -70,11 +70,16 @@ def _cells(figures: Figures, name: str, split: str) -> Sequence[str]:
 
 def _signed(baseline: Sequence[float], figures: Figures, name: str, split: str) -> str:
     mean = mean_difference(_values(figures, name, split, _target), baseline)
-    return f"{mean.value:+.3f} ({mean.low:+.3f} to {mean.high:+.3f})"
+    return f"{_short(mean.value, '+')} ({_short(mean.low, '+')} to {_short(mean.high, '+')})"
 
 
 def _interval(mean: Mean) -> str:
-    return f"{mean.value:.3f} ({mean.low:.3f} to {mean.high:.3f})"
+    return f"{_short(mean.value)} ({_short(mean.low)} to {_short(mean.high)})"
+
+
+def _short(value: float, sign: str = "") -> str:
+    """Three digits: .816, or +.095 with a sign."""
+    return f"{value:{sign}.3f}".replace("0.", ".", 1)
 
 
 def _values(figures: Figures, name: str, split: str, value: Value, category: int | None = None) -> list[float]:

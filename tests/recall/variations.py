@@ -55,7 +55,7 @@ VARIATIONS: Final = (
     *(_rrf(f"hybrid, RRF, k = {k}", k, **SIGNALS_OFF) for k in (1, 5, 10, 20, 60)),
     _rrf("hybrid, RRF, k = 10, with names and times", 10, neighbours=0.0),
     _rrf("hybrid, RRF, k = 10, with names, times and neighbours .3", 10),
-    _weighted("hybrid, weighted, text .45, vector .45", **SIGNALS_OFF),
+    _weighted("hybrid, weighted", **SIGNALS_OFF),
     _weighted("hybrid, weighted, text .30, vector .60", text=0.3, vector=0.6, **SIGNALS_OFF),
     _weighted("text .45, vector .45, names .2", **SIGNALS_OFF | {"names": 0.2}),
     _weighted("text .45, vector .45, names .2, times .1", recency=0.0, neighbours=0.0),

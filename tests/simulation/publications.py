@@ -32,7 +32,7 @@ def source_record(one: Publication) -> tuple[bytes, bytes]:
     else:
         source |= {"kind": "turn", "turn_id": f"s{one.number}", "occurred_at": at, "infer": one.kind != "raw"}
         source |= {"messages": [{"role": "user", "content": f"number {one.number}"}], "metadata": {"kind": one.kind}}
-    return f"{TENANT}/{one.owner}".encode(), json.dumps({"schema_version": 3, **source}).encode()
+    return f"{TENANT}/{one.owner}".encode(), json.dumps({"schema_version": 1, **source}).encode()
 
 
 class CommitWriter:

@@ -26,12 +26,11 @@ from tests.simulation.publications import LOG, SOURCE, CommitWriter, source_reco
 from tests.simulation.servers.broker import Broker
 from tests.simulation.servers.faust_driver import SimulatedTransport
 from tests.simulation.servers.models import ModelServer, StoredReplies
-from tests.simulation.servers.offsets import asking
 from tests.simulation.servers.postgres import Connection, Postgres
 from tests.simulation.stages import TUNING, World
 from tests.simulation.table_checker import TableChecker, logged
 from tests.simulation.worker import SimulatedWorker
-from tests.simulation.workload import PARTITIONS, Mishap, Role, Workload, workload
+from tests.simulation.workload import PARTITIONS, Mishap, Workload, workload
 
 PATIENCE_SECONDS: Final = 400.0
 """After the last fault; the longest pause of a restart is 60 s, and a hot owner has 150 records of a second each."""
@@ -50,19 +49,16 @@ class Result:
 
 def simulate(seed: int) -> Result:
     """Run one seed."""
-    with _simulated_surroundings(seed) as patches:
+    with _simulated_surroundings(seed):
         try:
-            return run_simulated(seed, lambda loop: _Simulation(loop, workload(seed), patches).run())
+            return run_simulated(seed, lambda loop: _Simulation(loop, workload(seed)).run())
         except EndlessLoop:
             return Result(seed, ("stuck: callback follows callback, and time does not go on",), 0, 0.0)
 
 
 @contextmanager
-def _simulated_surroundings(seed: int) -> Iterator[ExitStack]:
-    """Faust over the simulated broker, its timers by the simulated clock, no log lines, no garbage collection.
-
-    Further patches may be entered: they last until the loop of the seed is cleared.
-    """
+def _simulated_surroundings(seed: int) -> Iterator[None]:
+    """Faust over the simulated broker, its timers by the simulated clock, no log lines, no garbage collection."""
     random.seed(seed)
     gc.collect()
     gc.disable()  # it would close forgotten generators when memory says so, which no seed decides
@@ -77,7 +73,7 @@ def _simulated_surroundings(seed: int) -> Iterator[ExitStack]:
             patches.enter_context(patch.dict(ReadYourWrites.__init__.__kwdefaults__ or {}, clock=_now))
             for name, simulated in _ROW_WRITERS.items():
                 patches.enter_context(patch.object(projector_module, name, simulated))
-            yield patches
+            yield
     finally:
         timers["clock"] = clock
         structlog.configure(**logging)
@@ -110,13 +106,12 @@ _ROW_WRITERS: Final = {
 
 
 class _Simulation:
-    def __init__(self, loop: SimulatedLoop, load: Workload, patches: ExitStack) -> None:
+    def __init__(self, loop: SimulatedLoop, load: Workload) -> None:
         self._loop = loop
         self._load = load
         self._broker = Broker(
             loop, partitions=PARTITIONS, session=TUNING.session_timeout, rebalance=TUNING.rebalance_timeout
         )
-        patches.enter_context(asking(self._broker))
         self._postgres = Postgres(loop)
         self._world = World(
             loop=loop,
@@ -147,8 +142,8 @@ class _Simulation:
         await self._until(self._load.quiet_after)
         self._broker.set_failures(commits=0.0, sends=0.0)
         self._postgres.failures = 0.0
-        if not any(worker.role.stages == self._load.stages for worker in self._workers):
-            self._start_worker(self._load.roles[0])
+        if not self._workers:
+            self._start_worker()
         await publishing
         while not self._is_done() and self._loop.time() < self._load.quiet_after + PATIENCE_SECONDS:  # noqa: ASYNC110 -- simulated
             await asyncio.sleep(1.0)
@@ -180,10 +175,9 @@ class _Simulation:
         if at > self._loop.time():
             await asyncio.sleep(at - self._loop.time())
 
-    def _start_worker(self, role: Role | None = None) -> None:
-        role = role or self._load.roles[self._lives % len(self._load.roles)]
+    def _start_worker(self) -> None:
         self._lives += 1
-        worker = SimulatedWorker(f"worker-{self._lives}", self._world, role)
+        worker = SimulatedWorker(f"worker-{self._lives}", self._world)
         self._workers.append(worker)
         self._loop.start_process(worker.name, worker.run())
 

@@ -51,7 +51,7 @@ from tests.simulation.servers.models import RETRY, ModelServer, SimulatedEmbedde
 from tests.simulation.servers.postgres import Postgres
 from tests.simulation.shared_calls import SharedExtractions
 from tests.simulation.told_facts import fact_text
-from tests.simulation.workload import PARTITIONS, Role, Workload
+from tests.simulation.workload import PARTITIONS, Workload
 
 TUNING: Final = KafkaTuning(session_timeout=5.0, heartbeat_interval=1.0, drain_timeout=4.0)
 WATERMARK_SECONDS: Final = 0.05  # the real interval of 5 ms would take most of a run
@@ -70,18 +70,18 @@ class World:
     server: ModelServer
     replies: StoredReplies
 
-    def settings(self, *, chain: bool = False) -> StreamsSettings:
-        return _settings(self.load.max_in_flight, self.load.max_pending, chain=chain)
+    def settings(self) -> StreamsSettings:
+        return _settings(self.load.max_in_flight, self.load.max_pending, chain=self.load.is_chained)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(START_TIME + self.loop.time(), UTC)
 
 
-def stage_builders(process: str, world: World, role: Role) -> Mapping[Stage, Builder]:
+def stage_builders(process: str, world: World) -> Mapping[Stage, Builder]:
     """A way to build each stage of one process."""
-    settings = world.settings(chain=role.is_chained)
-    factory = StageFactory(settings, "nowhere:1", _shared_resources(world), role.stages)
-    return {stage: _over_the_broker(factory.builder(stage), process, world.broker) for stage in role.stages}
+    load = world.load
+    factory = StageFactory(world.settings(), "nowhere:1", _shared_resources(world), load.stages)
+    return {stage: _over_the_broker(factory.builder(stage), process, world.broker) for stage in factory.app_stages}
 
 
 def _over_the_broker(build: Builder, process: str, broker: Broker) -> Builder:
@@ -91,7 +91,7 @@ def _over_the_broker(build: Builder, process: str, broker: Broker) -> Builder:
         nonlocal lives
         lives += 1
         app = build()
-        app.__dict__.update(broker=broker, member_name=f"{process}/{app.stage}/{lives}")
+        app.__dict__.update(broker=broker, check_start=None, member_name=f"{process}/{app.stage}/{lives}")
         if isinstance(app.window, KeyedWindow):
             app.window.reread = broker.reread
         for window in app.window.chain:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mnemolog.schemas.envelopes import split_envelope
 from tests.simulation.servers.broker import Broker
 from tests.simulation.servers.tables import StatusRead, Tables
 from tests.simulation.workload import Workload
@@ -60,9 +59,6 @@ class TableChecker:
         self._load = load
         self._tables = tables
         self._log = logged(broker)
-        before = (one.record.value or b"{}" for one in broker.appends if one.record.topic == BEFORE_LOG)
-        passed = (json.loads(split_envelope(value)[0]) for value in before)
-        self._read_from_topic = {(told["origin"]["partition"], told["origin"]["offset"]) for told in passed}
 
     def problems(self) -> list[str]:
         if "project" not in self._load.stages:
@@ -158,13 +154,7 @@ class TableChecker:
 
     def _assigned_at(self, one: Logged, read: StatusRead) -> float:
         """When the process got the partition: of the topic that the source came by."""
-        origin = (one.told["origin"]["partition"], one.told["origin"]["offset"])
-        ways = ["extract"] if self._load.is_chained else []
-        if not self._load.is_chained or origin in self._read_from_topic:
-            ways.append("resolve")
-        return min(self._last_assigned_at(stage, one, read) for stage in ways)
-
-    def _last_assigned_at(self, stage: str, one: Logged, read: StatusRead) -> float:
+        stage = "extract" if self._load.is_chained else "resolve"
         times = (
             each.at
             for each in self._broker.groups[f"mnemolog-{stage}"].assignments

@@ -13,7 +13,6 @@ SEEDS = 200
 FOUND_IN = {
     "follow_ups_late": "servers",
     "later_windows_go_on": "zombies",
-    "chain_waits_not": "crowded",
     "decided_again": "servers",
 }
 """The situation in which a fault is found soonest, of those that take more than ten seeds of all situations."""
@@ -62,7 +61,6 @@ def test_a_seed_is_repeatable() -> None:
         ("follow_ups_late", "do not have one end"),
         ("finished_at_hand_on", "had no output yet"),
         ("later_windows_go_on", "stuck"),
-        ("chain_waits_not", "came before"),
         ("shared_call_ends", "had no output yet"),
         ("mixed_parts", "ended as failed"),
         ("lane_without_limit", "beside a hot owner"),

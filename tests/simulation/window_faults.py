@@ -1,6 +1,6 @@
 """Faults of stages that hand records on in memory: each can be put back."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Final
 from unittest.mock import patch
@@ -12,7 +12,6 @@ from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.kafka.windows.state import DrainResult, KeyQueue, WindowEntry
-from mnemolog.streams.runtime.later_topics import LaterTopics
 from tests.simulation.fault import Fault, all_of
 
 
@@ -45,23 +44,6 @@ def later_windows_go_on_after_a_drain() -> AbstractContextManager[object]:
     )
 
 
-def chain_begins_at_once() -> AbstractContextManager[object]:
-    async def finished(_self: LaterTopics, partitions: Collection[int]) -> frozenset[int]:
-        return frozenset(partitions)
-
-    return patch.object(LaterTopics, "finished", finished)
-
-
-def chain_waits_for_all_partitions() -> AbstractContextManager[object]:
-    original = LaterTopics.finished
-
-    async def finished(self: LaterTopics, partitions: Collection[int]) -> frozenset[int]:
-        found = await original(self, partitions)
-        return found if len(found) == len(partitions) else frozenset()
-
-    return patch.object(LaterTopics, "finished", finished)
-
-
 def a_key_is_handed_on_without_limit() -> AbstractContextManager[object]:
     return patch.object(window, "MAX_HANDED_ON_PER_KEY", 10**6)
 
@@ -86,18 +68,8 @@ WINDOW_FAULTS: Final = (
         later_windows_go_on_after_a_drain,
     ),
     Fault(
-        "chain_waits_not",
-        "a chain begins with a partition while earlier records of it lie in the topics between",
-        chain_begins_at_once,
-    ),
-    Fault(
-        "chain_waits_for_all",
-        "a chain begins with no partition while earlier records of one lie in the topics between",
-        chain_waits_for_all_partitions,
-    ),
-    Fault(
         "early_fetch",
-        "a chain begins with a partition where a fetch of an earlier assignment has left it",
+        "a stage begins with a partition where a fetch of an earlier assignment has left it",
         a_fetch_of_an_earlier_assignment_counts,
     ),
     Fault(

@@ -57,14 +57,6 @@ class ModelWeather:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Role:
-    """What a process runs: which stages, and whether those in a row hand records on in memory."""
-
-    stages: tuple[Stage, ...]
-    is_chained: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Workload:
     """Everything that is chosen by the seed before the simulation begins."""
 
@@ -75,7 +67,8 @@ class Workload:
     mishaps: tuple[Mishap, ...]
     models: tuple[ModelWeather, ...]
     stages: tuple[Stage, ...]
-    roles: tuple[Role, ...]
+    is_chained: bool
+    """Whether the workers chain their stages."""
     commit_failures: float
     send_failures: float
     database_failures: float
@@ -83,16 +76,6 @@ class Workload:
     quiet_after: float
     max_in_flight: int
     max_pending: int
-
-    @property
-    def is_chained(self) -> bool:
-        """Whether some process hands records on in memory."""
-        return any(role.is_chained for role in self.roles)
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether processes differ in what they run."""
-        return len(self.roles) > 1
 
 
 _BUSY: Final = frozenset({"crowd", "crowded", "nonsense"})
@@ -104,16 +87,6 @@ _BURST_SECONDS: Final = 6.0
 _CROWDS: Final = frozenset({"crowd", "crowded"})
 _NONSENSE: Final = (ModelWeather(begins=0.0, ends=45.0, failing=0.0, useless=1.0),)
 _CHAIN: Final[tuple[Stage, ...]] = ("journal", "extract", "embed", "match", "resolve", "project")
-_APART: Final = Role(stages=_CHAIN, is_chained=False)
-_CHAINED: Final = Role(stages=_CHAIN, is_chained=True)
-_OTHERS: Final = (
-    _APART,
-    Role(stages=("resolve",), is_chained=True),
-    Role(stages=("extract",), is_chained=True),
-    Role(stages=("journal", "extract", "embed"), is_chained=True),
-    Role(stages=("match", "resolve"), is_chained=True),
-)
-"""What stands beside a process that chains all stages."""
 
 
 def weather_of(seed: int) -> Weather:
@@ -129,14 +102,14 @@ def workload(seed: int) -> Workload:
     has_mishaps, models = weather in _WITH_MISHAPS, weather in {"models", "everything"}
     has_servers = weather in {"batches", "servers"}
     quiet_after = CHAIN_QUIET_AFTER if weather in _CHAINS else QUIET_AFTER
-    roles = _roles(chance, weather)
+    is_chained = weather in _CHAINS and chance.choice((True, False))
     return Workload(
         seed=seed,
         quiet_after=quiet_after,
         weather=weather,
         stages=_stages(weather),
-        roles=roles,
-        workers=max(len(roles), _workers(chance, weather)),
+        is_chained=is_chained,
+        workers=_workers(chance, weather),
         publications=tuple(_publications(chance, owners, weather, quiet_after - 20.0)),
         mishaps=tuple(_mishaps(chance, weather, quiet_after - 20.0)) if has_mishaps else (),
         models=_NONSENSE if weather == "nonsense" else tuple(_models(chance)) if models else (),
@@ -161,16 +134,6 @@ def _workers(chance: random.Random, weather: Weather) -> int:
     if weather == "zombies":
         return 2
     return chance.randint(1, 3 if weather in _WITH_MISHAPS - _CHAINS else 2)
-
-
-def _roles(chance: random.Random, weather: Weather) -> tuple[Role, ...]:
-    """What the processes run, one after another and then over again; the first of them runs all stages."""
-    if weather not in _CHAINS:
-        return (Role(stages=_stages(weather), is_chained=False),)
-    kind = chance.choice(("apart", "chained", "mixed", "mixed"))
-    if kind == "mixed":
-        return (_CHAINED, *chance.sample(_OTHERS, chance.randint(1, 2)))
-    return (_CHAINED if kind == "chained" else _APART,)
 
 
 def _publications(chance: random.Random, owners: list[str], weather: Weather, until: float) -> list[Publication]:

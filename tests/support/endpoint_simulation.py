@@ -1,15 +1,15 @@
 """A model's server that fails in ten ways, and what becomes of the prompts and texts; in virtual time.
 
-    python -m tests.support.endpoint_simulation
-
-writes the table into docs/operations.md. The clients are the real ones; only the transport below them is simulated. An
-answer takes a second, a call may take 25. Prompts are extractions, five a second; texts come in bursts of forty.
+`python -m tests.support.endpoint_simulation` prints the table. The clients are the real ones; only the transport below
+them is simulated. An answer takes a second, a call may take 25. Prompts are extractions, five a second; texts come in
+bursts of forty.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,11 +30,8 @@ from mnemolog.streams.llm.openai_client import Endpoint
 from mnemolog.streams.llm.openai_models import OpenAiChatModel, OpenAiEmbedder
 from mnemolog.streams.llm.ports import RequestSource
 from tests.support.builders.prompts import extraction, user
-from tests.support.paths import ROOT
 from tests.support.virtual_time import run_in_virtual_time
 
-PAGE: Final = ROOT / "docs/operations.md"
-BEGIN, END = "<!-- ten failures -->", "<!-- end of ten failures -->"
 POISON: Final = "poison"
 HOUR: Final = 3600.0
 ANSWER_SECONDS: Final = 1.0
@@ -308,10 +305,5 @@ def table() -> str:
     return "\n".join([head, *(row(way, simulate(way)) for way in WAYS)])
 
 
-def main() -> None:
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.split(END)[1]}")
-
-
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(f"{table()}\n")

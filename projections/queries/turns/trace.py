@@ -115,7 +115,7 @@ class TracedCall:
     """The call of `stage` for a turn that other turns shared: that of `extract`.
 
     `turns` is the number of turns that it asked about, this one included, `request` the digest of its prompt, the same
-    for all of them. `others` are the ids of the other turns; commits before version 7 do not have them.
+    for all of them. `others` are the ids of the other turns.
     """
 
     stage: str

@@ -12,7 +12,7 @@ from mnemolog.streams.entities.spoken_names import WORDS
 TWIN_SIMILARITY: Final = 0.75
 """From here on two names may be one: 1 minus the share of letters that differ, a swap of neighbours counted once.
 
-Measured on `tests/data/similar_names.toml`: docs/discussions.md has the figures.
+Measured on `tests/data/similar_names.toml`: record 13 of docs/decisions has the figures.
 """
 MAX_EDITS: Final = 2
 MIN_SWAPPED: Final = 5

@@ -199,7 +199,6 @@ class PartitionProgress:
 
     def __init__(self, first_offset: int) -> None:
         self.newest_offset = first_offset - 1
-        self.busy_periods = 0
         self.log_end = 0
         self._first = self._finished_to = first_offset
         self._newest_started = -1
@@ -231,8 +230,6 @@ class PartitionProgress:
         return everything, everything - unstarted
 
     def add(self, entry: WindowEntry) -> None:
-        if not (self._unfinished or self._overflows):
-            self.busy_periods += 1
         self._unfinished[entry.record.offset] = entry
         self.newest_offset = max(self.newest_offset, entry.record.offset)
 

@@ -58,7 +58,6 @@ class _Fact(ReplyModel):
     valid_until: Timestamp | None
     action_hint: ActionHint
     entities: tuple[EntityReply, ...] = ()
-    """Replies of former prompts have none."""
     relations: tuple[RelationReply, ...] = ()
 
 

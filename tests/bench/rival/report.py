@@ -25,10 +25,6 @@ the query, for 10 hits.
 CPU ms a store, by process:
 
 {table(("", *PROCESSES), [*_cpu("Mnemolog", ours), *_cpu("mem0", theirs)])}
-
-Stores a second in the trials:
-
-{table(("", "called by", "smart", "raw"), _trials(both))}
 """
 
 
@@ -37,10 +33,3 @@ def _cpu(name: str, side: Side) -> list[tuple[str, ...]]:
         (f"{name}, {kind}", *(f"{one.cpu[process]:.1f}" if process in one.cpu else "" for process in PROCESSES))
         for kind, one in (("smart", side.smart), ("raw", side.raw))
     ]
-
-
-def _trials(both: Comparison) -> list[tuple[str, ...]]:
-    rates: dict[tuple[str, str], dict[str, float]] = {}
-    for trial in both.trials:
-        rates.setdefault((trial.side, trial.how), {})[trial.kind] = trial.per_second
-    return [(side, how, *(f"{rate[kind]:.1f}" for kind in ("smart", "raw"))) for (side, how), rate in rates.items()]

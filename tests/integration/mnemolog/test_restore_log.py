@@ -200,7 +200,7 @@ async def test_a_commit_at_an_offset_that_the_tables_have_stops_the_stage() -> N
         return 5
 
     watermark = Watermark(projected)
-    writes = ReadYourWrites(watermark, end, lambda _: 0)
+    writes = ReadYourWrites(watermark, end, lambda: 0)
     await writes.wait_until_projected("default/mira", 0)
     writes.record_commit("default/mira", 0, 5)
     with pytest.raises(LogMismatch):

@@ -14,7 +14,7 @@ from mnemolog.streams.llm.ports import Embeddings
 from tests.recall.ablation import Figures, measure_all
 from tests.recall.asking import Asker
 from tests.recall.dialogues import CHOOSING, REPORTING, Dialogues, Question, RecordedFact, RecordedTurn
-from tests.recall.page import page
+from tests.recall.page import SHOWN, page, shown
 from tests.recall.report import main_table
 from tests.recall.stored import stored
 from tests.recall.variations import BASELINE, DEFAULT, RERANKED, VARIATIONS, WITH_WORDINGS, Variation
@@ -124,8 +124,10 @@ async def test_words_miss_what_is_only_meant_and_the_hybrid_search_finds_it(dial
         ("turns", "turns themselves, as by default"): [1, 0, 1, 1, 0, 1],
     }
     assert {one.name for one in VARIATIONS} == facts.measures.keys() | turns.measures.keys()
-    assert f"| {BASELINE.name} | 0.500 |" in main_table(facts, "reported")
-    assert main_table(turns, "choosing") in page(dialogues, [facts, quoted, turns], "topics")
+    assert f"| {BASELINE.name} | .500 |" in main_table(facts, "reported")
+    written = page(dialogues, [facts, quoted, turns], "topics")
+    assert all(main_table(shown(figures), "reported") in written for figures in (facts, quoted, turns))
+    assert {one.name for one in VARIATIONS} >= SHOWN
 
 
 async def test_what_models_add_is_measured_too(dialogues: Dialogues) -> None:

@@ -31,8 +31,8 @@ ENVIRONMENT: Final = {**os.environ, "TZ": "UTC", "PGTZ": "UTC"}
 
 
 def documented() -> list[str]:
-    """Every statement that reads, of the README and of the page about SQL."""
-    pages = [(ROOT / name).read_text() for name in ("README.md", "docs/sql.md")]
+    """Every statement that reads, of the README and of the pages about SQL."""
+    pages = [(ROOT / name).read_text() for name in ("README.md", "docs/sql.md", "docs/how-to/query.md")]
     blocks = [block for page in pages for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL)]
     statements = [one.strip() for block in blocks for one in re.split(r";\n", block)]
     return [one for one in statements if one.startswith(("SELECT", "WITH"))]

@@ -16,7 +16,7 @@ from tests.properties.harness import Harness
 from tests.properties.runs import PROPERTIES, Property, fresh_postgres, run_property, running_harness
 from tests.support.paths import ROOT
 
-PAGE: Final = ROOT / "docs" / "discussions.md"
+PAGE: Final = ROOT / "docs" / "simulation.md"
 BEGIN, END = "<!-- faults: written by make properties FAULTS=1 -->", "<!-- faults: end -->"
 PROCESSES: Final = 2
 _TESTS_FAILED: Final = 1

@@ -126,7 +126,7 @@ def command_commit(source_id: str, payload: CommandPayload, *drafts: Draft, **fi
             "outcome": "done",
             "source_kind": "command",
             "order": payload,
-            "origin": Origin(topic="memory_commands", partition=0, offset=0),
+            "origin": Origin(topic="conversation_turns", partition=0, offset=0),
         }
         | fields,
     )

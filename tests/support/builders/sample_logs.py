@@ -53,6 +53,7 @@ ACTIVE_STATE = FactState(
     believed_to=None,
     superseded_by=None,
     unresolved=False,
+    true_from=day(1),
 )
 
 

@@ -24,7 +24,7 @@ from mnemolog.streams.stages.extract import command_facts
 from tests.support.builders.commits import ALICE, pseudo_random_vector
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
-ORIGIN = Origin(topic="memory_commands", partition=0, offset=0)
+ORIGIN = Origin(topic="conversation_turns", partition=0, offset=0)
 
 
 def command_envelope(command: Command) -> MatchedFacts:

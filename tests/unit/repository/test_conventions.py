@@ -225,14 +225,14 @@ def test_the_check_of_generated_files_names_and_shows_what_differs(tmp_path: Pat
     subprocess.run(script, cwd=ROOT, check=True)
     page = tmp_path / "docs/settings.md"
     page.write_text(text_of(page).replace("# Settings", "# Knobs"))
-    (tmp_path / "schemas/json/turn.v7.json").unlink()
+    (tmp_path / "schemas/json/turn.v1.json").unlink()
     check = subprocess.run([*script, "--check"], cwd=ROOT, check=False, capture_output=True, text=True)
     assert check.returncode == 1
     assert "2 generated file(s) differ" in check.stderr
     assert "--- docs/settings.md" in check.stdout
     assert "-# Knobs\n+# Settings" in check.stdout
-    assert "--- schemas/json/turn.v7.json" in check.stdout
-    assert "commit.v7.json" not in check.stdout
+    assert "--- schemas/json/turn.v1.json" in check.stdout
+    assert "commit.v1.json" not in check.stdout
 
 
 def test_the_architecture_opens_with_the_way_of_a_turn_through_files_that_exist() -> None:

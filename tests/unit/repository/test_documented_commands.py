@@ -12,7 +12,7 @@ import typer
 from mnemolog.cli.app import app
 from tests.support.paths import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"(?<![\w.-])mnemolog((?: [a-z]+(?:-[a-z]+)*)+)((?: +(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s`|;&()]+))*)")
 OPTION = re.compile(r"(?<!\S)--?[a-zA-Z][\w-]*")
 
@@ -38,7 +38,7 @@ def known_options(command: Any) -> set[str]:
     return own.union({"--help"}, *map(known_options, getattr(command, "commands", {}).values()))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_options_of_named_commands_exist(page: Path) -> None:
     wrong = []
     for words, command, options in named_commands(page.read_text()):

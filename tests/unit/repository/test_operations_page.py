@@ -1,4 +1,4 @@
-"""What docs/operations.md names exists."""
+"""What the pages for operators name exists."""
 
 import re
 import shlex
@@ -13,7 +13,9 @@ from mnemolog.settings import PREFIX, Settings
 from tests.support.deployment_files import own_services, services
 from tests.support.paths import ROOT
 
-PAGE = (ROOT / "docs/operations.md").read_text()
+PAGE = "\n".join(
+    (ROOT / f"docs/how-to/{name}.md").read_text() for name in ("own-servers", "operate", "incidents", "back-up")
+)
 CODE = "\n".join(path.read_text() for path in (ROOT / "streams").rglob("*.py")) + "\n".join(
     path.read_text() for path in (ROOT / "projections").rglob("*.py")
 )

@@ -133,6 +133,7 @@ FACT_STATES = st.builds(
     },
     superseded_by=st.none() | st.uuids(),
     unresolved=st.booleans(),
+    true_from=TIMES,
 )
 POLICIES = st.builds(
     Policy,

@@ -1,4 +1,4 @@
-"""Dumps of the database that pg_dump makes and pg_restore reads, as the operations page says."""
+"""Dumps of the database that pg_dump makes and pg_restore reads, as docs/how-to/back-up.md says."""
 
 import subprocess
 from pathlib import Path

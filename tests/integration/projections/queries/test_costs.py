@@ -94,21 +94,6 @@ def refused(attempt: int, at_day: int = 0, **fields: Any) -> Commit:
     return commit("1", outcome="rejected", reason="limit", limit=hit, **given)
 
 
-@pytest.mark.parametrize("together", [True, False])
-async def test_before_version_7_a_turn_that_was_refused_for_a_limit_is_paid_at_its_last_attempt(
-    db: ProjectedDatabase, together: bool
-) -> None:
-    """Its next attempt got the stored replies, and counted them. What a rebuild counts is the same."""
-    former: dict[str, Any] = {"schema_version": 6}
-    last = commit("1", added("A."), steps=[EMBEDDED, ASKED], attempt=3, at=day(1), **former)
-    log = [refused(1, **former), refused(2, 1, **former), last]
-    for part in [log] if together else [[one] for one in log]:
-        await db.apply(*part)
-    assert (await costs(db, whole_tenant())).total.amount == "2.6"
-    assert (await costs(db, whole_tenant(), last=0)).total.amount == "0"
-    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
-
-
 USED_AGAIN = Step(stage="embed", milliseconds=1, model="e1", stored_replies=1)
 
 

@@ -89,15 +89,6 @@ async def test_an_unresolved_fact_names_what_it_stands_beside_as_far_as_that_sta
     assert await unresolved(db.conn, MINE, day(4)) == []
 
 
-async def test_where_a_log_does_not_say_what_was_shown_all_that_was_near_is_listed(db: ProjectedDatabase) -> None:
-    known = commit("1", added("Drinks tea."), added("Drinks milk."))
-    candidates = (weighed_candidate(fact_id_at(known), 0.8), weighed_candidate(fact_id_at(known, 1), 0.7))
-    beside = with_decision(added("Drinks nothing.", unresolved=True), by="fallback", candidates=candidates)
-    await db.apply(known, commit("2", beside, at=day(1)))
-    (one,) = await unresolved(db.conn, MINE, day(3))
-    assert [old.text for old in one.beside] == ["Drinks tea.", "Drinks milk."]
-
-
 async def test_nothing_waits(db: ProjectedDatabase) -> None:
     await db.apply(commit("1", added("A.")))
     assert await waiting_in(db.conn, MINE, START_TIME) == []

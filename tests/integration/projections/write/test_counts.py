@@ -67,13 +67,6 @@ async def test_tokens_of_a_day_are_those_that_each_attempt_paid_for(
     assert await used_tokens(db, level, "new", days=1) == 0
 
 
-async def test_before_version_7_the_last_attempt_counts_for_all(db: ProjectedDatabase) -> None:
-    former: dict[str, Any] = {"schema_version": 6}
-    again = commit("t2", attempt=3, steps=[USED], **former)
-    await db.apply(refused("t2", **former), refused("t2", attempt=2, **former), again)
-    assert await used_tokens(db, "tenant", "new") == 7
-
-
 async def used_tokens(db: ProjectedDatabase, level: Level, source_id: str, days: int = 0) -> int:
     """What a turn of this id finds used, as the limit that it would just exceed says."""
     rules = EffectivePolicy().overlaid_by(Policy(limits=Limits(tokens_per_day=1)), level)

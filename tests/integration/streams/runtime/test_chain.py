@@ -1,17 +1,23 @@
-"""Chained stages on real servers: what passes in memory, and workers that chain beside workers that do not."""
+"""Chained stages on real servers: what passes in memory, and which workers refuse to run beside one another."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.stage_lag import stage_lags
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, topic_name
+from mnemolog.schemas.provenance import Stage
+from mnemolog.streams.errors import MixedLayouts
+from mnemolog.streams.kafka.admin import connected_admin, ensure_topics
+from mnemolog.streams.kafka.stage_lag import group_members, stage_lags
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, group_id, topic_name
+from mnemolog.streams.runtime import wiring
+from mnemolog.streams.runtime.stage_windows import CHAINABLE
+from mnemolog.streams.runtime.wiring import ALL_STAGES
+from mnemolog.streams.runtime.worker import run_worker
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
     publish_records,
-    query_rows,
     running_worker,
     user_turn,
     wait_for_outcomes,
@@ -48,6 +54,21 @@ async def wait_until_all_is_committed(settings: StreamsSettings) -> None:
     await wait_until(is_committed)
 
 
+async def wait_until_read(settings: StreamsSettings, *stages: str) -> None:
+    async def is_read() -> bool:
+        lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
+        return not any(one.lag for one in lags if one.stage in stages)
+
+    await wait_until(is_read)
+
+
+async def wait_until_committed(settings: StreamsSettings, count: int) -> None:
+    async def is_committed() -> bool:
+        return len(await committed_sources(settings)) == count
+
+    await wait_until(is_committed)
+
+
 async def wait_until_written(settings: StreamsSettings, topic: str, count: int) -> None:
     async def is_written() -> bool:
         return (await record_counts(settings, topic))[topic] == count
@@ -66,7 +87,9 @@ async def test_a_worker_with_all_stages_writes_nothing_between_them(settings: St
     assert await committed_sources(settings) == [f"t{number}" for number in range(5)]
 
 
-async def test_a_chain_ends_where_the_next_stage_is_another_workers(settings: StreamsSettings, database: str) -> None:
+async def test_a_worker_without_all_of_the_chain_sends_each_record_through_its_topic(
+    settings: StreamsSettings, database: str
+) -> None:
     async with (
         running_worker(settings, ["journal", "extract", "embed"]),
         running_worker(settings, ["resolve"]),
@@ -74,11 +97,10 @@ async def test_a_chain_ends_where_the_next_stage_is_another_workers(settings: St
     ):
         await publish_statements(settings, range(3))
         await wait_for_outcomes(database, 3)
-    counts = await record_counts(settings, *BETWEEN)
-    assert counts == {"extracted_facts": 0, "embedded_facts": 3, "matched_facts": 3}
+    assert await record_counts(settings, *BETWEEN) == dict.fromkeys(BETWEEN, 3)
 
 
-async def test_a_chain_begins_once_what_other_workers_left_between_the_stages_is_done(
+async def test_a_chain_refuses_to_start_until_what_single_stages_left_is_read(
     settings: StreamsSettings, database: str
 ) -> None:
     """The later turns are published while the earlier ones of their owner wait in a topic between."""
@@ -86,46 +108,79 @@ async def test_a_chain_begins_once_what_other_workers_left_between_the_stages_is
         await publish_statements(settings, range(20))
         await wait_until_written(settings, "embedded_facts", 20)
     await publish_statements(settings, range(20, 40))
+    with pytest.raises(MixedLayouts) as refused:
+        await start(settings)
+    assert "20 records of" in str(refused.value)
+    assert "embedded_facts (read by match)" in str(refused.value)
+    assert "Start `mnemolog worker embed match resolve project`" in str(refused.value)
+    async with running_worker(settings, ["embed", "match", "resolve", "project"]):
+        await wait_for_outcomes(database, 20)
+        await wait_until_read(settings, "embed", "match", "resolve")
     async with running_worker(settings):
         await wait_for_outcomes(database, 40)
     assert await committed_sources(settings) == [f"t{number}" for number in range(40)]
-    counts = await record_counts(settings, *BETWEEN)
-    assert counts == {"extracted_facts": 0, "embedded_facts": 20, "matched_facts": 20}
+    assert await record_counts(settings, *BETWEEN) == dict.fromkeys(BETWEEN, 20)
 
 
-async def test_workers_that_chain_and_workers_that_do_not_keep_the_order_of_an_owner(
+async def test_a_chain_refuses_to_start_beside_a_single_stage(settings: StreamsSettings) -> None:
+    async with running_worker(settings, ["resolve"]):
+        with pytest.raises(MixedLayouts, match=r"single stages \(resolve\)"):
+            await start(settings)
+
+
+@pytest.mark.parametrize("stages", [["extract"], ["resolve"]])
+async def test_a_single_stage_refuses_to_start_beside_a_chain(settings: StreamsSettings, stages: list[Stage]) -> None:
+    async with running_worker(settings):
+        with pytest.raises(MixedLayouts, match="workers chain the stages extract, embed, match, resolve"):
+            await start(settings, stages)
+        with pytest.raises(MixedLayouts):
+            await start(settings.model_copy(update={"chain": False}), ALL_STAGES)
+
+
+async def test_stages_that_read_and_write_no_topic_between_may_run_beside_a_chain(
     settings: StreamsSettings, database: str
 ) -> None:
-    """`extract` alone joins and leaves twice, so that partitions move between it and the chain while turns come in."""
-    users, rounds, each = [f"user{number}" for number in range(12)], 6, 5
+    async with (
+        running_worker(settings, ["extract", "embed", "match", "resolve"]),
+        running_worker(settings, ["project"]),
+    ):
+        await publish_statements(settings, range(3))
+        await wait_until_committed(settings, 3)
+        assert set((await wait_for_outcomes(database, 3)).values()) == {"facts"}
 
-    async def publish_round(number: int) -> None:
-        for place in range(number * each, (number + 1) * each):
-            turns = [
-                user_turn(f"{user}-{place}", f"I have thing number {place}.", user=user, infer=False) for user in users
-            ]
-            await publish_records(settings, *turns)
 
-    async def wait_until_passed_between(count: int) -> None:
-        async def has_passed() -> bool:
-            return (await record_counts(settings, "extracted_facts"))["extracted_facts"] >= count
+@pytest.mark.parametrize("is_chained", [True, False])
+async def test_the_broker_lets_no_worker_of_the_other_layout_into_the_group(
+    settings: StreamsSettings, database: str, monkeypatch: pytest.MonkeyPatch, *, is_chained: bool
+) -> None:
+    """Two that start at the same moment find nobody when they look: the second stays out, and has no partition."""
+    one = settings.model_copy(update={"chain": is_chained})
+    other = settings.model_copy(update={"chain": not is_chained})
+    async with running_worker(one):
+        monkeypatch.setattr(wiring, "check_layout", no_check)
+        newcomer = asyncio.create_task(start(other, CHAINABLE))
+        await asyncio.sleep(3)
+        await publish_statements(settings, range(12))
+        await wait_for_outcomes(database, 12)
+        assert await members(settings, "extract") == 1
+        newcomer.cancel()
+        await asyncio.gather(newcomer, return_exceptions=True)
+    assert await record_counts(settings, *BETWEEN) == dict.fromkeys(BETWEEN, 0 if is_chained else 12)
 
-        await wait_until(has_passed)
 
-    async with running_worker(settings), running_worker(settings, ["resolve"]):
-        for number in range(0, rounds, 3):
-            await publish_round(number)
-            before = (await record_counts(settings, "extracted_facts"))["extracted_facts"]
-            async with running_worker(settings, ["extract"]):
-                await publish_round(number + 1)
-                await wait_until_passed_between(before + 1)
-            await publish_round(number + 2)
-        await wait_for_outcomes(database, rounds * each * len(users), 120)
-    first = list(dict.fromkeys(await committed_sources(settings)))
-    for user in users:
-        mine = [source for source in first if source.startswith(f"{user}-")]
-        assert mine == [f"{user}-{place}" for place in range(rounds * each)]
-    assert await query_rows(database, "SELECT source_id FROM rejections") == []
+async def members(settings: StreamsSettings, stage: str) -> int:
+    async with connected_admin(settings.kafka or "") as admin:
+        return await group_members(admin, group_id(stage, settings.topic_prefix))
+
+
+async def no_check(*_: object, **__: object) -> None:
+    return
+
+
+async def start(settings: StreamsSettings, stages: Sequence[Stage] = ALL_STAGES) -> None:
+    """Run a worker until it gives up."""
+    async with asyncio.timeout(60):
+        await run_worker(settings, stages, asyncio.Event())
 
 
 async def test_a_turn_under_a_wrong_key_is_processed_in_its_owners_partition(

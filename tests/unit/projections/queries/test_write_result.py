@@ -58,6 +58,7 @@ STANDS = FactState(
     believed_to=None,
     superseded_by=None,
     unresolved=False,
+    true_from=day(0),
 )
 
 

@@ -66,7 +66,7 @@ def stored_fact(
         scope=scope,
         fact=ExtractedFact(**{"text": text, "excerpt": text, "search_text": text, "key": "home_city"} | fields),
         **own,
-        state=FactState(**{**state_fields, "status": status, **given}),
+        state=FactState(**{**state_fields, "status": status, "true_from": own["true_from"], **given}),
     )
 
 

@@ -38,7 +38,7 @@ class People:
     def say(self, entity: KnownEntity, name: str, since: int) -> UUID:
         """A home since a day: what they lived in then ends with it, or it with what is newer."""
         own = {fact_id: self.state(fact_id) for fact_id in self.homes.get(entity.entity_id, ())}
-        begun = {fact_id: state.true_from for fact_id, state in own.items() if state.true_from is not None}
+        begun = {fact_id: state.true_from for fact_id, state in own.items()}
         newer = [one for one in begun if begun[one] > day(since)]
         slot: dict[str, Any] = {"key": "home_city", "single_valued": True, "true_from": day(since), "subject": name}
         held = [one for one, state in own.items() if state.status == "active"]

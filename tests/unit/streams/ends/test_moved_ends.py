@@ -108,10 +108,8 @@ class Teller:
     def _draft(self, number: int, statement: Statement) -> Draft:
         since, text = day(statement.since), f"Value {number}."
         slot: dict[str, Any] = {"key": "home_city", "true_from": since}
-        believed = {
-            fact_id: state for fact_id, state in self.states().items() if state.believed_to is None and state.true_from
-        }
-        begun = {fact_id: state.true_from for fact_id, state in believed.items() if state.true_from is not None}
+        believed = {fact_id: state for fact_id, state in self.states().items() if state.believed_to is None}
+        begun = {fact_id: state.true_from for fact_id, state in believed.items()}
         last = max(begun, key=lambda fact_id: (begun[fact_id], fact_id), default=None)
         if last is None:
             return added(text, **slot)

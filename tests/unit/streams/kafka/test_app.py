@@ -1,8 +1,6 @@
 """What a stage tells Faust."""
 
 import asyncio
-import gc
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,19 +40,3 @@ async def test_an_idle_app_has_no_timers_that_serve_nobody() -> None:
         await consumer._thread._keepalive2()
         await consumer._thread._thread_keepalive.fun(consumer._thread)
     consumer._thread.thread_loop.close()
-
-
-async def test_a_beginning_that_ends_before_it_has_started_leaves_no_coroutine() -> None:
-    """As where the next rebalance comes at once."""
-    stage = build_app("copy", CONVERSATION_TURNS, window, bootstrap="localhost:9092")
-    stage.may_begin = lambda partitions: asyncio.sleep(0, partitions)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        stage.begin_reading({})
-        beginning = stage._beginning
-        assert beginning is not None
-        stage._stop_beginning()
-        await asyncio.wait([beginning])
-        begun = stage.__dict__.pop("_beginning", None)
-        del beginning, begun
-        gc.collect()

@@ -8,7 +8,6 @@ import pytest
 from faust.tables.recovery import RebalanceAgain
 from faust.types import TP, ConsumerMessage
 
-from mnemolog.streams.kafka import app as app_module
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
@@ -152,7 +151,7 @@ async def test_a_seek_for_partitions_that_are_revoked_meanwhile_does_not_crash_t
         await stage.revoke()
         raise RuntimeError("the partition is not assigned")
 
-    monkeypatch.setattr(consumer, "_seek_to_group", revoked_meanwhile)
+    monkeypatch.setattr(consumer, "_group_offsets", revoked_meanwhile)
     with pytest.raises(RebalanceAgain):  # Faust's word for: the next assignment seeks for itself
         await consumer.seek_to_committed()
     assert not stage.app.crashed
@@ -169,7 +168,7 @@ async def test_a_seek_that_ends_after_its_partitions_were_revoked_opens_nothing(
         await stage.revoke()
         return {PLACE: 0}
 
-    monkeypatch.setattr(consumer, "_seek_to_group", revoked_meanwhile)
+    monkeypatch.setattr(consumer, "_group_offsets", revoked_meanwhile)
     with pytest.raises(RebalanceAgain):
         await consumer.seek_to_committed()
     assert not stage.app.delivers(message(0))
@@ -184,7 +183,7 @@ async def test_a_seek_that_fails_in_its_own_assignment_crashes_the_stage(
     async def broken(_: StageApp) -> None:
         raise RuntimeError("no answer")
 
-    monkeypatch.setattr(consumer, "_seek_to_group", broken)
+    monkeypatch.setattr(consumer, "_group_offsets", broken)
     with pytest.raises(RuntimeError):
         await consumer.seek_to_committed()
     assert stage.app.crashed
@@ -210,79 +209,12 @@ async def test_a_partition_of_which_nothing_is_committed_is_read_from_its_first_
     monkeypatch.setattr(consumer._thread, "seek_wait", seek_wait)
     monkeypatch.setattr(consumer, "_offset_bounds", bounds)
     assert await consumer.seek_to_committed() == {PLACE: 2, other: 7}
-    assert sought == [{PLACE: 2}]
+    assert sought == [{PLACE: 2, other: 7}]
     assert not stage.app.delivers(message(1))
     assert stage.app.delivers(message(2))
 
 
-class Beginning:
-    """Says with which partitions an App may begin, and sees where it seeks."""
-
-    def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.allowed: set[int] = set()
-        self.asked: list[frozenset[int]] = []
-        self.sought: list[dict[TP, int]] = []
-        stage.app.may_begin = self.may_begin
-        monkeypatch.setattr(app_module, "_BEGIN_DELAY", lambda _: 0.001)
-        monkeypatch.setattr(stage.consumer._thread, "seek_wait", self.seek_wait)
-
-    async def may_begin(self, partitions: frozenset[int]) -> frozenset[int]:
-        self.asked.append(partitions)
-        return partitions & self.allowed
-
-    async def seek_wait(self, offsets: dict[TP, int]) -> None:
-        self.sought.append(offsets)
-
-    async def is_asked_again(self) -> None:
-        count = len(self.asked)
-        await eventually(lambda: len(self.asked) > count)
-
-
-@pytest.fixture
-def beginning(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Beginning:
-    return Beginning(stage, monkeypatch)
-
-
-async def test_a_partition_is_read_from_its_start_once_it_may_begin_whatever_others_wait_for(
-    stage: Stage, beginning: Beginning
-) -> None:
-    app, other = stage.app, TP(PLACE.topic, 1)
-    stage.assign()
-    beginning.allowed = {1}
-    app.begin_reading({PLACE: 3, other: None})
-    await eventually(lambda: app.reads(other))
-    await beginning.is_asked_again()
-    assert beginning.asked[-1] == {0}
-    assert not app.delivers(message(3))
-    beginning.allowed = {0, 1}
-    await eventually(lambda: app.reads(PLACE))
-    assert app.delivers(message(3))
-    assert not app.delivers(message(2))
-    assert beginning.sought == [{other: 0}, {PLACE: 3}]
-    await stage.revoke()
-
-
-async def test_each_assignment_asks_anew_and_none_goes_on_asking_after_its_end(
-    stage: Stage, beginning: Beginning
-) -> None:
-    stage.assign()
-    stage.app.begin_reading({PLACE: 3})
-    await beginning.is_asked_again()
-    await stage.revoke()
-    beginning.allowed = {0, 1}
-    asking = stage.app._beginning
-    assert asking is not None
-    await eventually(asking.done)
-    assert not stage.app.reads(PLACE)
-    stage.assign()
-    stage.app.begin_reading({TP(PLACE.topic, 1): 0})
-    await eventually(lambda: stage.app.reads(TP(PLACE.topic, 1)))
-    assert beginning.asked[-1] == {1}
-
-
-async def test_only_what_the_app_reads_is_fetched_and_kept(
-    stage: Stage, beginning: Beginning, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_what_the_app_reads_is_fetched_and_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other partition was asked for when an earlier assignment still had it."""
     asked, other = [], TP(PLACE.topic, 1)
 
@@ -294,38 +226,44 @@ async def test_only_what_the_app_reads_is_fetched_and_kept(
     monkeypatch.setattr(consumer._thread, "getmany", fetch)
     monkeypatch.setattr(consumer, "sleep", lambda _: asyncio.sleep(0))
     stage.assign()
-    stage.app.begin_reading({PLACE: 3, other: 9})
     assert await consumer._getmany({PLACE, other}, 1.0) == {}
     assert asked == []
-    beginning.allowed = {0}
-    await eventually(lambda: stage.app.reads(PLACE))
+    stage.app.begin_reading({PLACE: 3})
     assert list(await consumer._getmany({PLACE, other}, 1.0)) == [PLACE]
     assert asked == [{PLACE}]
     await stage.revoke()
 
 
-async def test_no_partition_is_sought_and_begun_while_a_fetch_is_under_way(
-    stage: Stage, beginning: Beginning, monkeypatch: pytest.MonkeyPatch
+async def test_no_assignment_begins_while_a_fetch_of_an_earlier_one_is_under_way(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer: asyncio.Future[dict[TP, list[ConsumerMessage]]] = asyncio.get_running_loop().create_future()
+    sought: list[dict[TP, int]] = []
 
     async def fetch(*_: object) -> dict[TP, list[ConsumerMessage]]:
         return await answer
 
-    other = TP(PLACE.topic, 1)
-    monkeypatch.setattr(stage.consumer._thread, "getmany", fetch)
+    async def offsets(_: StageApp) -> dict[TP, int]:
+        return {PLACE: 3}
+
+    async def seek_wait(offsets: dict[TP, int]) -> None:
+        sought.append(offsets)
+
+    consumer = stage.consumer
+    monkeypatch.setattr(consumer._thread, "getmany", fetch)
+    monkeypatch.setattr(consumer._thread, "seek_wait", seek_wait)
+    monkeypatch.setattr(consumer, "_group_offsets", offsets)
     stage.assign()
-    beginning.allowed = {1}
-    stage.app.begin_reading({PLACE: 3, other: 0})
-    await eventually(lambda: stage.app.reads(other))
-    fetching = asyncio.create_task(stage.consumer._getmany({PLACE, other}, 1.0))
-    await eventually(stage.consumer._fetching.locked)
-    await beginning.is_asked_again()
-    beginning.allowed = {0, 1}
-    await beginning.is_asked_again()
-    await asyncio.sleep(0)
-    assert (beginning.sought, stage.app.reads(PLACE)) == ([{other: 0}], False)
+    stage.app.begin_reading({PLACE: 3})
+    fetching = asyncio.create_task(consumer._getmany({PLACE}, 1.0))
+    await eventually(consumer._fetching.locked)
+    await stage.revoke()
+    stage.assign()
+    seeking = asyncio.create_task(consumer.seek_to_committed())
+    await asyncio.sleep(0.01)
+    assert (sought, stage.app.reads(PLACE)) == ([], False)
     answer.set_result({PLACE: [message(3)]})
     assert await fetching == {}
-    await eventually(lambda: stage.app.reads(PLACE))
-    assert beginning.sought == [{other: 0}, {PLACE: 3}]
+    assert await seeking == {PLACE: 3}
+    assert (sought, stage.app.reads(PLACE)) == ([{PLACE: 3}], True)
+    await stage.revoke()

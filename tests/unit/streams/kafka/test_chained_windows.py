@@ -16,12 +16,9 @@ PATIENCE, DEADLINE = 1000.0, 5.0
 
 
 class Chain:
-    """Two windows: the first lets everything through unless `holds_first`, the second what it is told to.
+    """Two windows: the first lets everything through unless `holds_first`, the second what it is told to."""
 
-    With `lingers` the second lets all through that waits for no more records of its key.
-    """
-
-    def __init__(self, *, max_pending: int = 100, holds_first: bool = False, lingers: bool = False) -> None:
+    def __init__(self, *, max_pending: int = 100, holds_first: bool = False) -> None:
         self.log: list[KafkaRecord] = []
         self.started: dict[str, list[int]] = defaultdict(list)
         self.ended: list[int] = []
@@ -30,7 +27,6 @@ class Chain:
         self.may_leave = asyncio.Event()
         self.may_end = asyncio.Semaphore(0)
         self.ends_freely = {b"other"}
-        self.lingers = lingers
         if not holds_first:
             self.may_leave.set()
         self.second = KeyedWindow(self._end, max_pending=max_pending)
@@ -47,9 +43,7 @@ class Chain:
         self.started["second"].append(record.offset)
         if self.error:
             raise self.error
-        if self.lingers:
-            await self.second.waiting.records_behind(record, enough=1, most=1, seconds=PATIENCE)
-        elif record.key not in self.ends_freely:
+        if record.key not in self.ends_freely:
             await self.may_end.acquire()
         self.ended.append(record.offset)
 
@@ -164,49 +158,4 @@ async def test_a_window_that_hands_everything_on_is_not_the_one_that_stalls() ->
     now[0] += 7
     assert (chain.first.progress.stalled_for, chain.second.progress.stalled_for) == (0.0, 7.0)
     assert chain.first.progress.oldest_age == 7.0
-    await chain.first.drain(0)
-
-
-async def test_a_busy_period_lasts_while_anything_of_the_partition_is_unfinished() -> None:
-    chain = Chain()
-    await chain.take(b"a", b"b")
-    await eventually(lambda: chain.second.progress.running == 2)
-    period = chain.second.busy_period(0)
-    chain.let_end(1)
-    await eventually(lambda: len(chain.ended) == 1)
-    await chain.take(b"c")
-    await eventually(lambda: chain.second.progress.running == 2)
-    assert chain.second.busy_period(0) == period
-    chain.let_end(2)
-    await eventually(lambda: chain.second.progress.pending == 0)
-    await chain.take(b"d")
-    await eventually(lambda: chain.second.progress.running == 1)
-    assert chain.second.busy_period(0) != period
-    await chain.first.drain(0)
-
-
-async def test_a_drain_lets_nobody_wait_for_more_records_in_a_later_window() -> None:
-    chain = Chain(lingers=True)
-    await chain.take(b"a", b"b")
-    await eventually(lambda: chain.started["second"] == [0, 1])
-    drained = await asyncio.wait_for(chain.first.drain(PATIENCE), DEADLINE)
-    assert (dict(drained.offsets), drained.cancelled) == ({("t", 0): 2}, 0)
-
-
-async def test_what_is_handed_on_during_a_drain_waits_for_no_more_records() -> None:
-    chain = Chain(holds_first=True, lingers=True)
-    await chain.take(b"a")
-    await eventually(lambda: chain.started["first"] == [0])
-    drain = asyncio.create_task(chain.first.drain(PATIENCE))
-    await asyncio.sleep(0)
-    chain.may_leave.set()
-    drained = await asyncio.wait_for(drain, DEADLINE)
-    assert (dict(drained.offsets), drained.cancelled) == ({("t", 0): 1}, 0)
-
-
-async def test_in_a_full_chain_nobody_waits_for_more_records() -> None:
-    chain = Chain(max_pending=2, lingers=True)
-    await asyncio.wait_for(chain.take(b"a", b"b", b"c", b"d", b"e"), DEADLINE)
-    await eventually(lambda: set(chain.started["second"]) == set(range(5)))
-    assert {0, 1, 2} <= set(chain.ended)
     await chain.first.drain(0)

@@ -19,7 +19,7 @@ from aiokafka.protocol.commit import (  # type: ignore[import-untyped] # as abov
 
 from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
 
-PLACE = TopicPartition("memory_commands", 0)
+PLACE = TopicPartition("conversation_turns", 0)
 TOPICS = [(PLACE.topic, [(PLACE.partition, 9, "", 0)])]
 
 

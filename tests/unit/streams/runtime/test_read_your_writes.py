@@ -29,7 +29,7 @@ class FakeLog:
         return dict(self.projected)
 
     def read_your_writes(self) -> ReadYourWrites:
-        return ReadYourWrites(Watermark(self.read, interval=0.001), self.end, lambda _: self.epoch)
+        return ReadYourWrites(Watermark(self.read, interval=0.001), self.end, lambda: self.epoch)
 
 
 async def is_waiting(task: "asyncio.Task[None]") -> bool:
@@ -117,7 +117,7 @@ async def test_a_commit_at_an_offset_that_the_log_had_before_it_was_decided_show
 
 async def test_a_log_that_loses_its_end_within_an_epoch_is_noticed_before_the_next_decision() -> None:
     log, now = FakeLog(), [0.0]
-    fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda _: 0, clock=lambda: now[0])
+    fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda: 0, clock=lambda: now[0])
     await fresh.wait_until_projected("default/mira", 0)
     await fresh.wait_until_projected("default/mira", 0)
     assert log.asked[0] == 1
@@ -134,7 +134,7 @@ async def test_a_log_that_loses_its_end_within_an_epoch_is_noticed_before_the_ne
 async def test_what_others_commit_meanwhile_is_not_waited_for() -> None:
     log, now = FakeLog(), [0.0]
     log.projected = {0: 0}
-    fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda _: 0, clock=lambda: now[0])
+    fresh = ReadYourWrites(Watermark(log.read, interval=0.001), log.end, lambda: 0, clock=lambda: now[0])
     await fresh.wait_until_projected("default/mira", 0)
     now[0] += read_your_writes.RECHECK_SECONDS + 1
     log.ends = {0: 1_000}

@@ -101,7 +101,7 @@ async def test_each_text_of_a_command_keeps_its_place_however_alike_they_are() -
         source_id="c1",
         source_kind="command",
         scope=Scope(user_id="mira"),
-        origin=Origin(topic="memory_commands", partition=0, offset=0),
+        origin=Origin(topic="conversation_turns", partition=0, offset=0),
         occurred_at=noon,
         published_at=noon,
         order=Update(edits=edits),
