@@ -6,7 +6,7 @@ from string import Template
 from typing import Final
 
 from tests.bench.command_latency import KINDS
-from tests.bench.markdown import table
+from tests.bench.markdown import table, wrapped
 from tests.bench.named_turns import SAID
 from tests.bench.page_ratios import ratios
 from tests.bench.plan import MODEL_SECONDS, Results
@@ -77,7 +77,7 @@ def page(results: Results) -> str:
         "named_turns": str(len(SAID)),
         "named_cost_table": cost_table(results.understanding[-1]),
     }
-    return Template(TEMPLATE.read_text()).substitute(fields)
+    return wrapped(Template(TEMPLATE.read_text()).substitute(fields))
 
 
 def scopes_table(costs: Iterable[ScopeCost]) -> str:

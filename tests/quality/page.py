@@ -5,8 +5,9 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from tests.bench.markdown import wrapped
 from tests.quality.rates import ScoredCase, compute_rates
-from tests.quality.report import confusion_table, guards_line, rates_table
+from tests.quality.report import guards_line, rates_table
 from tests.support.paths import ROOT
 
 TEMPLATE: Final = Path(__file__).with_name("quality.md.in")
@@ -16,7 +17,7 @@ PAGE: Final = ROOT / "docs" / "quality.md"
 def page(scored: Sequence[ScoredCase]) -> str:
     """The page for the scores of all cases with the offline provider; it tells no times, so it is reproducible."""
     english = [one for one in scored if one.case.language == "en"]
-    return Template(TEMPLATE.read_text()).substitute(
+    text = Template(TEMPLATE.read_text()).substitute(
         english=len(english),
         others=len(scored) - len(english),
         right=compute_rates(english).right,
@@ -24,6 +25,6 @@ def page(scored: Sequence[ScoredCase]) -> str:
         dev=compute_rates([one for one in english if one.case.split == "dev"]).right,
         test=compute_rates([one for one in english if one.case.split == "test"]).right,
         rates=rates_table(scored),
-        confusion=confusion_table(english),
         guards=guards_line(english),
     )
+    return wrapped(text)

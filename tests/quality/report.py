@@ -34,7 +34,7 @@ def _rates(made: Rates) -> list[str]:
 
 
 def _short(share: Share) -> str:
-    return f"{100 * share.rate:.1f} % of {share.of}" if share.of else "-"
+    return f"{100 * share.rate:.1f}% of {share.of}" if share.of else "-"
 
 
 def confusion_table(scored: Sequence[ScoredCase]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from tests.bench.markdown import wrapped
 from tests.recall.ablation import Figures
 from tests.recall.dialogues import CHOOSING, REPORTING, Dialogues
 from tests.recall.report import category_table, count, main_table, recall_at_10
@@ -46,7 +47,7 @@ def page(dialogues: Dialogues, measured: Sequence[Figures], model: str) -> str:
             fields[f"{place}_count"] = str(count(figures, split))
             fields[f"{place}_default"] = f"{recall_at_10(figures, DEFAULT.name, split).value:.3f}"
         fields[f"{figures.kind}_category_table"] = category_table(shown(figures), "reported")
-    return Template(TEMPLATE.read_text()).substitute(fields)
+    return wrapped(Template(TEMPLATE.read_text()).substitute(fields))
 
 
 def shown(figures: Figures) -> Figures:

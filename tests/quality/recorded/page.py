@@ -6,6 +6,7 @@ from string import Template
 from typing import Final
 
 from tests.bench.machine import Machine
+from tests.bench.markdown import wrapped
 from tests.quality.recorded.dialogue_run import DialogueFigures
 from tests.quality.report import table
 from tests.support.paths import ROOT
@@ -13,8 +14,8 @@ from tests.support.paths import ROOT
 TEMPLATE: Final = Path(__file__).with_name("dialogues.md.in")
 PAGE: Final = ROOT / "docs" / "dialogues.md"
 _COLUMNS: Final = (
-    *("dialogue", "turns", "facts", "about who speaks", "about others", "about the wrong one", "wrong ties"),
-    *("entities", "people", "speakers", "calls per turn", "tokens in per turn"),
+    *("dialogue", "turns", "facts", "speaker's", "others'", "wrong", "wrong ties"),
+    *("entities", "people", "speakers", "calls", "tokens"),
 )
 
 
@@ -34,9 +35,10 @@ def _row(one: DialogueFigures) -> list[str]:
 
 def page(measured: Mapping[str, Sequence[DialogueFigures]], machine: Machine) -> str:
     """The page of a run with each provider, with the machine that it ran on."""
-    return Template(TEMPLATE.read_text()).substitute(
+    text = Template(TEMPLATE.read_text()).substitute(
         {f"{provider}_table": figures_table(figures) for provider, figures in measured.items()},
         when=f"{machine.at:%Y-%m-%d}",
         machine=f"{machine.processor}, {machine.cores} cores, {machine.memory_gib:.0f} GiB, {machine.system}",
         python=machine.python,
     )
+    return wrapped(text)

@@ -5,6 +5,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from tests.bench.markdown import wrapped
 from tests.quality.understanding.report import ScoredCase, report
 from tests.support.paths import ROOT
 
@@ -15,9 +16,10 @@ PAGE: Final = ROOT / "docs" / "understanding.md"
 def page(scored: Sequence[ScoredCase]) -> str:
     """The page; it tells no times, so it is reproducible."""
     cases = [one.case for one in scored]
-    return Template(TEMPLATE.read_text()).substitute(
+    text = Template(TEMPLATE.read_text()).substitute(
         cases=len(cases),
         others=sum(case.language != "en" for case in cases),
         turns=sum(len(case.turns) for case in cases),
         table=report(scored),
     )
+    return wrapped(text)

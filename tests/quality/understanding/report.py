@@ -10,13 +10,19 @@ from tests.quality.scores import Cost
 from tests.quality.understanding.cases import FAMILIES, SPLITS, DialogueCase
 from tests.quality.understanding.scores import FIGURES, CaseScore
 
-_SHARES: Final = {
-    "unresolved": "resolved right",
-    "missed_relations": "relations right",
-    "not_ended": "ended right",
-}
+_SHARES: Final = {"unresolved": "resolved", "missed_relations": "relations", "not_ended": "ended"}
 """Figures that are shown as what is right of how many there are."""
-COLUMNS: Final = ("cases of", "number", "right", *(_SHARES.get(name, name.replace("_", " ")) for name in FIGURES))
+_FAULTS: Final = {
+    "false_facts": "false",
+    "missed_links": "no link",
+    "missed_facts": "no fact",
+    "still_held": "held",
+    "wrong_relations": "false ties",
+}
+COLUMNS: Final = (
+    *("cases", "all", "right"),
+    *((_SHARES | _FAULTS).get(name, name.replace("_", " ")) for name in FIGURES),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

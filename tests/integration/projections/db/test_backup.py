@@ -13,7 +13,7 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 
-DATA_ONLY = ("--data-only", "--exclude-table=*.alembic_version")
+DATA_ONLY = ("--data-only", "--exclude-table=*.schema_files")
 READ = (
     "SELECT text, state FROM memory.facts ORDER BY text",
     "SELECT fact_id, words, embedding::text FROM mnemolog.facts ORDER BY fact_id",
