@@ -19,8 +19,8 @@ CREATE FUNCTION memory.changes_between(
 ) RETURNS TABLE (at timestamptz) LANGUAGE sql AS 'SELECT now()'
 """
 OTHER_PARAMETERS = """
-DROP FUNCTION memory.history;
-CREATE FUNCTION memory.history(fact uuid) RETURNS TABLE (text text) LANGUAGE sql AS 'SELECT NULL::text';
+DROP FUNCTION memory.profile;
+CREATE FUNCTION memory.profile(fact uuid) RETURNS TABLE (text text) LANGUAGE sql AS 'SELECT NULL::text';
 CREATE FUNCTION memory.check_given(parameter text) RETURNS void LANGUAGE sql AS 'SELECT NULL::void'
 """
 OLD = """
@@ -87,8 +87,8 @@ async def test_a_function_with_other_parameters_takes_the_place_of_the_former_on
 @pytest.mark.parametrize(
     "dependent",
     [
-        "CREATE VIEW public.mine AS SELECT * FROM memory.history(NULL)",
-        "CREATE VIEW memory.mine AS SELECT * FROM memory.history(NULL)",
+        "CREATE VIEW public.mine AS SELECT * FROM memory.profile(NULL)",
+        "CREATE VIEW memory.mine AS SELECT * FROM memory.profile(NULL)",
     ],
 )
 async def test_a_former_function_is_not_taken_away_from_those_who_depend_on_it(database: str, dependent: str) -> None:
