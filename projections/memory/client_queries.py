@@ -9,7 +9,6 @@ from typing import Any, Final
 from psycopg.sql import SQL, Composable, Identifier
 
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.entities.relations import ONE_AT_A_TIME
 
 SCOPE_IDS: Final = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 NOW: Final = SQL("now()")
@@ -110,10 +109,6 @@ _SEARCH_PARAMETERS: Final = MappingProxyType(
         "only_period": "false",
     }
 )
-_TURN_PARAMETERS: Final = {
-    "believed_at": "NULL::timestamptz",
-    "statuses": "ARRAY['facts', 'no_facts', 'failed']",
-}
 _UNFILTERED: Final = {
     "route": "any_route",
     "state": "",
@@ -125,19 +120,6 @@ _UNFILTERED: Final = {
     "messages": "no_messages",
 }
 
-_RELATION_PARAMETERS: Final = {
-    "single_valued": "ARRAY[{}]".format(", ".join(f"'{one}'" for one in ONE_AT_A_TIME)),
-    "all_versions": "false",
-    "mirrors": "true",
-    "subject_ids": "NULL",
-    "predicate": "NULL",
-}
-_ENTITY_PARAMETERS: Final = {
-    "name": "entity.called",
-    "key": "lower(entity.called)",
-    "prefix": "CASE WHEN entity.called ~ '^[0-9a-f-]{4,36}$' THEN entity.called || '%' ELSE '' END",
-}
-
 CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyType(
     {
         "facts_as_of": {
@@ -145,28 +127,8 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
                 file="facts", name="facts_as_of", state="s", at="%(true_at)s", parts={"known": "at_any_time"}
             )
         },
-        "history": {
-            "query": ClientQuery(file="history", name="versions", parameters={"fact_id": "history.fact"}),
-        },
         "changes_between": {"query": ClientQuery(file="history", name="changes", row="e")},
         "profile": {"query": ClientQuery(file="facts", name="profile", parameters=_exact("profile"))},
-        "explain": {
-            "query": ClientQuery(
-                file="history", name="events", parameters={name: f"asked.{name}" for name in (*SCOPE_IDS, "fact_ids")}
-            )
-        },
-        "relations_at": {
-            "query": ClientQuery(file="relations", name="listed_relations", row="s", parameters=_RELATION_PARAMETERS)
-        },
-        "entity": {
-            "query": ClientQuery(
-                file="entities",
-                name="entities_called",
-                row="e",
-                parts={"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"},
-                parameters=_ENTITY_PARAMETERS,
-            )
-        },
         "search": {
             "query": ClientQuery(
                 file="search",
@@ -189,14 +151,6 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
             "is_indexed": ClientQuery(
                 file="search", name="by_indexes_or_not", parameters={**_SEARCH_PARAMETERS, "indexed": "true"}
             ),
-        },
-        "search_turns": {
-            "query": ClientQuery(
-                file="search_turns",
-                name="turns",
-                parts={"live": "live", "left_out": "nothing_left_out", "weight": "weight"},
-                parameters={**_SEARCH_PARAMETERS, **_exact("search_turns"), **_TURN_PARAMETERS},
-            )
         },
         "context": {
             "query": ClientQuery(

@@ -1,17 +1,14 @@
 """The statements that make the schema `memory`: the client's own queries as functions, and views over the tables."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from psycopg.sql import SQL, Composable, Literal
+from psycopg.sql import SQL, Composable
 
 from mnemolog.projections.memory.client_queries import CLIENT_QUERIES, fact_columns, scope_condition
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.entities.relations import WORDS, name_of_predicate
-from mnemolog.schemas.entities.tie_words import TIES, WORDS_AROUND_TIES
 
 MEMORY_SCHEMA: Final = "memory"
 _VIEWS_AND_HELPERS: Final = (
@@ -36,7 +33,6 @@ _FILES: Final = (
     "memory",
     "memory_views",
     "memory_entities",
-    "memory_relations",
     "memory_columns",
     "memory_functions",
     "memory_search",
@@ -53,30 +49,7 @@ def statements() -> list[SQL]:
         )
         for name, found in CLIENT_QUERIES.items()
     ]
-    read_relations = [
-        _composed("neighbours"),
-        _composed("who", {"scope": scope_condition("who"), "predicates": _predicates(), **_tie_words()}),
-    ]
-    return [*helpers, *functions, *read_relations, _SQL["column_comments"]]
-
-
-def _predicates() -> Composable:
-    """What each known word for a predicate means, as JSON."""
-    return SQL("{}::jsonb").format(Literal(json.dumps({word: name_of_predicate(word) for word in WORDS})))
-
-
-def _tie_words() -> dict[str, Composable]:
-    """The patterns of words for ties, in the order in which they are looked for, and of those around them."""
-    ties = [(tie, words) for of_kind in TIES.values() for tie, words in of_kind.items()]
-    around = {
-        "whose": f"^(?:(?:the|a|{WORDS_AROUND_TIES['my']}) )",
-        "adjectives": f"^(?:(?:{WORDS_AROUND_TIES['new']}|{WORDS_AROUND_TIES['before_tie']}) )+",
-        "after_tie": f" (?:{WORDS_AROUND_TIES['after_tie']})$",
-    }
-    return {
-        "ties": SQL("{}::jsonb").format(Literal(json.dumps(ties, ensure_ascii=False))),
-        **{name: SQL("{}").format(Literal(pattern)) for name, pattern in around.items()},
-    }
+    return [*helpers, *functions, _SQL["column_comments"]]
 
 
 def digest() -> str:

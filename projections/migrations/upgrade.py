@@ -1,30 +1,46 @@
-"""Bring a database to the newest schema, and make further copies of the projections' tables."""
+"""Bring a database to the schema of this program, and make further copies of the projections' tables.
+
+Each schema has functions.sql (which reads no table), tables.sql, then numbered changes of tables, and views.sql. Tables
+and numbered files run once; functions and views are replaced when their text has changed, or after a numbered file.
+Libraries for plain SQL files were looked at: yoyo-migrations splits texts with a parser that breaks BEGIN ATOMIC and
+keeps its lock in a row that a killed program leaves behind; others take psycopg 2 or asyncpg. None notices that an
+applied file was changed, or replaces views in place.
+"""
 
 import asyncio
-import threading
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncConnection
-from psycopg.conninfo import conninfo_to_dict
+from psycopg import AsyncConnection, Connection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
-JOURNAL_FILES: Final = ("journal/functions.sql", "journal/tables.sql")
-"""What makes the schema that outlives every rebuild."""
-_PROJECTION_FILES: Final = ("projections/functions.sql", "projections/tables.sql", "projections/views.sql")
-_ALEMBIC_LOCK: Final = threading.Lock()  # its context is global to the process
+from mnemolog.projections.db.definitions import replace_definitions
+from mnemolog.projections.db.pools import JOURNAL_SCHEMA, LIVE_SCHEMA
+from mnemolog.projections.errors import MigrationRefusedError
+from mnemolog.projections.memory.upgrade import ensure_memory_schema
+from mnemolog.projections.sql import queries
+
+_FOLDERS: Final = {"journal": JOURNAL_SCHEMA, "projections": LIVE_SCHEMA}
+_DEFINITIONS: Final = ("journal/functions.sql", "projections/functions.sql", "projections/views.sql")
+_NUMBERED: Final = re.compile(r"\d{4}_\w+\.sql")
+_MIGRATION_LOCK: Final = 0x6D6E656D_0001
+_SQL: Final = queries("migrations")
 
 
 async def migrate(url: str) -> None:
-    """Run the migrations that `url` lacks; does nothing on a database that is up to date.
+    """Bring the database to the schema of this program; does nothing where it is up to date.
 
-    Several callers at once are fine: one migrates, the others wait up to a minute. Raises
-    `psycopg.OperationalError` where the database is unavailable, or busy for longer than the timeouts allow;
-    nothing is half done then.
+    Several callers at once are fine: one migrates, the others wait up to a minute. Raises `psycopg.OperationalError`
+    where the database is unavailable, or busy for longer than the timeouts allow, and `MigrationRefusedError` where a
+    newer or an unreleased program made it; nothing is half done then.
     """
-    await asyncio.to_thread(_upgrade, url)
+    await asyncio.to_thread(_migrate, url)
 
 
 async def create_projection_schema(connection: AsyncConnection[TupleRow], name: str) -> None:
@@ -38,37 +54,80 @@ async def create_projection_schema(connection: AsyncConnection[TupleRow], name: 
         await connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(name)))
         await connection.execute(SQL("SET LOCAL search_path = {}, public").format(Identifier(name)))
         for file in projection_files():
-            await connection.execute(migration_text(file))
+            await connection.execute(migration_text(file).encode())
         await connection.execute("SELECT set_config('search_path', %s, true)", [before])
 
 
 def projection_files() -> list[str]:
     """What makes the tables that are a function of the log, their functions and views, in this order."""
-    return list(_PROJECTION_FILES)
+    return ["projections/functions.sql", *_table_files("projections"), "projections/views.sql"]
 
 
+@cache
 def migration_text(file: str) -> str:
     """The SQL of one file, named by its path in this folder."""
-    return files("mnemolog.projections.migrations").joinpath(file).read_text(encoding="utf-8")
+    return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
-def _upgrade(url: str) -> None:
-    import sqlalchemy  # noqa: PLC0415 - of the extra `server`: a rebuild does without
-    from alembic import command  # noqa: PLC0415 - as above
-    from alembic.config import Config  # noqa: PLC0415 - as above
-
-    config = Config()
-    config.set_main_option("script_location", "mnemolog.projections:migrations")
-    config.set_main_option("path_separator", "os")
-    parameters = {name: str(value) for name, value in conninfo_to_dict(url).items()}
-    engine = sqlalchemy.create_engine(
-        "postgresql+psycopg://", connect_args=parameters, poolclass=sqlalchemy.pool.NullPool
+def _table_files(folder: str) -> list[str]:
+    """The baseline of the tables, then the numbered files."""
+    numbered = sorted(
+        one.name for one in files(__package__).joinpath(folder).iterdir() if _NUMBERED.fullmatch(one.name)
     )
-    try:
-        with _ALEMBIC_LOCK, engine.connect() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-    except sqlalchemy.exc.OperationalError as error:
-        if isinstance(error.orig, psycopg.OperationalError):
-            raise error.orig from None
-        raise
+    return [f"{folder}/{name}" for name in ("tables.sql", *numbered)]
+
+
+def _migrate(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        for name in ("set_wait", "lock", "set_timeouts"):
+            connection.execute(_SQL[name], {"lock": _MIGRATION_LOCK} if name == "lock" else None)
+        applied = _applied(connection)
+        _refuse_unknown(applied)
+        if not applied:
+            connection.execute(migration_text("database.sql").encode())
+            connection.execute(_SQL["create_schema_files"])
+        for folder, schema in _FOLDERS.items():
+            connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
+            connection.execute(SQL("SET LOCAL search_path = {}, public").format(Identifier(schema)))
+            _bring_up_to_date(connection, folder, schema, applied)
+        ensure_memory_schema(connection)
+
+
+def _applied(connection: Connection[Any]) -> dict[str, str]:
+    """The digest of each file that ran on this database."""
+    former, current = connection.execute(_SQL["has_tables"]).fetchone() or (None, None)
+    if former is not None:
+        raise MigrationRefusedError(
+            "the database was made by a program from before the first release, from which no upgrade leads: "
+            "migrate an empty database, and rebuild its tables from the log"
+        )
+    return dict(connection.execute(_SQL["applied"]).fetchall()) if current is not None else {}
+
+
+def _refuse_unknown(applied: Mapping[str, str]) -> None:
+    tables = [file for folder in _FOLDERS for file in _table_files(folder)]
+    if newer := sorted(file for file in applied if _NUMBERED.search(file) and file not in tables):
+        raise MigrationRefusedError(
+            f"the database is newer than this program, which does not know {newer[-1]}: use the newer program"
+        )
+    for file in tables:
+        if applied.get(file, _digest(file)) != _digest(file):
+            raise MigrationRefusedError(
+                f"{file} was changed after it was applied to this database: put it back, and add a numbered file"
+            )
+
+
+def _bring_up_to_date(connection: Connection[Any], folder: str, schema: str, applied: Mapping[str, str]) -> None:
+    missing = [file for file in _table_files(folder) if file not in applied]
+    for file in (f"{folder}/functions.sql", *missing, f"{folder}/views.sql"):
+        if file in missing:
+            connection.execute(migration_text(file).encode())
+        elif file in _DEFINITIONS and (missing or applied.get(file) != _digest(file)):
+            replace_definitions(connection, schema, migration_text(file))
+        else:
+            continue
+        connection.execute(_SQL["set_applied"], {"file": file, "digest": _digest(file)})
+
+
+def _digest(file: str) -> str:
+    return hashlib.sha256(migration_text(file).encode()).hexdigest()

@@ -1,7 +1,6 @@
 """`add`, and the commands about what failed, on one running installation."""
 
 import asyncio
-import json
 import shlex
 import signal
 import subprocess
@@ -109,32 +108,6 @@ def test_the_state_of_the_stack_is_told(shell: CommandLine) -> None:
     assert "the last one came" in shown
 
 
-def test_an_ambiguous_or_unknown_id_names_what_is_meant(shell: CommandLine) -> None:
-    shell.json("add", "I like tea.", "--user", "add-finn", "--turn-id", "finn-1/a", "--wait")
-    shell.json("add", "I like rum.", "--user", "add-finn", "--turn-id", "finn-1/b", "--wait")
-    several = shell.run("status", "finn-1")
-    assert several.code == 2
-    assert "finn-1/a" in several.stderr
-    assert "finn-1/b" in several.stderr
-    assert shell.run("status", "finn-1/a"[:8]).code == 0
-    unknown = shell.run("explain", "ffffffff")
-    assert (unknown.code, "is not known" in unknown.stderr) == (1, True), unknown
-
-
-def test_a_short_id_is_enough_to_change_a_fact(shell: CommandLine) -> None:
-    shell.json("add", "I live in Bern.", "--user", "add-gus", "--turn-id", "gus-conversation-1", "--wait")
-    (fact,) = shell.json("facts", "--user", "add-gus")
-    short = fact["fact_id"][:8]
-    assert shell.run("correct", short, "Gus lives in Bonn.").code == 0
-    (corrected,) = shell.json("facts", "--user", "add-gus")
-    (event,) = [one for one in shell.json("history", short)["events"] if one["event"] == "fact_corrected"]
-    assert shell.run("undo", "--event", event["event_id"][:8]).code == 0
-    assert shell.run("delete", short, "--user", "add-gus").code == 0
-    assert shell.json("facts", "--user", "add-gus") == []
-    assert shell.run("undo", "--turn", "gus-conv", "--cascade", "--user", "add-gus").code == 0
-    assert shell.run("delete", corrected["fact_id"][:8]).code == 1
-
-
 def test_an_interrupted_rebuild_says_what_state_things_are_in(shell: CommandLine) -> None:
     with psycopg.connect(shell.settings["POSTGRES"]) as other:
         other.execute("LOCK TABLE facts IN ACCESS EXCLUSIVE MODE")
@@ -158,8 +131,3 @@ def test_an_interrupted_rebuild_says_what_state_things_are_in(shell: CommandLine
     assert "stopped: the live tables are as they were" in stderr
     assert "Traceback" not in stderr
     assert shell.run("rebuild", "--verify-only").code == 0
-
-
-def test_json_is_one_document_whatever_is_asked(shell: CommandLine) -> None:
-    for command in (("failed",), ("dead-letters",), ("status",), ("facts", "--user", "add-alice")):
-        json.loads(shell.run(*command, "--json").stdout)

@@ -9,14 +9,13 @@ import pytest
 from mnemolog import (
     AsyncMemoryClient,
     InvalidTurnError,
-    MemoryClient,
     PartlyPublishedError,
     PublishError,
     ServerUnavailableError,
     WaitTimeoutError,
 )
 from mnemolog.client.queries.embedder import QueryEmbedder
-from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
+from mnemolog.projections.queries.errors import QueryError, UnknownFactError, UnknownTurnError
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.settings import Settings
@@ -59,15 +58,6 @@ async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
         assert [change.text for change in changes.added] == ["Ada lives in Bern."]
 
 
-async def test_the_same_turn_id_again_does_nothing(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as client:
-        for content in ("I live in Rome.", "I live in Oslo."):
-            await client.add(content, user_id="bob", speaker="Bob", turn_id="bob-1", occurred_at=NOW)
-        await client.add("I like tea.", user_id="bob", speaker="Bob", turn_id="bob-2", occurred_at=NOW)
-        await client.wait("bob-2", user_id="bob")
-        assert {fact.text for fact in await client.facts(user_id="bob")} == {"Bob lives in Rome.", "Bob: I like tea."}
-
-
 async def test_many_turns_are_published_in_their_order(settings: Settings) -> None:
     said = ["Likes tea.", "Owns a dog.", "Works at night."]
     turns = [turn(f"cy-{number}", text, "cy").model_copy(update={"infer": False}) for number, text in enumerate(said)]
@@ -85,28 +75,6 @@ async def test_a_raw_store_keeps_the_words(settings: Settings) -> None:
         assert result.llm_calls == 0
         (fact,) = await client.facts(user_id="dan")
         assert (fact.text, fact.metadata) == ("Prefers e-mail; since 2019.", {"from": "crm"})
-
-
-async def test_scopes_do_not_mix(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as client:
-        for agent in (None, "helper"):
-            text = f"Known to {agent or 'all'}."
-            accepted = await client.add(text, user_id="eve", agent_id=agent, infer=False)
-            await client.wait(accepted.turn_id)
-        assert [fact.text for fact in await client.facts(user_id="eve")] == ["Known to all."]
-        assert [fact.text for fact in await client.facts(user_id="eve", agent_id="helper")] == ["Known to helper."]
-        assert [fact.text for fact in await client.facts(user_id="eve", agent_id="*")] == ["Known to helper."]
-        assert len(await client.facts(user_id="eve", agent_id="**")) == 2
-        assert await client.facts(user_id="eve", tenant="other") == []
-
-
-async def test_the_same_id_of_two_users_asks_whose(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as client:
-        await client.add_many([turn("same", "I like tea.", "fay"), turn("same", "I like tea.", "gus")])
-        await client.wait("same", user_id="fay")
-        await client.wait("same", user_id="gus")
-        with pytest.raises(AmbiguousTurnError, match="give the user_id"):
-            await client.status("same")
 
 
 async def test_wrong_questions_are_told_so(settings: Settings) -> None:
@@ -173,16 +141,6 @@ async def test_what_the_broker_does_not_confirm_is_an_error_in_time(settings: Se
         with pytest.raises(PartlyPublishedError) as raised:
             await client.add_many([turn("t-2", "x", "ada"), turn("t-3", "x", "ada")])
     assert (raised.value.accepted, set(raised.value.failed)) == ((), {"t-2", "t-3"})
-
-
-def test_the_sync_client_does_the_same(settings: Settings) -> None:
-    with MemoryClient.from_settings(settings) as client:
-        accepted = client.add("I live in Graz.", user_id="ida", speaker="Ida")
-        assert client.wait(accepted.turn_id).success
-        assert [hit.fact.text for hit in client.search("city", user_id="ida").hits] == ["Ida lives in Graz."]
-        with pytest.raises(UnknownTurnError):
-            client.status("never-published")
-    client.close()
 
 
 def test_the_client_loads_no_stage() -> None:

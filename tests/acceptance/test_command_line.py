@@ -121,29 +121,6 @@ def test_topics_and_settings_are_shown_without_secrets(populated: CommandLine) -
     assert "********" in settings["MNEMOLOG_POSTGRES"]["value"]
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (("status", "cl-4"), "fact_replaced"),
-        (("search", "Munich", "--user", "mira"), "Mira lives in Munich."),
-        (("facts", "--user", "mira"), "allergic"),
-        (("profile", "--user", "mira"), "sensitive topics"),
-        (("diff", "--since", "2020-01-01", "--user", "mira"), "replaced"),
-        (("audit",), "audit passed"),
-        (("rebuild", "--verify-only"), "equal"),
-        (("topics",), "for ever"),
-        (("settings",), "MNEMOLOG_PROVIDER"),
-        (("migrate",), "up to date"),
-    ],
-)
-def test_people_get_tables(populated: CommandLine, command: tuple[str, ...], words: str) -> None:
-    done = populated.run(*command)
-    assert done.code == 0, done
-    assert words in done.stdout
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(done.stdout)
-
-
 def test_a_broken_line_is_refused_by_its_number_and_the_rest_is_sent(populated: CommandLine) -> None:
     lines = [
         turn_json("cl-7", "I speak German."),

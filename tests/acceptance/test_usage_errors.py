@@ -109,24 +109,6 @@ def test_help_is_written_to_stdout(empty_shell: CommandLine) -> None:
         assert command in done.stdout
 
 
-@pytest.mark.parametrize("variables", [{"LC_ALL": "C"}, {"LANG": "POSIX"}, {"PYTHONIOENCODING": "ascii"}])
-@pytest.mark.parametrize("arguments", [("--help",), ("add", "--help"), ("settings",), ("facts", "--user", "Zoë 🙂")])
-def test_a_terminal_that_takes_ascii_alone_gets_ascii(
-    empty_shell: CommandLine,
-    variables: dict[str, str],
-    arguments: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONUTF8", "PYTHONIOENCODING"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    done = empty_shell.run(*arguments)
-    assert done.code in {0, 2}
-    assert (done.stdout + done.stderr).isascii()
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.kafka
 @pytest.mark.postgres
 def test_a_database_without_tables_says_migrate(

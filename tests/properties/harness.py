@@ -136,7 +136,7 @@ class Harness:
         """Empty all tables: the timer looks at the facts of all scopes."""
         names = await self.rows("""
             SELECT schemaname || '.' || tablename FROM pg_tables
-            WHERE schemaname IN ('mnemolog', 'mnemolog_journal') AND tablename NOT LIKE 'alembic%%'
+            WHERE schemaname IN ('mnemolog', 'mnemolog_journal') AND tablename <> 'schema_files'
         """)
         async with self.pool.connection() as connection:
             await connection.execute("SET LOCAL session_replication_role = replica")  # the triggers refuse it

@@ -56,11 +56,20 @@ class SearchMixin(ClientBase):
         vector, no_vector = await self._embed(query, wordings) if included.facts else (None, None)
         event_time = partial(self._event_time, within, asked)
         asked, no_time = await with_asked_period(query, asked, aids.when, self._now(), event_time)
-        turns = await self._turns(within, words, asked, included)
-        asked, top_k = self._with_threshold(asked, vector), asked.top_k
+        turns = TurnFindings()
+        if included.turns:
+            with search_phase("turns"):
+                statuses = included.turn_status
+                turns = await self._query(search_turns, within, words, asked, at=self._now(), statuses=statuses)
+        if asked.threshold is None and vector is not None:
+            asked = asked.model_copy(update={"threshold": self._connections.query_embedder.floor_for(vector)})
+        top_k = asked.top_k
         if aids.rerank:
             asked = asked.model_copy(update={"top_k": max(top_k, RERANKED)})
-        found, no_hit = await self._facts(within, words, vector, asked) if included.facts else (Findings(), None)
+        found, no_hit = Findings(), None
+        if included.facts:
+            with search_phase("sql"):
+                found, no_hit = await self._query(_search, within, words, vector, asked, at=self._now())
         hits, no_order = await models.rerank(question, found.hits) if aids.rerank else (found.hits, None)
         count_hits(hits[:top_k], asked.threshold or 0.0)
         no_turn = NO_TURN if included.turns and not turns.turns else None
@@ -77,22 +86,6 @@ class SearchMixin(ClientBase):
             left_out_turns=turns.left_out,
         )
 
-    async def _facts(
-        self, within: Sequence[ScopeFilter], words: str, vector: Vector | None, asked: SearchOptions
-    ) -> tuple[Findings, str | None]:
-        """The facts that are found, or a notice why there is none."""
-        with search_phase("sql"):
-            return await self._query(_search, within, words, vector, asked, at=self._now())
-
-    async def _turns(
-        self, within: Sequence[ScopeFilter], words: str, asked: SearchOptions, included: Included
-    ) -> TurnFindings:
-        """The turns that are found, where they are looked for."""
-        if not included.turns:
-            return TurnFindings()
-        with search_phase("turns"):
-            return await self._query(search_turns, within, words, asked, at=self._now(), statuses=included.turn_status)
-
     async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
         """The vector of the question and its other wordings; of those that are known where the embedder is away."""
         with search_phase("embed"):
@@ -106,12 +99,6 @@ class SearchMixin(ClientBase):
         options = asked.model_copy(update={"top_k": 1})
         with search_phase("event"):
             return time_of_event(await self._query(searches.search, within, words, None, options, at=self._now()))
-
-    def _with_threshold(self, asked: SearchOptions, vector: Vector | None) -> SearchOptions:
-        """The threshold of the embedding model, where none is given."""
-        if asked.threshold is not None or vector is None:
-            return asked
-        return asked.model_copy(update={"threshold": self._connections.query_embedder.floor_for(vector)})
 
 
 async def _search(

@@ -17,7 +17,6 @@ from mnemolog.schemas.policy import Level, LimitHit, LimitName
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
-from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.pipeline_harness import PipelineHarness
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS, user_turn
 from tests.support.polling import until_grown
@@ -149,21 +148,6 @@ async def test_two_hundred_publishers_at_once_never_exceed_a_limit(publish_resul
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-async def test_the_result_of_a_refused_turn_has_the_count_and_the_limit(
-    harness: PipelineHarness, publish_results: PublishResults, case: Case
-) -> None:
-    level, name = case
-    refused = publish_results[case].refused[0]
-    result = await wait_for_end(harness, refused)
-    assert (result.status, result.success, result.memories, result.attempt) == ("rejected", False, (), 1)
-    assert result.limit is not None
-    assert (result.limit.name, result.limit.level, result.limit.limit) == (name, level, LIMIT)
-    assert f"{name.replace('_', ' ')} of the {level}: {result.limit.count} of {LIMIT}" in (result.error or "")
-    why = await harness.memory.why_not(refused.turn_id, user_id=refused.scope.user_id, tenant=refused.scope.tenant)
-    assert [one.reason for one in why.missing] == ["limit"]
-
-
-@pytest.mark.parametrize("case", CASES, ids="-".join)
 async def test_with_a_higher_limit_the_very_same_turns_go_through(
     harness: PipelineHarness, publish_results: PublishResults, case: Case
 ) -> None:
@@ -205,20 +189,6 @@ async def test_the_precheck_refuses_before_anything_is_published(harness: Pipeli
     await set_limit(harness, case, 4000)
     await harness.memory.add("A long text. " * 40, **whose, infer=False)
     assert (await wait_for_end(harness, long, attempt=2)).status == "facts"
-
-
-async def test_what_is_deleted_makes_room(harness: PipelineHarness) -> None:
-    case: Case = ("scope", "active_facts")
-    await set_limit(harness, case, 1, tenant="room")
-    kim = harness.person("user0", tenant="room")
-    await kim.say(fact_json("Kim owns a boat."))
-    with pytest.raises(LimitExceededError, match="active facts of the scope: 1 of 1"):
-        await kim.say(fact_json("Kim owns a car."))
-    replaced = await harness.memory.add("Kim owns a boat.", user_id="user0", tenant="room", turn_id="user0-0")
-    assert replaced.status == "pending"  # a copy of a turn that was accepted is not over the limit
-    await kim.run_command("delete_all")
-    await kim.say(fact_json("Kim owns a car."))
-    assert await kim.statuses() == {"Kim owns a boat.": "retracted", "Kim owns a car.": "active"}
 
 
 async def test_no_model_is_asked_once_a_days_tokens_are_used_up(harness: PipelineHarness) -> None:

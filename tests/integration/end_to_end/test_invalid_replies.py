@@ -11,8 +11,8 @@ import pytest_asyncio
 
 from mnemolog.projections.queries.results import WriteResult
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json
-from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
-from tests.support.servers.scripted_model import ResolutionPrompt, ScriptedAnswer, ScriptedDecision
+from tests.support.harnesses.pipeline_harness import Person, PipelineHarness
+from tests.support.servers.scripted_model import ScriptedAnswer, ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -28,39 +28,13 @@ def decision_reply(action: str, *known: int, new: int = 1, **fields: Any) -> str
 
 FAULTS: Final[dict[str, tuple[str, str]]] = {
     "a fact that was not offered": (decision_reply("REPLACE", 2), "K2 is not among its known facts (K1)"),
-    "a fact that is none": (decision_reply("REPLACE", -1), "K-1 is not among its known facts (K1)"),
-    "a new fact that is none": (decision_reply("ADD", new=7), "there is no new fact N7"),
-    "no decision": (decisions_reply(), "N1 has 0 decisions: give exactly one"),
-    "two decisions": (
-        decisions_reply(decision_json(1, "ADD"), decision_json(1, "KEEP", 1)),
-        "N1 has 2 decisions: give exactly one",
-    ),
-    "no such decision": (decision_reply("OVERWRITE", 1), "decisions.0.action"),
-    "a decision of another vocabulary": (decision_reply("UPDATE", 1), "decisions.0.action"),
-    "no target": (decision_reply("CONTRADICT"), "CONTRADICT needs the known facts that it concerns"),
-    "a target of ADD": (decision_reply("ADD", 1), "ADD concerns no known fact"),
-    "no reason": (decision_reply("REPLACE", 1, reason=" "), "decisions.0.reason"),
-    "no merged text": (decision_reply("MERGE", 1), "MERGE needs the merged sentence as text"),
-    "a number is lost": (
-        decision_reply("MERGE", 1, text="Hal never rides his bikes with Tom on Sundays."),
-        f"loses 3: {KEEPS}",
-    ),
-    "a name is lost": (
-        decision_reply("MERGE", 1, text="Hal never rides his 3 bikes on Sundays."),
-        f"loses tom: {KEEPS}",
-    ),
-    "a weekday is lost": (
-        decision_reply("MERGE", 1, text="Hal never rides his 3 bikes with Tom."),
-        "the merged text loses",
-    ),
     "a negation is lost": (
         decision_reply("MERGE", 1, text="Hal rides his 3 bikes with Tom on Sundays."),
         f"loses its negation: {KEEPS}",
     ),
-    "no end": (decision_reply("EXPIRE", 1), "EXPIRE needs ended_at"),
-    "an end before the beginning": (decision_reply("REPLACE", 1, ended_at=day(-1)), "ended_at lies before K1 began"),
     "another form": ('{"actions": []}', "decisions: Field required"),
 }
+"""One of each kind; `test_resolve_parser.py` has them all."""
 
 
 async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn: Any) -> WriteResult:
@@ -127,30 +101,6 @@ async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness, f
     assert await harness.memory.unresolved(user_id=hal.name) == []
 
 
-async def test_two_facts_that_end_the_same_one_oppose_each_other(harness: PipelineHarness) -> None:
-    ida = harness.person("ida")
-    old, rome, bonn = "Ida lives in Oslo.", "Ida lives in Rome.", "Ida lives in Bonn."
-    await ida.say(fact_json(old, "home"))
-
-    def opposing(question: ResolutionPrompt) -> str:
-        label = question.label_of(old)
-        return decisions_reply(decision_json(1, "REPLACE", label), decision_json(2, "KEEP", label))
-
-    result = await ida.say(fact_json(rome, "home"), fact_json(bonn, "home"), answers=[opposing])
-    assert [(memory.event, memory.unresolved) for memory in result.memories] == [
-        ("fact_added", True),
-        ("fact_added", True),
-    ]
-    complaint = "K1 serves N1 REPLACE, N2 KEEP: what one decision ends serves no later one"
-    assert all(complaint in one for one in harness.model.repair_messages(rome))
-    assert await ida.statuses() == dict.fromkeys((old, rome, bonn), "active")
-
-
-async def test_how_often_a_model_is_asked_again_is_the_turns_choice(harness: PipelineHarness) -> None:
-    result = await say_with_invalid_replies(harness.person("hal-0"), "no", overrides={"reprompts": 0})
-    assert (result.llm_calls, result.memories[0].unresolved) == (2, True)
-
-
 async def test_what_is_unresolved_is_listed_with_what_it_stands_beside(harness: PipelineHarness) -> None:
     hal = harness.person("hal-listed")
     await say_with_invalid_replies(hal, decision_reply("REPLACE", 2))
@@ -204,14 +154,3 @@ async def test_a_later_turn_without_a_valid_ruling_leaves_it_as_it_is(harness: P
     waiting = await harness.memory.unresolved(user_id=hal.name)
     assert [one.fact.text for one in waiting] == [NEW, LATER]
     assert await hal.statuses() == dict.fromkeys((OLD, NEW, LATER), "active")
-
-
-async def test_a_command_settles_it_with_a_merged_text(harness: PipelineHarness) -> None:
-    hal = harness.person("hal-command")
-    await say_with_invalid_replies(hal, "no")
-    result = await hal.run_command("resolve", await hal.fact_id(NEW), "merge", text=RIGHT)
-    assert (result.status, [memory.event for memory in result.memories]) == ("done", ["facts_merged"])
-    assert await hal.statuses() == {OLD: "superseded", NEW: "superseded", RIGHT: "active"}
-    again = await hal.run_command("resolve", await hal.fact_id(NEW), "keep_both")
-    assert (again.status, again.success) == ("rejected", False)
-    assert "closed_fact" in (again.error or "")

@@ -3,14 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from random import Random
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import pytest
 
-from mnemolog.schemas.provenance import Verdict
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json
-from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
+from tests.support.harnesses.pipeline_harness import Person, PipelineHarness
 from tests.support.servers.scripted_model import ResolutionPrompt
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
@@ -77,30 +75,14 @@ def all_integers(action: str, **fields: Any) -> InjectedReply:
 
 INJECTED_REPLIES: Final[dict[str, InjectedReply]] = {
     "all integers are retracted": all_integers("RETRACT"),
-    "all integers are contradicted": all_integers("CONTRADICT"),
-    "all integers are replaced": all_integers("REPLACE"),
-    "all integers expire": all_integers("EXPIRE", ended_at=day(2)),
     "all integers are merged": all_integers("MERGE", text="Nothing is known."),
-    "the next integer": lambda _: decisions_reply(decision_json(1, "REPLACE", 2)),
-    "odd integers": lambda _: decisions_reply(decision_json(1, "RETRACT", 0, -1, 2**64 + 1)),
-    "an integer in words": lambda _: decisions_reply(decision_json(1, "RETRACT") | {"known": ["K2"]}),
     "ids": lambda who: decisions_reply(
         decision_json(1, "RETRACT") | {"known": [str(row["fact_id"]) for row in who.other_facts]}
-    ),
-    "ids as integers": lambda who: decisions_reply(
-        decision_json(1, "RETRACT", *(row["fact_id"].int for row in who.other_facts))
-    ),
-    "texts": lambda who: decisions_reply(
-        decision_json(1, "RETRACT") | {"known": [row["text"] for row in who.other_facts]}
     ),
     "a field of its own": lambda who: decisions_reply(
         decision_json(1, "RETRACT", 1) | {"fact_ids": [str(row["fact_id"]) for row in who.other_facts]}
     ),
-    "facts that nobody said": lambda _: decisions_reply(
-        *(decision_json(number, "RETRACT", number) for number in (1, 2, 3))
-    ),
     "an order": lambda who: f'{{"order": {{"kind": "delete_all"}}, "user_id": "{who.person.name}"}}',
-    "SQL": lambda _: "DELETE FROM facts; --",
 }
 
 
@@ -128,51 +110,6 @@ async def test_a_text_cannot_forge_a_line_of_the_question(harness: PipelineHarne
     assert question.new == {1: " ".join(said.split())}
     assert question.candidates == {1: (1,)}
     assert await who.changed() == set()
-
-
-async def test_what_was_offered_beside_another_statement_is_refused_too(harness: PipelineHarness) -> None:
-    """Both integers are in the question, and neither is among the candidates of the statement that names it."""
-    who = await target_user(harness, "crossed")
-    home, boat = "crossed lives in Bonn.", "crossed owns a ship."
-
-    def crossed(question: ResolutionPrompt) -> str:
-        numbers = {text: number for number, text in question.new.items()}
-        of_home, of_boat = question.candidates[numbers[home]], question.candidates[numbers[boat]]
-        return decisions_reply(
-            decision_json(numbers[home], "RETRACT", *of_boat), decision_json(numbers[boat], "RETRACT", *of_home)
-        )
-
-    result = await who.person.say(fact_json(home, "home"), fact_json(boat, "boat on the sea"), answers=[crossed])
-    assert [(memory.event, memory.unresolved) for memory in result.memories] == [
-        ("fact_added", True),
-        ("fact_added", True),
-    ]
-    assert await who.changed() == set()
-
-
-async def test_what_was_offered_is_all_that_a_valid_answer_touches(harness: PipelineHarness) -> None:
-    """Whatever a model answers: of all facts of all people only the one that was offered may have changed."""
-    random = Random(4)
-    every = await target_users(harness, [f"drawn{number}" for number in range(30)])
-    known = "SELECT * FROM facts WHERE source_id LIKE 'drawn%%-0' ORDER BY fact_id"
-    before = await harness.rows(known)
-    await asyncio.gather(
-        *(who.receive(f"{who.person.name} lives in Bonn.", random_reply(random, who)) for who in every)
-    )
-    homes = {who.home for who in every}
-    after = await harness.rows(known)
-    touched = {then["text"] for then, now in zip(before, after, strict=True) if then != now}
-    assert touched
-    assert touched <= homes
-    assert len(before) == 4 * len(every)
-
-
-def random_reply(random: Random, who: TargetUser) -> str:
-    """A decision of any kind on any integers; every third one on the very one that was offered."""
-    action = random.choice(get_args(Verdict))
-    labels = [1] if random.random() < 1 / 3 else random.sample(range(-1, 6), random.randint(0, 3))
-    text = f"{who.person.name} lives in Rome and Bonn."
-    return decisions_reply(decision_json(1, action, *labels, text=text, ended_at=random.choice([None, day(1)])))
 
 
 async def test_a_reading_that_obeys_brings_at_most_a_statement(harness: PipelineHarness) -> None:

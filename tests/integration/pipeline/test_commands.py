@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.errors import InvalidArgumentError, PublishError, UnknownFactError
+from mnemolog.errors import PublishError
 from mnemolog.projections.db.pools import open_pool
 from mnemolog.projections.queries.turns.audit import audit
 from mnemolog.projections.rebuild.log_source import TableLogSource
@@ -267,50 +267,6 @@ async def test_what_has_ended_is_expired_by_the_timer(tenant: TenantHarness) -> 
     (committed,) = await tenant.rows("SELECT * FROM commits WHERE tenant = %s AND source_kind = 'command'")
     assert (committed["outcome"], committed["order_kind"]) == ("done", "expire")
     assert await tenant.statuses() == {"Parking permit.": "expired", "Season ticket.": "active"}
-
-
-async def test_the_client_sends_commands_and_waits(tenant: TenantHarness) -> None:
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
-        for user, agent in (("mira", None), ("mira", "bot"), ("jonas", None)):
-            accepted = await memory.add("I live in Berlin.", user_id=user, agent_id=agent, speaker=user.capitalize())
-            await memory.wait(accepted.turn_id)
-        (fact,) = await memory.facts(user_id="mira")
-        issued = await memory.correct(fact.fact_id, "Mira lives in Bern.", user_id="mira", actor="Mira")
-        result = await memory.wait(issued.command_id)
-        assert (result.status, result.success, result.order, result.actor) == ("done", True, "correct", "Mira")
-        (found,) = (await memory.search("Where does Mira live?", user_id="mira")).hits
-        assert (found.fact.text, found.fact.authority) == ("Mira lives in Bern.", "human")
-        with pytest.raises(UnknownFactError, match="is not of user_id 'jonas', but of user_id 'mira'"):
-            await memory.delete(found.fact.fact_id, user_id="jonas")
-        everybody = await memory.delete_all(user_id="*", agent_id="**", command_id="sweep")
-        again = await memory.delete_all(user_id="*", agent_id="**", command_id="sweep")
-        assert len(everybody) == 3
-        assert {one.command_id for one in again} <= {one.command_id for one in everybody}
-        assert {(await memory.wait(one.command_id)).facts_deleted for one in everybody} == {1}
-        assert await memory.facts(user_id="*", agent_id="**") == []
-        await memory.wait((await memory.undo(turn_id=everybody[0].command_id, user_id="jonas")).command_id)
-        assert {fact.user_id for fact in await memory.facts(user_id="*", agent_id="**")} == {"jonas"}
-        policy = await memory.set_policy(Policy(note="quiet"), user_id="mira")
-        assert (await memory.wait(policy.command_id)).success
-        known = await memory.policies(user_id="mira")
-        assert (known.tenant, known.scope) == (None, Policy(note="quiet"))
-
-
-async def test_the_client_deletes_what_a_filter_lets_through_in_each_scope(tenant: TenantHarness) -> None:
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
-        for user in ("mira", "jonas"):
-            for text in ("I live in Berlin.", "I own a dog."):
-                await memory.add(text, user_id=user, speaker=user.capitalize(), wait=True)
-        filters = {"user_id": {"in": ["mira", "jonas"]}, "memory": {"contains": "Berlin"}}
-        deleted = await memory.delete_all(filters=filters, wait=True)
-        assert [(one.status, one.facts_deleted) for one in deleted] == [("done", 1), ("done", 1)]
-        left = await memory.facts(user_id="*")
-        assert sorted((fact.user_id, "dog" in fact.text) for fact in left) == [("jonas", True), ("mira", True)]
-        with pytest.raises(InvalidArgumentError, match="does not say whose facts"):
-            await memory.delete_all(filters={"memory": {"contains": "dog"}})
-        (one,) = await memory.delete_all(filters={"user_id": "mira"}, wait=True)
-        assert one.facts_deleted == 1
-        assert [fact.user_id for fact in await memory.facts(user_id="*")] == ["jonas"]
 
 
 async def test_an_export_is_imported_once_into_another_tenant(tenant: TenantHarness, tmp_path: Path) -> None:

@@ -16,42 +16,6 @@ from tests.support.servers.kafka_client import publish, read_all, wait_until
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 
-async def test_a_published_turn_becomes_a_queryable_fact(tenant: TenantHarness) -> None:
-    await tenant.publish(tenant.turn("t1", "I live in Berlin."))
-    assert await tenant.outcomes(1) == {"t1": "facts"}
-    (fact,) = await tenant.rows("SELECT * FROM facts WHERE tenant = %s")
-    assert (fact["user_id"], fact["agent_id"], fact["status"]) == ("mira", "", "active")
-    assert "Berlin" in fact["text"]
-    assert "Berlin" in fact["excerpt"]
-    (status,) = await tenant.rows("SELECT status FROM turns WHERE tenant = %s")
-    assert status["status"] == "facts"
-
-
-async def test_what_was_true_is_replaced_and_kept(tenant: TenantHarness) -> None:
-    await tenant.publish(tenant.turn("t1", "I live in Berlin."), tenant.turn("t2", "I moved from Berlin to Munich."))
-    await tenant.outcomes(2)
-    old, new = await tenant.rows("SELECT * FROM facts WHERE tenant = %s ORDER BY believed_from")
-    assert (old["status"], new["status"]) == ("superseded", "active")
-    assert old["true_to"] is not None
-    assert new["supersedes"] == [old["fact_id"]]
-
-
-async def test_a_repetition_is_skipped_and_counted(tenant: TenantHarness) -> None:
-    await tenant.publish(tenant.turn("t1", "I live in Berlin."), tenant.turn("t2", "I live in Berlin."))
-    await tenant.outcomes(2)
-    (fact,) = await tenant.rows("SELECT mention_count FROM facts WHERE tenant = %s")
-    assert fact["mention_count"] == 2
-
-
-async def test_a_raw_store_keeps_user_messages_as_they_are_without_a_model(tenant: TenantHarness) -> None:
-    await tenant.publish(tenant.turn("t1", "  deploys happen on   Tuesdays ", infer=False))
-    await tenant.outcomes(1)
-    (fact,) = await tenant.rows("SELECT text FROM facts WHERE tenant = %s")
-    assert fact["text"] == "  deploys happen on   Tuesdays "
-    (commit,) = await tenant.rows("SELECT llm_calls FROM commits WHERE tenant = %s")
-    assert commit["llm_calls"] == 0
-
-
 async def test_raw_texts_that_a_vector_cannot_tell_apart_are_all_kept(tenant: TenantHarness) -> None:
     opening = "Dear all, this is the usual beginning of every letter of ours. " * 40
     await tenant.publish(
@@ -143,15 +107,6 @@ async def test_known_facts_that_fit_into_no_record_are_compared_with_all_the_sam
     assert await tenant.outcomes(2) == {"t1": "facts", "t2": "facts"}
     query = "SELECT event, count(*) AS n FROM memory_events WHERE tenant = %s AND source_id = 't2' GROUP BY 1"
     assert {row["event"]: row["n"] for row in await tenant.rows(query)} == {"fact_added": 9, "fact_skipped": 1}
-
-
-async def test_a_second_publication_of_a_turn_changes_nothing(tenant: TenantHarness) -> None:
-    first = tenant.turn("t1", "I live in Berlin.")
-    await tenant.publish(first, first, tenant.turn("t2", "I like tea."))
-    await tenant.outcomes(2)
-    assert len(await tenant.log()) == 2
-    facts = await tenant.rows("SELECT text, mention_count FROM facts WHERE tenant = %s")
-    assert {row["text"]: row["mention_count"] for row in facts} == {"Mira lives in Berlin.": 1, "Mira: I like tea.": 1}
 
 
 async def test_every_sentence_that_became_nothing_is_told_with_its_reason(tenant: TenantHarness) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
-from tests.quality.recorded.dialogue_run import DialogueFigures, run_dialogues
-from tests.quality.recorded.page import figures_table
+from tests.quality.recorded.dialogue_run import run_dialogues
 from tests.quality.recorded.speaker_check import SpeakerFigures, check_speakers
 from tests.recall.dialogues import Dialogues, RecordedTurn, load_dialogues
 from tests.support.harnesses.in_process_pipeline import in_process_pipeline
@@ -84,20 +83,6 @@ async def test_no_fact_of_the_recorded_dialogues_is_about_the_wrong_speaker(data
         found = await run_dialogues(running, load_dialogues(locomo_folder()), annotated=False, turns=20)
     assert [told for one in found for told in (*one.speakers.wrong, *one.speakers.wrong_ties)] == []
     assert [one.speakers.speakers for one in found] == [2] * 5
-
-
-def test_a_dialogue_is_a_line_with_what_a_turn_costs() -> None:
-    speakers = SpeakerFigures(
-        facts=9,
-        of_speaker=7,
-        of_others=1,
-        wrong=["t1: so"],
-        wrong_ties=[],
-        speakers=2,
-        types={"other": 3, "person": 2},
-    )
-    one = DialogueFigures(conversation="talk", turns=4, llm_calls=5, input_tokens=402, speakers=speakers)
-    assert figures_table([one]).splitlines()[-1] == "| talk | 4 | 9 | 7 | 1 | 1 | 0 | 5 | 2 | 2 | 1.25 | 100 |"
 
 
 def test_every_second_fact_about_who_speaks_leaves_that_out(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import orjson
 import pytest
 from pydantic import SecretStr
 
@@ -11,7 +10,7 @@ from mnemolog.streams.settings import StreamsSettings
 from tests.quality.case_runner import run_cases
 from tests.quality.cases import Case, load
 from tests.quality.model_sources import chosen_models
-from tests.quality.recorded_replies import CHAT, ReplyNotRecordedError, write_models
+from tests.quality.recorded_replies import ReplyNotRecordedError, write_models
 from tests.quality.scores import CaseResult, Score, score
 from tests.support.harnesses.in_process_pipeline import in_process_pipeline
 from tests.support.servers.openai_server import OpenAiServer
@@ -67,21 +66,6 @@ async def test_a_replay_gives_the_same_figures_without_a_server(
 
 
 @pytest.mark.postgres
-async def test_a_run_that_broke_off_asks_only_for_what_is_missing(
-    database: str, second_database: str, tmp_path: Path
-) -> None:
-    first, second = CASES[:2], CASES[:3]
-    with OpenAiServer() as server:
-        settings = with_server(database, server)
-        await observed(settings, first, record=tmp_path)
-        asked = server.requests["chat"]
-        await observed(settings.model_copy(update={"postgres": second_database}), second, record=tmp_path)
-        assert 0 < server.requests["chat"] - asked <= asked
-    kept = [orjson.loads(line)["key"] for line in (tmp_path / CHAT).read_bytes().splitlines()]
-    assert len(kept) == len(set(kept))
-
-
-@pytest.mark.postgres
 async def test_what_is_not_on_the_tape_is_told(database: str, tmp_path: Path) -> None:
     write_models(tmp_path, "some-model", "some-embedder")
     settings = StreamsSettings(provider="openai", postgres=database)
@@ -94,8 +78,3 @@ def test_a_tape_of_other_models_is_not_mixed_up(tmp_path: Path) -> None:
     write_models(tmp_path, "some-model", "some-embedder")
     with pytest.raises(ReplyNotRecordedError, match="name another folder"):
         write_models(tmp_path, "another-model", "some-embedder")
-
-
-def test_a_folder_that_is_no_tape_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ReplyNotRecordedError, match="is no tape"):
-        chosen_models(StreamsSettings(provider="openai"), replay=tmp_path)

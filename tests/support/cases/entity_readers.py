@@ -26,8 +26,6 @@ CHECKED: Final[dict[str, tuple[str, ...]]] = {
     "memory.entity_aliases": ("memory_entities.entity_alias_rows",),
     "memory.fact_entities": ("memory_entities.fact_entity_rows",),
     "memory.relationships": ("memory_views.relationship_rows",),
-    "memory.neighbours": ("memory_relations.neighbours",),
-    "memory.who": ("memory_relations.who",),
 }
 """The readers of `tests/integration/streams/entities/test_hidden_names.py`, with the queries that each checks."""
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.bench.rival import mem0_client
-from tests.bench.rival.mem0_client import Tally, Turns, configuration, record
+from tests.bench.rival.mem0_client import Tally, Turns, record
 
 CONNECT = """
 import runpy, socket, sys
@@ -55,9 +55,3 @@ def test_turns_run_until_they_are_stopped_and_never_out(tmp_path: Path) -> None:
         turns.next()
     turns.stopped = True
     assert turns.next() is None
-
-
-def test_only_the_servers_and_a_pool_that_was_asked_for_are_configured() -> None:
-    job = {"postgres": "postgresql://x", "base_url": "http://127.0.0.1:1/v1", "pool": None}
-    assert configuration(job, Tally())["vector_store"]["config"] == {"connection_string": "postgresql://x"}
-    assert configuration(job | {"pool": 32}, Tally())["vector_store"]["config"]["maxconn"] == 32

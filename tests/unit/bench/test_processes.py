@@ -2,9 +2,7 @@ import os
 import subprocess
 import sys
 
-import pytest
-
-from tests.bench.processes import cpu_seconds, worker_names
+from tests.bench.processes import cpu_seconds
 
 BUSY = """
 import sys, time
@@ -31,14 +29,3 @@ def test_another_process_counts_with_its_children() -> None:
         assert child.stdout is not None
         child.stdout.readline()
         assert cpu_seconds({"worker": child.pid})["worker"] >= 0.4
-
-
-@pytest.mark.parametrize(
-    ("layout", "names"),
-    [
-        ([("extract",), ("embed", "match")], ["worker:extract", "worker:embed+match"]),
-        ([("extract",), ("extract",)], ["worker:extract#1", "worker:extract#2"]),
-    ],
-)
-def test_workers_with_the_same_stages_have_numbers(layout: list[tuple[str, ...]], names: list[str]) -> None:
-    assert worker_names(layout) == names  # type: ignore[arg-type]  # stages

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.bench.ratios import Ratio, ratio_table
+from tests.bench.ratios import Ratio
 
 
 @pytest.mark.parametrize(
@@ -14,15 +14,3 @@ def test_an_aim_is_reached_on_its_own_side(measured: float, aim: float, at_most:
 def test_without_an_aim_or_a_yardstick_nothing_is_reached() -> None:
     assert Ratio.of("x", 1, 2).reached is None
     assert Ratio.of("x", 1, 0, aim=1).cells == ("x", "1.0", "0.0", "", "at least 1", "")
-
-
-def test_a_line_tells_both_figures_and_how_many_times_the_one_the_other_is() -> None:
-    lines = ratio_table(
-        "ours", "theirs", (Ratio.of("CPU ms", 7, 35, aim=1 / 3, at_most=True), Ratio.of("rate", 500, 2))
-    )
-    assert lines.splitlines() == [
-        "|  | ours | theirs | ratio | aim | reached |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-        "| CPU ms | 7.0 | 35.0 | 0.2 | at most 0.33 | yes |",
-        "| rate | 500.0 | 2.0 | 250 |  |  |",
-    ]

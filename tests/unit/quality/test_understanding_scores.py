@@ -8,8 +8,7 @@ from mnemolog.schemas.entities.model import EntityLink
 from tests.quality.scores import Cost
 from tests.quality.understanding import baseline
 from tests.quality.understanding.case_runner import CaseResult, SeenEntity, SeenFact
-from tests.quality.understanding.cases import DialogueCase, ends_with
-from tests.quality.understanding.report import ScoredCase, misses, report
+from tests.quality.understanding.cases import DialogueCase
 from tests.quality.understanding.scores import CaseScore, score
 
 USER, ANA, TOM, OTHER = (UUID(int=number) for number in range(1, 5))
@@ -119,19 +118,6 @@ def test_what_has_ended_is_not_held_but_was_stored() -> None:
     assert score(ended, left({}, {}, challenged=frozenset({SECOND}))).right
     assert score(ended, left({}, {}, second_is_held=False)).right
     assert score(dialogue(ended=[{"turn": 1, "says": ["Bosch"]}]), left({}, {})).missed_facts == 1
-
-
-def test_words_are_found_at_the_end_of_a_name() -> None:
-    assert ends_with("Ben's wife Ana", "ana")
-    assert ends_with("ANA.", "ana")
-    assert not ends_with("Ana's brother", "ana")
-    assert not ends_with("Hanna", "anna")
-
-
-def test_a_run_is_told_by_family_and_half_with_what_is_not_right() -> None:
-    wrong = ScoredCase(case=dialogue(), score=CaseScore(id="alias-01", unresolved=1, wrong_merges=2), cost=Cost())
-    assert "| alias, dev | 1 | 0 | 1 of 2 | 2 | 0 | 0 | 0 | 0 | - | 0 | - |" in report([wrong])
-    assert misses([wrong]).startswith("alias-01: unresolved 1, wrong_merges 2. My wife is called Ana. / ")
 
 
 def test_a_figure_that_is_worse_than_its_baseline_is_told() -> None:

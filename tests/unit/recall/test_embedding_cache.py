@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from mnemolog.streams.llm.ports import Embeddings
-from tests.recall import embedding_cache
 from tests.recall.embedding_cache import cached
 from tests.support.builders.values import pseudo_random_vector
 
@@ -41,14 +38,3 @@ async def test_another_model_has_vectors_of_its_own(tmp_path: Path) -> None:
         with cached(CountingEmbedder(model), tmp_path / "vectors.sqlite") as embedder:
             (vector,) = (await embedder.embed(["a"])).vectors
         assert vector.model == model
-
-
-async def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding_cache, "MAX_KEPT", 5)
-    inner = CountingEmbedder()
-    with cached(inner, tmp_path / "vectors.sqlite") as embedder:
-        for text in "abcdef":
-            await embedder.embed([text])
-        await embedder.embed(["f"])
-        await embedder.embed(["a"])
-    assert inner.asked == list("abcdefa")

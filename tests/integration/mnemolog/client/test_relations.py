@@ -1,13 +1,12 @@
 """Relations as the client shows them: lists, neighbours, who somebody is, and the graph."""
 
 from collections.abc import AsyncIterator
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 import pytest
 
 from mnemolog import AmbiguousIdError, AsyncMemoryClient, EntityRelation, QueryError, UnknownEntityError
-from mnemolog.schemas.entities.commands import AliasEntity
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -245,78 +244,6 @@ async def test_an_entity_is_shown_as_it_was_known(client: AsyncMemoryClient) -> 
     assert "I work at Globex" not in alice.profile.texts
     globex = await client.entity("Globex", user_id="alice", believed_at=BEFORE_GLOBEX)
     assert (globex.names, globex.facts, globex.relations, globex.timeline) == ([], [], [], [])
-
-
-async def rows(database: str, query: LiteralString, *given: str) -> list[Any]:
-    async with await psycopg.AsyncConnection.connect(database) as connection:
-        return await (await connection.execute(query, given or None)).fetchall()
-
-
-@pytest.mark.usefixtures("client")
-async def test_sql_users_read_relations_at_both_times(client: AsyncMemoryClient, database: str) -> None:
-    query: LiteralString = "SELECT subject, predicate, object FROM memory.relations_at({}user_id => 'alice')"
-    assert await rows(database, query.format("") + " WHERE NOT is_mirror") == STATED
-    believed = await client.relations("Alice", user_id="alice", believed_at=BEFORE_GLOBEX)
-    held = await client.relations("Alice", user_id="alice", true_at=BEFORE_GLOBEX)
-    at: LiteralString = "'2026-03-05 18:00+00', "
-    for times, known in ((at, believed), (f"true_at => {at}", held)):
-        assert await rows(database, query.format(times) + " WHERE subject = 'Alice'") == triples(known)
-
-
-@pytest.mark.usefixtures("client")
-@pytest.mark.parametrize(
-    ("asked", "names"),
-    [
-        ("'my wife'", ["Ana"]),
-        ("'husband'", []),
-        ("'dog'", ["Rex"]),
-        ("'works at'", ["Globex"]),
-        ("'employer', true_at => '2026-03-05 18:00+00'", ["Acme"]),
-        ("'employer', believed_at => '2026-03-05 18:00+00'", ["Acme"]),
-        ("'boss', whose => (SELECT entity_id FROM memory.who('wife', user_id => 'alice'))", ["Eva"]),
-        ("'nothing of the kind'", []),
-    ],
-)
-async def test_sql_users_ask_who_somebody_is(database: str, asked: LiteralString, names: list[str]) -> None:
-    found = await rows(database, f"SELECT name FROM memory.who({asked}, user_id => 'alice')")  # noqa: S608 - no foreign text
-    assert [name for (name,) in found] == names
-
-
-ASKED_ALIKE = [
-    *("my wife", "My Wife", "wife", "our dog", "my late dog", "dog", "my cat", "works at", "my employer", "my boss"),
-    *("meine Frau", "unser lieber Hund", "mi mujer", "ma femme", "notre chien", "a minha esposa", "mia moglie", "Frau"),
-    *("my pets", "nothing of the kind", "my", "meine"),
-]
-
-
-async def test_sql_users_ask_as_the_client_does(client: AsyncMemoryClient, database: str) -> None:
-    for asked in ASKED_ALIKE:
-        found = await rows(database, "SELECT name FROM memory.who(%s, user_id => 'alice')", asked)
-        names = [one.name for one in await client.who(asked, user_id="alice")]
-        assert (asked, [name for (name,) in found]) == (asked, names)
-
-
-async def test_sql_users_find_who_was_given_a_tie(database: str) -> None:
-    async with named_people(database) as people:
-        await people.say("I met Eva", ("Eva", "person"))
-        (eva,) = await rows(database, "SELECT entity_id FROM memory.entity('Eva', user_id => 'alice')")
-        await people.order(AliasEntity(entity_id=eva[0], name="my boss"))
-    for when, found in (("", [("Eva",)]), (", believed_at => '2026-03-02'", [])):
-        asked: LiteralString = "SELECT name FROM memory.who('my boss', user_id => 'alice'{})"
-        assert await rows(database, asked.format(when)) == found
-
-
-async def test_sql_users_find_entities_and_neighbours(client: AsyncMemoryClient, database: str) -> None:
-    (ana,) = await rows(database, "SELECT entity_id, name, facts FROM memory.entity('ana', user_id => 'alice')")
-    assert ana[1:] == ("Ana", (await client.entity("Ana", user_id="alice")).entity.facts)
-    near: LiteralString = """SELECT near.entity_id, near.distance, near.predicates
-        FROM memory.entity('Alice', user_id => 'alice') AS one, memory.neighbours(one.entity_id{}) AS near"""
-    for given, hops in (("", 1), (", hops => 2", 2)):
-        shown = await client.neighbours("Alice", hops=hops, user_id="alice")
-        wanted = [(one.entity.entity_id, one.hops, [step.predicate for step in one.path]) for one in shown]
-        assert await rows(database, near.format(given)) == wanted
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match="hops is 3"):
-        await rows(database, near.format(", hops => 3"))
 
 
 async def test_sql_users_see_the_same(client: AsyncMemoryClient, database: str) -> None:

@@ -13,12 +13,12 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 
-DATA_ONLY = ("--data-only", "--exclude-table=*.alembic_version")
+DATA_ONLY = ("--data-only", "--exclude-table=*.schema_files")
 READ = (
     "SELECT text, state FROM memory.facts ORDER BY text",
     "SELECT fact_id, words, embedding::text FROM mnemolog.facts ORDER BY fact_id",
     "SELECT source_id, body FROM mnemolog_journal.turn_journal ORDER BY source_id",
-    "SELECT turn_id FROM memory.search_turns('hello', user_id => 'alice')",
+    "SELECT turn_id, words FROM memory.turns INNER JOIN mnemolog_journal.turn_journal ON turn_id = source_id",
 )
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
-from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -12,15 +11,13 @@ import pytest_asyncio
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.errors import DowngradeRefusedError
-from mnemolog.projections.migrations import revision
+from mnemolog.projections.errors import MigrationRefusedError, SchemaInUseError
+from mnemolog.projections.migrations import upgrade
 from mnemolog.projections.migrations.upgrade import create_projection_schema, migrate
 from mnemolog.projections.sql import queries
 from tests.support.databases import database_name
 
 pytestmark = pytest.mark.postgres
-MIGRATIONS = Path(revision.__file__).parent
-NEWEST = max(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 Connection = psycopg.AsyncConnection[TupleRow]
 
 # Columns, constraints, indexes, triggers, views and functions; names of schemas do not count.
@@ -71,8 +68,11 @@ async def test_migrating_again_and_at_once_changes_nothing(empty_database: str) 
     await asyncio.gather(*(migrate(empty_database) for _ in range(3)))
     await migrate(empty_database)
     async with await psycopg.AsyncConnection.connect(empty_database) as connection:
-        cursor = await connection.execute("SELECT version_num FROM mnemolog_journal.alembic_version")
-        assert await cursor.fetchall() == [(NEWEST,)]
+        cursor = await connection.execute("SELECT file FROM mnemolog_journal.schema_files ORDER BY file")
+        assert [file for (file,) in await cursor.fetchall()] == [
+            *("journal/functions.sql", "journal/tables.sql"),
+            *("projections/functions.sql", "projections/tables.sql", "projections/views.sql"),
+        ]
         await connection.execute("SELECT * FROM turns, facts, turn_journal")  # found without a prefix
 
 
@@ -118,10 +118,103 @@ async def test_memory_events_are_append_only(connection: Connection, statement: 
         await connection.execute(statement)
 
 
-def test_no_migration_is_taken_back() -> None:
-    _, downgrade = revision.sql_revision("0002_projections.sql")
-    with pytest.raises(DowngradeRefusedError, match="0002"):
-        downgrade()
+def run(url: str, *statements: str) -> list[TupleRow]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.cursor()
+        for statement in statements:
+            cursor.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.mark.parametrize(
+    ("statement", "refusal"),
+    [
+        (
+            "INSERT INTO mnemolog_journal.schema_files VALUES ('projections/9999_later.sql', '')",
+            r"newer than this program, which does not know projections/9999_later\.sql",
+        ),
+        (
+            "UPDATE mnemolog_journal.schema_files SET digest = '' WHERE file = 'journal/tables.sql'",
+            r"journal/tables\.sql was changed after it was applied",
+        ),
+        ("CREATE TABLE mnemolog_journal.alembic_version (version_num text)", "from before the first release"),
+    ],
+)
+async def test_a_database_of_another_program_is_refused_as_it_is(database: str, statement: str, refusal: str) -> None:
+    run(database, statement, OTHER_VIEW)
+    before = run(database, VIEWS)
+    with pytest.raises(MigrationRefusedError, match=refusal):
+        await migrate(database)
+    assert run(database, VIEWS) == before
+
+
+VIEWS = "SELECT viewname, definition FROM pg_views WHERE schemaname = 'mnemolog' ORDER BY 1"
+RIGHTS = "SELECT has_table_privilege('public', 'mnemolog.open_reservations', 'select')"
+CHANGED_VIEWS = "UPDATE mnemolog_journal.schema_files SET digest = '' WHERE file = 'projections/views.sql'"
+OTHER_VIEW = """
+CREATE OR REPLACE VIEW mnemolog.open_reservations AS SELECT * FROM mnemolog_journal.limit_reservations WHERE false
+"""
+OTHER_COLUMNS = """
+DROP VIEW mnemolog.open_reservations CASCADE;
+CREATE VIEW mnemolog.open_reservations AS SELECT 1 AS tenant;
+"""
+GRANTED = "GRANT SELECT ON mnemolog.open_reservations TO PUBLIC"
+MINE = "CREATE VIEW public.mine AS SELECT tenant FROM mnemolog.open_reservations"
+
+
+async def test_a_changed_view_is_replaced_and_what_others_made_over_it_stays(database: str) -> None:
+    made = run(database, VIEWS)
+    run(database, OTHER_VIEW, CHANGED_VIEWS, GRANTED, MINE)
+    await migrate(database)
+    assert run(database, VIEWS) == made
+    assert run(database, RIGHTS) == [(True,)]
+    assert run(database, "SELECT * FROM public.mine") == []
+
+
+async def test_a_view_with_other_columns_is_made_anew_with_its_rights(database: str) -> None:
+    made = run(database, VIEWS)
+    run(database, OTHER_COLUMNS, CHANGED_VIEWS, GRANTED)
+    await migrate(database)
+    assert run(database, VIEWS) == made
+    assert run(database, RIGHTS) == [(True,)]
+
+
+async def test_a_view_with_other_columns_is_not_taken_from_those_who_need_it(database: str) -> None:
+    run(database, OTHER_COLUMNS, CHANGED_VIEWS, MINE)
+    before = run(database, VIEWS)
+    with pytest.raises(SchemaInUseError, match="drop mine, migrate"):
+        await migrate(database)
+    assert run(database, VIEWS) == before
+
+
+async def test_a_numbered_file_runs_once_and_views_are_made_after_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, tables, added = upgrade.migration_text, upgrade._table_files, "projections/0001_shorter.sql"
+    made = run(database, VIEWS)
+    shorter = "DROP VIEW merge_proposals; ALTER TABLE policies ADD COLUMN note text"
+    monkeypatch.setattr(upgrade, "migration_text", lambda file: shorter if file == added else text(file))
+    monkeypatch.setattr(upgrade, "_table_files", lambda of: [*tables(of), *([added] if of == "projections" else [])])
+    await migrate(database)
+    await migrate(database)
+    assert run(database, VIEWS) == made
+    assert run(database, "SELECT note FROM mnemolog.policies") == []
+
+
+async def test_readers_are_not_waited_for_where_nothing_changed(database: str) -> None:
+    with psycopg.connect(database) as reader:
+        reader.execute("SELECT FROM mnemolog.turns, mnemolog.facts, mnemolog.shown_entities")
+        await migrate(database)
+
+
+async def test_a_reader_that_goes_on_for_long_leaves_the_database_as_it_was(database: str) -> None:
+    run(database, OTHER_VIEW, CHANGED_VIEWS)
+    before = run(database, VIEWS)
+    with psycopg.connect(database) as reader:
+        reader.execute("SELECT FROM mnemolog.open_reservations")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            await migrate(database)
+    assert run(database, VIEWS) == before
 
 
 def test_queries_are_found_by_file_and_name() -> None:

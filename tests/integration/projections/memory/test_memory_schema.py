@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from mnemolog.projections.memory.client_queries import CLIENT_QUERIES
-from mnemolog.projections.queries import diff, explain, facts, history, pending
+from mnemolog.projections.queries import diff, facts, pending
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.commit import Commit
@@ -174,14 +174,6 @@ async def test_wildcards_are_the_clients(known: ProjectedDatabase, ids: dict[str
     assert answer
 
 
-async def test_the_history_of_a_fact_is_the_clients(known: ProjectedDatabase) -> None:
-    (fact_id,) = [fact_id_at(eventful_log()[0])]
-    answer = without_state(await records(known, "SELECT * FROM memory.history(%s)", fact_id))
-    assert answer == (await history.history(known.conn, "default", fact_id)).versions
-    assert [fact.text for fact in answer] == ["replaced", "current"]
-    assert await records(known, "SELECT * FROM memory.history(%s, 'other')", fact_id) == []
-
-
 async def test_changes_are_the_clients(db: ProjectedDatabase) -> None:
     await db.apply(*eventful_log())
     await db.apply(*(one.model_copy() for one in every_decision_log(BOB)), partition=1)
@@ -214,18 +206,6 @@ async def test_a_profile_has_the_clients_entries(known: ProjectedDatabase) -> No
         assert [str(row["fact_id"]) for row in entries] == [entry["fact_id"] for entry in getattr(profile, section)]
         assert [row["place"] for row in entries] == list(range(1, len(entries) + 1))
     assert {row["section"] for row in rows} == {"identity", "other", "upcoming", "recent_changes"}
-
-
-async def test_an_explanation_has_the_clients_events_and_what_was_said(known: ProjectedDatabase) -> None:
-    fact_id = fact_id_at(eventful_log()[0])
-    told, _ = await explain.explain(known.conn, "default", fact_id)
-    rows = await records(known, "SELECT * FROM memory.explain(%s)", fact_id)
-    assert [row["event_id"] for row in rows[1:]] == [event.event_id for event in told.later]
-    assert [(row["event"], row["text"], row["reason"]) for row in rows] == [
-        ("fact_added", "replaced", "nothing like it is known"),
-        ("fact_replaced", "current", "it has changed"),
-    ]
-    assert [row["messages"] for row in rows] == [[{"role": "user", "name": None, "content": "Hello."}]] * 2
 
 
 async def test_pending_facts_are_the_clients(known: ProjectedDatabase) -> None:
@@ -271,8 +251,6 @@ async def test_every_event_and_turn_is_shown(known: ProjectedDatabase) -> None:
         ("changes_between('2026-01-02', app_id => 'a')", "neither a user_id nor an agent_id"),
         ("profile()", "neither a user_id nor an agent_id"),
         ("profile(user_id => '*')", "this one has a wildcard"),
-        ("history(NULL)", "fact is NULL"),
-        ("explain(NULL)", "fact is NULL"),
     ],
 )
 async def test_wrong_parameters_are_told(db: ProjectedDatabase, call: str, message: str) -> None:
@@ -283,13 +261,11 @@ async def test_wrong_parameters_are_told(db: ProjectedDatabase, call: str, messa
 
 async def test_names_are_found_whatever_the_search_path(known: ProjectedDatabase) -> None:
     await known.conn.execute("SET search_path = pg_catalog")
-    fact_id = fact_id_at(eventful_log()[0])
     for view in ("facts", "current_facts", "pending", "turns", "events"):
         assert await answer_of(known, view)
     for call in ("facts_as_of(user_id => 'alice')", "changes_between('2026-01-01', user_id => 'alice')"):
         assert await answer_of(known, call)
-    for call in ("profile(user_id => 'alice')", f"history('{fact_id}')", f"explain('{fact_id}')"):
-        assert await answer_of(known, call)
+    assert await answer_of(known, "profile(user_id => 'alice')")
 
 
 async def answer_of(db: ProjectedDatabase, call: str) -> list[Any]:

@@ -12,7 +12,6 @@ from mnemolog.projections.rebuild.scope_indexes import index_scopes
 from mnemolog.projections.search.options import FIELD_WEIGHTS, SearchOptions
 from mnemolog.projections.search.question import MAX_QUERY_WORDS
 from mnemolog.projections.search.search import CANDIDATES_PER_HIT, MIN_CANDIDATES, search
-from mnemolog.projections.search.turn_search import search_turns
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import BOB, added, commit, fact_id_at, pending, replaced
@@ -55,23 +54,6 @@ async def test_hits_and_scores_are_the_clients(
     assert [row["score"] for row in rows] == pytest.approx([hit.score.total for hit in hits], abs=1e-6)
     assert [row["similarity"] for row in rows] == [hit.score.similarity for hit in hits]
     assert len(rows) == 20
-
-
-async def test_turns_and_their_scores_are_the_clients(filled: str) -> None:
-    async with ProjectedDatabase.open(filled) as db:
-        query = "SELECT * FROM memory.search_turns(%s, user_id => 'alice', top_k => 7)"
-        cursor = db.conn.cursor(row_factory=psycopg.rows.dict_row)
-        rows = await (await cursor.execute(query, [QUESTION])).fetchall()
-        options = SearchOptions(top_k=7)
-        turns = (
-            await search_turns(db.conn, ScopeFilter(user_id="alice"), QUESTION, options, at=datetime.now(UTC))
-        ).turns
-    assert [row["turn_id"] for row in rows] == [one.turn_id for one in turns]
-    assert [row["score"] for row in rows] == pytest.approx([one.score.total for one in turns], abs=1e-6)
-    for name in ("speaker", "excerpt", "occurred_at", "status", "metadata"):
-        assert [row[name] for row in rows] == [getattr(one, name) for one in turns]
-    assert [tuple(row["fact_ids"]) for row in rows] == [one.fact_ids for one in turns]
-    assert len(rows) == 7
 
 
 def test_its_constants_are_the_defaults_of_the_client() -> None:

@@ -13,7 +13,6 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import FactState, Reversal
 from tests.support.builders.commits import (
     ALICE,
-    BOB,
     added,
     commit,
     confirmed,
@@ -99,29 +98,6 @@ async def test_every_instant_of_the_past_is_told_as_it_was_told_then(db: Project
         assert await facts_as_of(db.conn, MINE, believed_at=at, true_at=at) == then
 
 
-async def test_what_is_learned_later_is_not_known_before(db: ProjectedDatabase) -> None:
-    """It ended on day 2, which we learned on day 5."""
-    one = commit("1", added("Works at Acme."))
-    await db.apply(one, commit("2", retracted(fact_id_at(one), ended_at=day(2), text="No longer at Acme."), at=day(5)))
-    (then,) = await facts_as_of(db.conn, MINE, believed_at=day(4), true_at=day(3))
-    assert (then.status, then.true_to, then.superseded_by) == ("active", None, None)
-    assert [fact.text for fact in await facts_as_of(db.conn, MINE, believed_at=day(6), true_at=day(3))] == []
-    (known,) = await facts_as_of(db.conn, MINE, believed_at=day(6), true_at=day(1))
-    assert (known.status, known.true_to) == ("retracted", day(2))
-
-
-async def test_what_waits_is_not_believed_and_was_not_before_it_was_confirmed(db: ProjectedDatabase) -> None:
-    one = commit("1", added("Lives in Bern."))
-    waiting = commit("2", pending("Never lived in Bern.", fact_id_at(one)), at=day(1))
-    await db.apply(one, waiting, commit("3", pending_confirmed(fact_id_at(waiting), fact_id_at(one)), at=day(3)))
-
-    async def believed(then: float) -> list[str]:
-        return [fact.text for fact in await facts_as_of(db.conn, MINE, believed_at=day(then), true_at=day(then))]
-
-    assert await believed(2) == ["Lives in Bern."]
-    assert await believed(4) == ["Never lived in Bern."]
-
-
 async def test_several_events_of_one_commit_leave_no_moment_between_them(db: ProjectedDatabase) -> None:
     one = commit("1", added("A.", confidence=0.6))
     two = commit("2", confirmed(fact_id_at(one)), skipped(fact_id_at(one)), replaced("B.", fact_id_at(one)), at=day(1))
@@ -133,12 +109,6 @@ async def test_several_events_of_one_commit_leave_no_moment_between_them(db: Pro
     assert after.text == "B."
     (old,) = await facts_as_of(db.conn, MINE, believed_at=at, true_at=day(0.5))
     assert (old.confidence, old.mention_count, old.status) == (0.7, 3, "superseded")
-
-
-async def test_a_term_excludes_from_the_very_second(db: ProjectedDatabase) -> None:
-    await db.apply(commit("1", added("Visits.", valid_until=day(3))), commit("2", added("B."), scope=BOB))
-    assert len(await facts_as_of(db.conn, MINE, believed_at=day(5), true_at=day(2.999))) == 1
-    assert await facts_as_of(db.conn, MINE, believed_at=day(5), true_at=day(3)) == []
 
 
 async def test_a_time_without_a_zone_is_refused(db: ProjectedDatabase) -> None:

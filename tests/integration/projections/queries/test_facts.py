@@ -27,7 +27,6 @@ from tests.support.builders.commits import (
     confirmed,
     contradicted,
     day,
-    expired,
     fact_id_at,
     merged,
     pending,
@@ -104,13 +103,6 @@ async def test_a_page_goes_on_after_a_fact_of_the_tenant_alone(db: ProjectedData
             await facts(db.conn, MINE, at=day(1), limit=limit)
 
 
-async def test_facts_keep_to_their_scope(db: ProjectedDatabase) -> None:
-    await db.apply(commit("1", added("A.")), commit("2", added("B."), scope=BOB))
-    await db.apply(commit("3", added("C."), scope=Scope(tenant="other", user_id="alice")))
-    assert texts(await facts(db.conn, MINE, at=day(1))) == ["A."]
-    assert texts(await facts(db.conn, ScopeFilter(user_id=ANY_VALUE), at=day(1))) == ["A.", "B."]
-
-
 async def test_facts_of_one_turn_are_listed_in_the_order_of_their_statements(db: ProjectedDatabase) -> None:
     said = [f"Likes tea {number}." for number in range(12)]
     turn = commit("1", *(added(text, category="soft_preference") for text in said))
@@ -124,23 +116,6 @@ async def test_facts_of_one_turn_are_listed_in_the_order_of_their_statements(db:
     known = await profile(db.conn, MINE, day(2))
     assert [entry["text"] for entry in known.soft_preferences if entry["text"] in said] == left
     assert [old["text"] for old in known.recent_changes[0]["old"]] == [said[0], said[5]]
-
-
-async def test_what_was_believed_then_to_be_so_then(db: ProjectedDatabase) -> None:
-    """She moved on day 5; we learned it on day 10. On day 20 we learned that the name was never right."""
-    first = commit("1", added("Lives in Bern."), added("Is called Ana."), at=day(0))
-    moved = commit("2", replaced("Lives in Rome.", fact_id_at(first), ended_at=day(5), true_from=day(5)), at=day(10))
-    named = commit("3", contradicted("Is called Anna.", fact_id_at(first, 1), true_from=day(0)), at=day(20))
-    await db.apply(first, moved, named)
-
-    async def believed(then: float, true: float) -> list[str]:
-        return sorted(texts(await facts_as_of(db.conn, MINE, believed_at=day(then), true_at=day(true))))
-
-    assert await believed(7, 7) == ["Is called Ana.", "Lives in Bern."]
-    assert await believed(11, 7) == ["Is called Ana.", "Lives in Rome."]
-    assert await believed(11, 4) == ["Is called Ana.", "Lives in Bern."]
-    assert await believed(21, 4) == ["Is called Anna.", "Lives in Bern."]
-    assert await believed(-1, 4) == []
 
 
 async def test_a_profile_shows_what_holds_with_its_source(db: ProjectedDatabase) -> None:
@@ -245,15 +220,6 @@ async def test_pending_facts_are_no_facts_yet(db: ProjectedDatabase) -> None:
     assert texts(await facts(db.conn, MINE, at=day(2))) == ["A."]
     versions = await facts(db.conn, MINE, all_versions=True, at=day(2))
     assert [(one.text, one.believed_from is None) for one in versions] == [("A.", False), ("Not A.", True)]
-
-
-async def test_an_announced_end_excludes_from_that_very_second(db: ProjectedDatabase) -> None:
-    known = commit("1", added("Rents a flat.", category="task_context"))
-    await db.apply(known, commit("2", expired(fact_id_at(known), ended_at=day(6), text="The lease ends."), at=day(1)))
-    assert texts(await facts(db.conn, MINE, at=day(5.999))) == ["Rents a flat.", "The lease ends."]
-    assert texts(await facts(db.conn, MINE, at=day(6))) == ["The lease ends."]
-    assert [entry["text"] for entry in (await profile(db.conn, MINE, day(5))).current_tasks] == ["Rents a flat."]
-    assert (await profile(db.conn, MINE, day(6))).current_tasks == []
 
 
 async def test_a_turn_is_pending_until_its_end(db: ProjectedDatabase) -> None:

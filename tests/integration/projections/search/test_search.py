@@ -14,16 +14,11 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import (
     ALICE,
-    BOB,
     added,
     commit,
-    contradicted,
     day,
-    expired,
     fact_id_at,
-    merged,
     pending,
-    replaced,
     vector,
     vector_with_similarity,
 )
@@ -110,51 +105,12 @@ async def test_a_word_that_is_a_stop_word_elsewhere_counts(db: ProjectedDatabase
         assert await found(db, asked) == ["Ann's son wears a red hat."]
 
 
-async def test_only_what_is_active_and_holds_at_the_time_is_found(db: ProjectedDatabase) -> None:
-    old = commit("1", added("tea one"), added("tea two"), added("tea three"), at=day(1))
-    await db.apply(
-        old,
-        commit("2", replaced("tea since", fact_id_at(old, 0), ended_at=day(2)), at=day(2)),
-        commit("3", contradicted("tea indeed", fact_id_at(old, 1)), at=day(2)),
-        commit("4", merged("tea both", fact_id_at(old, 2)), at=day(2)),
-        commit("5", added("tea until", valid_until=day(10)), at=day(2)),
-    )
-    assert sorted(await found(db, "tea", at=day(5))) == ["tea both", "tea indeed", "tea since", "tea until"]
-    assert sorted(await found(db, "tea", at=day(10))) == ["tea both", "tea indeed", "tea since"]
-
-
 async def test_a_vector_of_another_model_or_length_brings_nobody(db: ProjectedDatabase) -> None:
     await db.apply(
         commit("1", added("Bern.", vector=vector_with_similarity(1))), commit("2", added("Other.", vector=vector(1, 0)))
     )
     assert await found(db, "?", vector_with_similarity(1, model="another")) == []
     assert await found(db, "?", ASKED) == ["Bern."]
-
-
-async def test_scopes_never_mix(db: ProjectedDatabase) -> None:
-    """Law 8: a fact is found in exactly its scope, unless the caller widens the search; never in another tenant."""
-    scopes = {
-        "alice": ALICE,
-        "bob": BOB,
-        "app": Scope(user_id="alice", app_id="app"),
-        "run": Scope(user_id="alice", run_id="run"),
-        "agent": Scope(agent_id="alice"),
-        "elsewhere": Scope(tenant="other", user_id="alice"),
-    }
-    await db.apply(*(commit(name, added(f"tea {name}", vector=ASKED), scope=one) for name, one in scopes.items()))
-    for name, one in scopes.items():
-        assert await found(db, "tea", ASKED, scope=ScopeFilter.of_scope(one)) == [f"tea {name}"]
-    wide = ScopeFilter(user_id="alice", app_id=ANY_OR_NONE)
-    assert sorted(await found(db, "tea", ASKED, scope=wide)) == ["tea alice", "tea app"]
-    assert await found(db, "tea", ASKED, scope=ScopeFilter(user_id="alice", app_id=ANY_VALUE)) == ["tea app"]
-    widest = ScopeFilter(user_id=ANY_OR_NONE, agent_id=ANY_OR_NONE, app_id=ANY_OR_NONE, run_id=ANY_OR_NONE)
-    assert sorted(await found(db, "tea", ASKED, scope=widest)) == [
-        "tea agent",
-        "tea alice",
-        "tea app",
-        "tea bob",
-        "tea run",
-    ]
 
 
 @pytest.mark.parametrize("wrong", [{"tenant": ANY_VALUE, "user_id": "a"}, {}, {"user_id": ""}, {"user_id": "a\x00"}])
@@ -198,12 +154,6 @@ async def test_quotes_and_backslashes_are_found_as_what_they_are(db: ProjectedDa
     assert await found(db, r"\\server\it's-data")
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "\x00"])
-async def test_an_empty_text_is_refused_with_advice(db: ProjectedDatabase, text: str) -> None:
-    with pytest.raises(QueryError, match="say in a few words"):
-        await found(db, text, ASKED)
-
-
 @pytest.mark.parametrize(("near", "worded"), [(0.3, 0.9), (0.9, 0.3)])
 async def test_ties_go_to_the_important(db: ProjectedDatabase, near: float, worded: float) -> None:
     await db.apply(
@@ -224,20 +174,6 @@ async def test_a_pending_fact_is_found_flagged_and_behind_an_equal_active_one(db
         ("She plays the violin.", "active"),
         ("She plays the violin now.", "pending_confirmation"),
     ]
-
-
-async def test_what_has_ended_is_not_found_from_that_very_second(db: ProjectedDatabase) -> None:
-    known = commit("1", added("She rents a flat."), added("She owns a boat.", valid_until=day(5)))
-    announced = commit("2", expired(fact_id_at(known), ended_at=day(6), text="The lease ends."), at=day(1))
-    held = commit("3", pending("She owns no boat.", fact_id_at(known, 1), valid_until=day(7)), at=day(2))
-    await db.apply(known, announced, held)
-    assert set(await found(db, "flat boat", at=day(4.9))) == {
-        "She rents a flat.",
-        "She owns a boat.",
-        "She owns no boat.",
-    }
-    assert set(await found(db, "flat boat", at=day(5))) == {"She rents a flat.", "She owns no boat."}
-    assert await found(db, "flat boat", at=day(7)) == []
 
 
 async def test_what_has_no_word_in_common_needs_the_floor(db: ProjectedDatabase) -> None:

@@ -109,21 +109,6 @@ async def test_a_filter_narrows_before_the_best_are_chosen(db: ProjectedDatabase
     assert await texts(db, filters={"memory": {"contains": "{filter} %(at)s %"}}) == []
 
 
-async def test_states_that_are_asked_for_are_found_and_no_others(db: ProjectedDatabase) -> None:
-    known = commit("1", added("tea old"), added("tea kept"), added("tea until", valid_until=day(10)), at=day(1))
-    await db.apply(
-        known,
-        commit("2", replaced("tea new", fact_id_at(known), ended_at=day(2)), at=day(2)),
-        commit("3", pending("tea held", fact_id_at(known, 1)), at=day(3)),
-    )
-    assert sorted(await texts(db)) == ["tea held", "tea kept", "tea new"]
-    assert await texts(db, state="superseded") == ["tea old"]
-    assert await texts(db, state="expired") == ["tea until"]  # its end has passed, and no event says so yet
-    assert sorted(await texts(db, state=["active", "expired"])) == ["tea kept", "tea new", "tea until"]
-    assert await texts(db, state="retracted") == []
-    assert sorted(await texts(db, filters={"state": "superseded"})) == ["tea old"]
-
-
 async def test_both_times_are_those_of_facts_as_of(db: ProjectedDatabase) -> None:
     home = commit("1", added("tea in Bern", vector=ASKED), at=day(1))
     await db.apply(

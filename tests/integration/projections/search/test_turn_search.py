@@ -293,12 +293,6 @@ async def test_words_of_turns_have_the_forms_of_their_language(db: ProjectedData
     assert await ids(db, question) == ["t1"]
 
 
-@pytest.mark.parametrize("function", ["plain_words", "text_languages"])
-async def test_the_journal_has_the_words_of_facts(db: ProjectedDatabase, function: str) -> None:
-    query = "SELECT count(*), count(DISTINCT prosrc) FROM pg_proc WHERE proname = %s"
-    assert await (await db.conn.execute(query, [function])).fetchone() == (2, 1)
-
-
 async def test_a_turn_is_hidden_with_what_its_fact_was_merged_into(db: ProjectedDatabase) -> None:
     first = commit("a", added("Lives in Bern."), at=day(1))
     second = commit("b", merged("Lives in Bern, Switzerland.", fact_id_at(first)), at=day(2))

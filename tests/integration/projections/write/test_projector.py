@@ -314,12 +314,6 @@ async def test_two_projectors_of_one_partition_fold_each_record_once(pool: Pool,
     assert await rows(pool, "SELECT count(*) FROM rejections") == [(0,)]
 
 
-async def test_partitions_go_on_by_themselves(projector: Projector) -> None:
-    await projector.apply({0: log_of(FIRST)})
-    await projector.apply({5: log_of(commit("b1", scope=BOB), commit("b2", scope=BOB))})
-    assert await projector.next_offsets() == {0: 1, 5: 2}
-
-
 async def test_a_swap_waits_for_the_projector_and_the_projector_for_a_swap(
     pool: Pool, projector: Projector, database: str
 ) -> None:
@@ -371,13 +365,6 @@ async def test_every_turn_of_the_view_has_its_end_or_is_pending(pool: Pool, proj
         ("t1", "facts", FIRST.decided_at),
         ("t9", "pending", None),
     ]
-
-
-async def test_scopes_of_one_owner_stay_apart(pool: Pool, projector: Projector) -> None:
-    in_app = Scope(user_id="alice", app_id="notes")
-    await projector.apply({0: log_of(FIRST, commit("t2", replaced("Alice lives in Oslo.", BERN), scope=in_app))})
-    assert await rows(pool, "SELECT app_id, status FROM facts ORDER BY 1") == [("", "active"), ("notes", "active")]
-    assert await rows(pool, "SELECT reason FROM rejections") == [("foreign_target",)]
 
 
 async def test_what_was_projected_is_counted(projector: Projector) -> None:

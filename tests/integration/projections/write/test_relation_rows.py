@@ -20,7 +20,6 @@ from tests.support.builders.commits import (
     day,
     event_id_at,
     fact_id_at,
-    merged,
     pending,
     replaced,
     retracted,
@@ -110,46 +109,12 @@ async def test_a_relation_falls_with_its_only_evidence(db: ProjectedDatabase, en
     assert await relations(db) == dict.fromkeys(BOTH, False)
 
 
-async def test_a_relation_falls_with_its_last_evidence_only(db: ProjectedDatabase) -> None:
-    await db.apply(known(SPOUSE, relation_stated(2, ALICE_ID, "spouse", ANA)), commit("t2", retracted(WIFE), at=day(3)))
-    assert await relations(db, "is_active, evidence") == dict.fromkeys(BOTH, (True, [BROTHER]))
-    await db.apply(commit("t3", retracted(BROTHER), at=day(4)))
-    assert await relations(db) == dict.fromkeys(BOTH, False)
-
-
-@pytest.mark.parametrize(
-    ("end", "holds"),
-    [
-        (replaced("Ana dances.", IN_PASSING), True),
-        (retracted(IN_PASSING, ended_at=day(2)), True),
-        (retracted(IN_PASSING), False),
-        (contradicted("Nobody sings.", IN_PASSING), False),
-    ],
-    ids=["replaced", "ended", "deleted", "contradicted"],
-)
-async def test_what_is_named_in_passing_outlives_the_end_of_its_fact(
-    db: ProjectedDatabase, end: Any, holds: bool
-) -> None:
-    """ "My wife Ana lives in Bern" does not end with her moving, but with the statement's being wrong."""
-    in_passing = relation_stated(1, ALICE_ID, "spouse", ANA, strength="medium")
-    await db.apply(known(in_passing), commit("t2", end, at=day(3)))
-    assert await relations(db) == dict.fromkeys(BOTH, holds)
-
-
 async def test_an_undo_brings_a_relation_back_without_an_event_of_its_own(db: ProjectedDatabase) -> None:
     replacing = commit("t2", replaced("Alice's wife is Eva.", WIFE), at=day(3))
     await db.apply(known(), replacing)
     back = (reversal(WIFE, "superseded", ACTIVE), reversal(fact_id_at(replacing), "active", None))
     await db.apply(command_commit("u1", Undo(source_id="t2"), undone(event_id_at(replacing), *back), at=day(4)))
     assert await relations(db) == dict.fromkeys(BOTH, True)
-
-
-async def test_evidence_that_was_merged_counts_as_what_it_became(db: ProjectedDatabase) -> None:
-    await db.apply(known(), commit("t2", merged("Alice's wife is Ana, a doctor.", WIFE), at=day(3)))
-    assert await relations(db, "is_active, evidence") == dict.fromkeys(BOTH, (True, [WIFE]))
-    became = fact_id_at(commit("t2", merged("", WIFE)))
-    await db.apply(commit("t3", retracted(became), at=day(4)))
-    assert await relations(db) == dict.fromkeys(BOTH, False)
 
 
 async def test_what_waits_for_a_confirmation_is_no_evidence(db: ProjectedDatabase) -> None:
@@ -182,16 +147,6 @@ async def test_a_statement_ends_a_relation_whose_evidence_stays(
     assert await relations(db) == dict.fromkeys(BOTH, True)
 
 
-async def test_what_is_said_again_after_an_end_holds_again(db: ProjectedDatabase) -> None:
-    over = with_entities(OVER, relation_ended(0, ALICE_ID, "spouse", ANA, at=day(3)))
-    again = commit("t3", added("Alice married Ana again.", true_from=day(LATER)), at=day(LATER))
-    before = commit("t4", added("Alice married Ana.", true_from=day(-9)), at=day(LATER))
-    await db.apply(known(), over, with_entities(before, relation_stated(0, ALICE_ID, "spouse", ANA)))
-    assert await relations(db) == dict.fromkeys(BOTH, False)
-    await db.apply(with_entities(again, relation_stated(0, ALICE_ID, "spouse", ANA)))
-    assert await relations(db, "is_active, evidence") == dict.fromkeys(BOTH, (True, [fact_id_at(again)]))
-
-
 async def test_scopes_never_mix(db: ProjectedDatabase) -> None:
     theirs = commit("b1", added("Bob's wife is Ana."), scope=BOB)
     bob, ana = entity_id_at(theirs), entity_id_at(theirs, 1)
@@ -205,59 +160,3 @@ async def test_scopes_never_mix(db: ProjectedDatabase) -> None:
     assert set(await relations(db, scope=BOB)) == {("Bob", "spouse", "Ana"), ("Ana", "spouse", "Bob")}
     assert set(await relations(db)) == BOTH
     assert await db.rows("SELECT source_id, reason FROM rejections") == [("b1", "foreign_target")]
-
-
-EARLY_END = commit("t2", added("Alice and Ana divorced on the first.", true_from=day(-2)), at=day(3))
-"""Told after the relation was, and dated before."""
-
-
-async def test_an_end_that_was_said_later_ends_what_has_no_time_of_its_own(db: ProjectedDatabase) -> None:
-    over = with_entities(EARLY_END, relation_ended(0, ALICE_ID, "spouse", ANA, at=day(-2)))
-    await db.apply(known(relation_stated(1, ALICE_ID, "spouse", ANA, strength="medium")), over)
-    assert await relations(db, "is_active, since, until") == dict.fromkeys(BOTH, (False, day(0), day(0)))
-    again = commit("t3", added("Alice's wife is Ana."), at=day(4))
-    await db.apply(with_entities(again, relation_stated(0, ALICE_ID, "spouse", ANA)))
-    assert await relations(db, "is_active, evidence") == dict.fromkeys(BOTH, (True, [fact_id_at(again)]))
-
-
-async def test_an_end_before_a_time_that_was_said_is_that_of_an_earlier_one(db: ProjectedDatabase) -> None:
-    dated = commit("t1", added("Alice married Ana.", event_time=day(1), true_from=day(1)))
-    spouse = relation_stated(0, ALICE_ID, "spouse", ANA)
-    over = with_entities(EARLY_END, relation_ended(0, ALICE_ID, "spouse", ANA, at=day(-2)))
-    await db.apply(with_entities(dated, *PEOPLE, spouse), over)
-    assert await relations(db) == dict.fromkeys(BOTH, True)
-
-
-HOURS_LATER = 0.5
-"""Of a day: when what was said at its beginning has been decided."""
-
-
-@pytest.mark.parametrize(
-    ("believed", "true", "holds"),
-    [(0, 0, True), (2, 2, True), (3, 3, False), (3, 2, True), (2, 9, True), (4, 9, False), (5, 5, True), (5, 4, False)],
-)
-async def test_a_relation_is_read_as_it_was_known_then_to_be_then(
-    db: ProjectedDatabase, believed: int, true: int, holds: bool
-) -> None:
-    again = commit("t3", added("Alice married Ana again.", true_from=day(LATER)), at=day(LATER))
-    await db.apply(
-        known(),
-        commit("t2", retracted(WIFE, ended_at=day(3)), at=day(3)),
-        with_entities(again, relation_stated(0, ALICE_ID, "spouse", ANA)),
-    )
-    times = (day(believed + HOURS_LATER), day(true + HOURS_LATER))
-    assert await relations(db, "is_active", times=times) == dict.fromkeys(BOTH, holds)
-
-
-async def test_no_relation_is_known_before_it_was_told(db: ProjectedDatabase) -> None:
-    await db.apply(known())
-    assert await relations(db, times=(day(-1), day(1))) == {}
-    assert await relations(db, times=(day(1), day(-1))) == dict.fromkeys(BOTH, False)
-
-
-async def test_what_was_merged_later_counted_before(db: ProjectedDatabase) -> None:
-    await db.apply(known(), commit("t2", merged("Alice's wife is Ana, a doctor.", WIFE), at=day(3)))
-    became = fact_id_at(commit("t2", merged("", WIFE)))
-    await db.apply(commit("t3", retracted(became), at=day(4)))
-    for believed, holds in ((1, True), (3.5, True), (4.5, False)):
-        assert await relations(db, times=(day(believed), None)) == dict.fromkeys(BOTH, holds)

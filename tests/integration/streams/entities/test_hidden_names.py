@@ -124,17 +124,12 @@ class Readers:
             "known names": self._known_names,
             "commands": self._stored,
             "summaries": self._summaries,
-            "memory.neighbours": lambda: self._called(f"neighbours('{self.ids['Diana']}')"),
-            "memory.who": lambda: self._called("who('my wife', user_id => 'alice')"),
         }.get(name, lambda: self._view(name))
 
     async def _relations(self) -> object:
         """Those of now, and those that were known before the command."""
         now = await self.memory.relations(user_id="alice", all_versions=True)
         return now, await self.memory.relations(user_id="alice", believed_at=self.told_at)
-
-    async def _called(self, call: str) -> object:
-        return await self.people.rows(f"SELECT * FROM memory.{call}")  # noqa: S608 - no foreign text
 
     async def _graph(self) -> object:
         graph = await self.memory.graph(user_id="alice", all_versions=True)

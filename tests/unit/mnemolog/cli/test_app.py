@@ -17,7 +17,7 @@ from tests.support.imports import packages_loaded_by
 
 
 def test_help_loads_no_driver() -> None:
-    drivers = ("aiokafka", "faust", "psycopg", "pydantic", "openai", "sqlalchemy")
+    drivers = ("aiokafka", "faust", "psycopg", "pydantic", "openai")
     assert packages_loaded_by("mnemolog.cli.app", *drivers) == []
 
 
