@@ -72,14 +72,10 @@ class PromotableFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotableFacts:
-    """The first facts that a promotion selects; of `total` ones `free` can be promoted and `known` were before.
-
-    Of those that can be, `enders` were not selected themselves: they set the end of others.
-    """
+    """The first facts that a promotion selects; of `total` ones `free` can be promoted and `known` were before."""
 
     facts: tuple[PromotableFact, ...] = ()
     free: int = 0
-    enders: int = 0
     known: int = 0
     total: int = 0
 
