@@ -58,16 +58,12 @@ class StoredFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotableFact:
-    """A fact that may be promoted, with its vector, and by which source and when it was said.
-
-    One that `is_known` was promoted into the scope before.
-    """
+    """A fact that may be promoted, with its vector, and by which source and when it was said."""
 
     stored: StoredFact
     vector: Vector
     source_id: str
     said_at: datetime
-    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,8 +39,7 @@ WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: promotable
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
--- their vectors, and whether they were promoted into it and no undo took that back. With each row comes how many of all
--- can be promoted, and how many were.
+-- their vectors. With each row comes how many of all can be promoted, and how many were and no undo took that back.
 SELECT
     f.fact_id,
     f.tenant,
@@ -79,7 +78,6 @@ SELECT
     f.said_at,
     f.embedding_model,
     f.embedding,
-    f.is_known,
     count(*) FILTER (WHERE f.is_free) OVER () AS free,
     count(*) FILTER (WHERE f.status = 'active' AND f.is_known) OVER () AS known,
     count(*) OVER () AS total

@@ -60,5 +60,4 @@ def _promotable_fact(row: Mapping[str, Any]) -> PromotableFact:
         vector=Vector.from_values(row["embedding_model"], row["embedding"].to_list()),
         source_id=row["source_id"],
         said_at=row["said_at"],
-        is_known=row["is_known"],
     )
