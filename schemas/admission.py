@@ -26,7 +26,7 @@ MAX_IMPORT_BYTES: Final = (1024 - 48) * 1024 // 3
 """Of one `import`: its only text is three times in such a record, beside its vector and what Kafka adds."""
 
 RESERVED_ID: Final = (
-    f"ids that begin with {FOLLOW_UP_PREFIX!r} are those of promotions that follow from another source: choose another"
+    f"ids that begin with {FOLLOW_UP_PREFIX!r} are those of promotions that follow from another command: choose another"
 )
 MAX_AHEAD: Final = timedelta(days=1)
 """How far a turn may be ahead of the broker's time: a clock is minutes wrong, a zone 14 hours at the most."""

@@ -187,7 +187,7 @@ class Promote(Record):
     """Have the facts of the scope `source`, such as a run, decided in the command's scope like statements of a turn.
 
     Both scopes are of one owner. Without `fact_ids`, `source_id` (what that brought) or `filters` it is all that is
-    active there. `by_policy` leaves out what was promoted before and undone.
+    active there.
     """
 
     kind: Literal["promote"] = "promote"
@@ -195,7 +195,6 @@ class Promote(Record):
     fact_ids: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
     source_id: Identifier | None = None
     filters: GivenFilter | None = Field(default=None, exclude_if=lambda wanted: wanted is None)
-    by_policy: bool = False
 
     @model_validator(mode="after")
     def _one_selection(self) -> Self:

@@ -3,7 +3,7 @@
 Nothing that a language model wrote enters an id. The owner is part of it, because two owners may choose equal turn ids.
 """
 
-from typing import Final, Literal
+from typing import Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import orjson
@@ -12,9 +12,8 @@ from mnemolog.schemas.base import MAX_IDENTIFIER_BYTES
 
 _NAMESPACE = uuid5(NAMESPACE_URL, "mnemolog")
 
-FollowUpKind = Literal["promote"]
 FOLLOW_UP_PREFIX: Final = "promote/"
-"""How the ids of commands begin that follow from another source; no turn and no other command has such an id."""
+"""How the ids of commands begin that promote what another command left; no turn and no other command has such an id."""
 
 
 def fact_id(owner: str, source_id: str, ordinal: int) -> UUID:
@@ -51,12 +50,12 @@ def is_follow_up_id(source_id: str) -> bool:
     return source_id.startswith(FOLLOW_UP_PREFIX)
 
 
-def follow_up_id(kind: FollowUpKind, source_id: str, part: int = 1) -> str:
-    """The id of the command of a kind that follows from a source: `kind/source_id`, or a digest where that is no id."""
-    name = f"{kind}/{source_id}"
-    if part == 1 and len(name.encode()) <= MAX_IDENTIFIER_BYTES:
+def follow_up_id(source_id: str) -> str:
+    """The id of the command that promotes what a promote command left: `promote/source_id`, a digest where too long."""
+    name = f"{FOLLOW_UP_PREFIX}{source_id}"
+    if len(name.encode()) <= MAX_IDENTIFIER_BYTES:
         return name
-    return f"{kind}/{_derive(kind, source_id, str(part), 0).hex}"
+    return f"{FOLLOW_UP_PREFIX}{_derive('promote', '', source_id, 0).hex}"
 
 
 def _derive(kind: str, owner: str, source_id: str, ordinal: int) -> UUID:

@@ -19,8 +19,6 @@ from mnemolog.schemas.turn import Overrides, ShownAge, ShownCount, ShownTimeout,
 Level = Literal["tenant", "scope"]
 ProfilePublishing = Literal["at_once", "every_turns", "session_end"]
 """When readers get a new profile: with each change; every so many turns and when a session ends; or only then."""
-PromotionTime = Literal["never", "always", "at_end"]
-"""When the facts of a run go into the scope without it: with each turn and at the end of the session, or only then."""
 SummaryTime = Literal["off", "on_demand", "after_changes"]
 """When a model writes summaries of entities: never, when a command asks for one, or also after changes of facts."""
 SummaryChanges = Annotated[int, Field(ge=1, le=1000)]
@@ -143,12 +141,12 @@ class Policy(Record):
 
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
     those of the level above; limits hold at each level by themselves. `profile_every` is the number of turns of
-    `every_turns`. `promote` is for the runs of the scope too, where they do not set it themselves. Some fields bound
-    what an extraction is shown beside its turn: messages before it (their number, estimated tokens, and age in
-    seconds), known facts, the entities whose names it is told, and the seconds that reading these may take. Others say
-    which turns of a conversation share a call: how many, with how many estimated tokens of their messages, and the
-    seconds after its publication that a turn waits for others; and when entities are summarised (`summary_changes` is
-    the number of changed facts of `after_changes`), in how many estimated tokens and in which language.
+    `every_turns`. Some fields bound what an extraction is shown beside its turn: messages before it (their number,
+    estimated tokens, and age in seconds), known facts, the entities whose names it is told, and the seconds that
+    reading these may take. Others say which turns of a conversation share a call: how many, with how many estimated
+    tokens of their messages, and the seconds after its publication that a turn waits for others; and when entities are
+    summarised (`summary_changes` is the number of changed facts of `after_changes`), in how many estimated tokens and
+    in which language.
     """
 
     add_only: bool | None = None
@@ -168,7 +166,6 @@ class Policy(Record):
     known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
     known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
-    promote: PromotionTime | None = Field(default=None, exclude_if=_is_unset)
     call_turns: CallTurns | None = Field(default=None, exclude_if=_is_unset)
     call_tokens: CallTokens | None = Field(default=None, exclude_if=_is_unset)
     call_linger: CallLinger | None = Field(default=None, exclude_if=_is_unset)
@@ -201,7 +198,6 @@ class EffectivePolicy:
     known_facts: int = KNOWN_FACTS
     known_tokens: int = KNOWN_TOKENS
     known_timeout: float = KNOWN_TIMEOUT
-    promote: PromotionTime = "never"
     call_turns: int = CALL_TURNS
     call_tokens: int = CALL_TOKENS
     call_linger: float = 0.0
@@ -249,7 +245,7 @@ class EffectivePolicy:
 
 POLICY_FIELDS: Final = (
     *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
-    *("publish_profile", "profile_every", "promote", "when_spent"),
+    *("publish_profile", "profile_every", "when_spent"),
     *BACKGROUND_FIELDS,
     *CALL_FIELDS,
     *SUMMARY_FIELDS,

@@ -57,28 +57,20 @@ class StoredFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotableFact:
-    """A fact that may be promoted, with its vector, and by which source and when it was said.
-
-    One that `is_known` was promoted into the scope before.
-    """
+    """A fact that may be promoted, with its vector, and by which source and when it was said."""
 
     stored: StoredFact
     vector: Vector
     source_id: str
     said_at: datetime
-    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotableFacts:
-    """The first facts that a promotion selects; of `total` ones `free` can be promoted and `known` were before.
-
-    Of those that can be, `enders` were not selected themselves: they set the end of others.
-    """
+    """The first facts that a promotion selects; of `total` ones `free` can be promoted and `known` were before."""
 
     facts: tuple[PromotableFact, ...] = ()
     free: int = 0
-    enders: int = 0
     known: int = 0
     total: int = 0
 

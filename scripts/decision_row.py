@@ -110,8 +110,6 @@ DECISIONS: Final = Row(
             unit="cps",
             queries={
                 "unresolved": rate("mnemolog_unresolved_total"),
-                "promotions": rate("mnemolog_promotions_total"),
-                "promotions rejected": rate("mnemolog_promotions_rejected_total"),
                 "stale": rate("mnemolog_stale_decisions_total"),
             },
         ),

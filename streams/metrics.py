@@ -132,13 +132,6 @@ BLIND_EXTRACTIONS: Final = CATALOGUE.counter(
 FACTS_DROPPED: Final = CATALOGUE.counter(
     "mnemolog_facts_dropped", "extracted statements dropped before the decision", unit="facts", labels=("reason",)
 )
-PROMOTIONS: Final = CATALOGUE.counter(
-    "mnemolog_promotions", "promote commands that followed from turns and ends of sessions, by policy"
-)
-PROMOTIONS_REJECTED: Final = CATALOGUE.counter(
-    "mnemolog_promotions_rejected",
-    "promote commands that followed from another source and were rejected, as for a limit",
-)
 UNRESOLVED: Final = CATALOGUE.counter(
     "mnemolog_unresolved",
     "conflicting facts added as unresolved because no valid LLM decision was available",

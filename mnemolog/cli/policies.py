@@ -63,9 +63,6 @@ def set_policy(
     summary_changes: Annotated[int | None, _option("changed facts of `after_changes`", low=1, high=1000)] = None,
     summary_tokens: Annotated[int | None, _option("tokens that a summary may have", low=30, high=1000)] = None,
     summary_language: Annotated[Literal["facts", "english"] | None, _option("in which these are written")] = None,
-    promote: Annotated[
-        Literal["never", "always", "at_end"] | None, _option("when what a run learns is decided for its user too")
-    ] = None,
     active_facts: Annotated[int | None, _option("the most facts that are active at once", low=0)] = None,
     turns_per_minute: Annotated[int | None, _option("the most turns in a minute", low=0)] = None,
     bytes_per_turn: Annotated[int | None, _option("the most bytes of one turn", low=0)] = None,

@@ -39,20 +39,7 @@ WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: promotable
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
--- their vectors, and whether they were promoted into it and are so still, or, for a policy, ever. What sets an end to one
--- of them that has yet to come is among them. With each row comes how many of all can be, how many were, and how many
--- of those that can be are there for the end that they set.
-WITH RECURSIVE enders AS (
-    SELECT f.superseded_by AS fact_id
-    FROM facts AS f
-    WHERE {selected} AND {filter} AND f.status = 'active' AND f.true_to > %(at)s AND f.superseded_by IS NOT NULL
-    UNION
-    SELECT f.superseded_by
-    FROM enders
-    INNER JOIN facts AS f ON enders.fact_id = f.fact_id
-    WHERE f.status = 'active' AND f.true_to > %(at)s AND f.superseded_by IS NOT NULL
-)
-
+-- their vectors. With each row comes how many of all can be promoted, and how many were and no undo took that back.
 SELECT
     f.fact_id,
     f.tenant,
@@ -91,11 +78,9 @@ SELECT
     f.said_at,
     f.embedding_model,
     f.embedding,
-    f.is_known,
     count(*) FILTER (WHERE f.is_free) OVER () AS free,
-    count(*) FILTER (WHERE f.is_free AND f.is_ender) OVER () AS enders,
-    count(*) FILTER (WHERE f.status = 'active' AND f.is_known AND NOT f.is_ender) OVER () AS known,
-    count(*) FILTER (WHERE NOT f.is_ender OR f.is_free) OVER () AS total
+    count(*) FILTER (WHERE f.status = 'active' AND f.is_known) OVER () AS known,
+    count(*) OVER () AS total
 FROM (
     SELECT
         f.*,
@@ -105,21 +90,9 @@ FROM (
         AND f.importance >= %(min_importance)s
         AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
         AND (f.true_to IS NULL OR f.true_to > %(at)s) AS is_free
-    FROM (
-        SELECT
-            f.*,
-            false AS is_ender
-        FROM facts AS f
-        WHERE {selected} AND {filter}
-        UNION ALL
-        SELECT
-            f.*,
-            true AS is_ender
-        FROM facts AS f
-        WHERE f.fact_id = ANY(ARRAY(SELECT enders.fact_id FROM enders)) AND ({selected} AND {filter}) IS NOT TRUE
-    ) AS f
+    FROM facts AS f
     CROSS JOIN LATERAL (
-        SELECT coalesce(bool_or(%(by_policy)s::boolean OR undone.event_id IS NULL), false) AS is_known
+        SELECT coalesce(bool_or(undone.event_id IS NULL), false) AS is_known
         FROM memory_events AS event
         LEFT JOIN undone ON event.event_id = undone.event_id
         WHERE
@@ -127,6 +100,7 @@ FROM (
             AND (event.tenant, event.user_id, event.agent_id, event.app_id, event.run_id)
             = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
     ) AS made
+    WHERE {selected} AND {filter}
 ) AS f
 ORDER BY f.is_free DESC, f.said_at, f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(limit)s;

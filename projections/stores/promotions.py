@@ -29,7 +29,6 @@ class PromotionStore(Store):
     ) -> PromotableFacts:
         """The first `limit` of the selected facts, those that can be promoted `into` a scope first; and their counts.
 
-        What sets an end to one of them that has yet to come is selected too.
         Named facts are found wherever they live, others in exactly the scope of the payload.
         """
         selected = self.QUERIES["promotable_ids" if payload.fact_ids else "promotable_scope"]
@@ -40,7 +39,6 @@ class PromotionStore(Store):
             **values,
             "fact_ids": list(payload.fact_ids),
             "source_id": payload.source_id,
-            "by_policy": payload.by_policy,
             "at": at,
             "min_importance": min_importance,
             "limit": limit,
@@ -52,7 +50,7 @@ class PromotionStore(Store):
                 return await (await cursor.execute(query, parameters)).fetchall()
 
         rows = await self._run("promotable", fetch)
-        counts = {name: rows[0][name] if rows else 0 for name in ("free", "enders", "known", "total")}
+        counts = {name: rows[0][name] if rows else 0 for name in ("free", "known", "total")}
         return PromotableFacts(facts=tuple(map(_promotable_fact, rows)), **counts)
 
 
@@ -62,5 +60,4 @@ def _promotable_fact(row: Mapping[str, Any]) -> PromotableFact:
         vector=Vector.from_values(row["embedding_model"], row["embedding"].to_list()),
         source_id=row["source_id"],
         said_at=row["said_at"],
-        is_known=row["is_known"],
     )

@@ -1,19 +1,18 @@
 """Which facts a promote command has decided in its scope, and how: from what is known of them to statements."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
+from uuid import UUID
 
-from mnemolog.schemas.command import MAX_ITEMS, Promote
+from mnemolog.schemas.command import Promote
 from mnemolog.schemas.facts import MatchedFact, Original, PromotedFrom
 from mnemolog.schemas.ids import follow_up_id, is_follow_up_id
 from mnemolog.schemas.stored import PromotableFact, PromotableFacts
 from mnemolog.streams.commands.context import CommandContext
-from mnemolog.streams.commands.refusals import CommandRefusedError, Fault, raise_for_faults
+from mnemolog.streams.commands.refusals import Fault, raise_for_faults
 
 MAX_PROMOTED: Final = 50
 """How many facts one command promotes: one question to the model holds their conflicts, and one commit their events."""
-MAX_FOUND: Final = 2 * MAX_ITEMS
-"""How many facts are looked at for one command: those that it may name, and those that set their ends."""
 MAX_PROMOTED_BYTES: Final = 256 * 1024
 """Of their texts and vectors, which an event holds with what it ends; a fact alone may take more."""
 
@@ -25,11 +24,10 @@ def promoted_statements(context: CommandContext, payload: Promote, found: Promot
     Raises `CommandRefusedError` where a fact is named that is unknown, of another scope, closed, or pending.
     """
     if payload.fact_ids and not is_follow_up_id(context.source_id):
-        if found.free > MAX_ITEMS:
-            detail = f"with the facts that set their ends these are {found.free}, and a promotion names {MAX_ITEMS}"
-            raise CommandRefusedError("invalid_command", f"{detail}: name fewer")
         raise_for_faults(_named_faults(context, payload, found.facts))
-    return tuple(map(_statement, _fitting(found.facts[: min(found.free, MAX_PROMOTED)])))
+    selected = {one.stored.fact_id for one in found.facts[: found.free]}
+    fitting = _fitting(found.facts[: min(found.free, MAX_PROMOTED)])
+    return tuple(_statement(one, selected) for one in fitting)
 
 
 def _named_faults(context: CommandContext, payload: Promote, facts: Sequence[PromotableFact]) -> Iterator[Fault | None]:
@@ -59,12 +57,18 @@ def _fitting(facts: Sequence[PromotableFact]) -> Iterator[PromotableFact]:
         yield one
 
 
-def _statement(found: PromotableFact) -> MatchedFact:
-    """The fact as it was said, with what it has become of it since: its beginning and its confidence."""
+def _statement(found: PromotableFact, selected: Collection[UUID]) -> MatchedFact:
+    """The fact as it was said, with its beginning, its end and its confidence of today.
+
+    An end that one of the `selected` facts has announced is left to the decision on that fact.
+    """
     stored, said_at = found.stored, found.said_at
     is_plain = stored.fact.event_time is None and stored.true_from == said_at
+    valid_until = stored.fact.valid_until if stored.state.superseded_by in selected else stored.ends_at
     return MatchedFact(
-        fact=stored.fact.model_copy(update={"event_time": None if is_plain else stored.true_from}),
+        fact=stored.fact.model_copy(
+            update={"event_time": None if is_plain else stored.true_from, "valid_until": valid_until}
+        ),
         vector=found.vector,
         original=Original(
             promoted_from=PromotedFrom(fact_id=stored.fact_id, source_id=found.source_id, said_at=said_at),
@@ -80,13 +84,11 @@ def promotion_detail(context: CommandContext, found: PromotableFacts, taken: int
 
     The command for the rest is named: it is waited for, and undone, by its own id.
     """
-    following = follow_up_id("promote", context.source_id)
     others = found.total - found.free - found.known
     parts = [
         f"{found.known} {'was' if found.known == 1 else 'were'} promoted before" if found.known else "",
         f"{others} left out: not active, or below min_importance" if others else "",
-        f"{found.enders} more set the ends of these: they are promoted too" if found.enders else "",
-        f"{found.free - taken} follow in the command {following}" if found.free > taken else "",
+        f"{found.free - taken} follow in the command {follow_up_id(context.source_id)}" if found.free > taken else "",
     ]
     told = "; ".join(filter(None, parts))
     if taken:

@@ -45,7 +45,7 @@ from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import WaitUntilProjected
-from mnemolog.streams.stages.promote import FollowUps, Promoter, PublishCommand, publish_nothing
+from mnemolog.streams.stages.promote import Promoter, PublishCommand, publish_nothing
 from mnemolog.streams.stages.resolve import ResolveStage
 from mnemolog.streams.summaries.due_summaries import DueSummaries
 from mnemolog.streams.summaries.summariser import EntitySummariser
@@ -138,7 +138,7 @@ class DecisionStages:
             promote=Promoter(
                 PromotionStore(self._pool), self.match, turn_decider, max_commit_bytes=MAX_COMMIT_BYTES // 2
             ),
-            follow_up=FollowUps(self._effective.rules_for, publish),
+            publish=publish,
             summarise=EntitySummariser(
                 EntityChangeStore(self._pool), SummaryStore(self._pool), self._models.chat, self._limits.precheck
             ),

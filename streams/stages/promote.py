@@ -1,6 +1,6 @@
 """Promotions: facts of a run are decided in the scope of its user like statements of a turn there.
 
-A promote command looks up what it selects; policies have such commands published behind a turn or the end of a session.
+A promote command looks up what it selects, and has another command published for what one commit does not take.
 """
 
 import asyncio
@@ -9,34 +9,27 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 
-from mnemolog.projections.logs import get_logger
-from mnemolog.schemas.command import Command, EndSession, Promote
-from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.command import MAX_ITEMS, Command, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import MatchedFact
-from mnemolog.schemas.ids import follow_up_id, is_follow_up_id
-from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
+from mnemolog.schemas.ids import follow_up_id
+from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.schemas.stored import PromotableFacts
-from mnemolog.schemas.turn import Overrides
-from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.commands.ports import PromotionReader
-from mnemolog.streams.commands.promotions import MAX_FOUND, MAX_PROMOTED, promoted_statements, promotion_detail
+from mnemolog.streams.commands.promotions import MAX_PROMOTED, promoted_statements, promotion_detail
 from mnemolog.streams.commands.refusals import CommandRefusedError
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
-from mnemolog.streams.stages.ports import RulesFor
-
-log = get_logger(__name__)
 
 PublishCommand = Callable[[Command], Awaitable[object]]
 """Returns when the broker has the command."""
 
 
 async def publish_nothing(_command: Command) -> None:
-    """Where nothing follows from a source."""
+    """For a resolver that only tells what it would commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +80,7 @@ class Promoter:
             now=rules.now,
             actor=envelope.actor,
         )
-        limit = MAX_FOUND if payload.fact_ids else MAX_PROMOTED
+        limit = MAX_ITEMS if payload.fact_ids else MAX_PROMOTED
         found = await self._facts.promotable_facts(
             scope, payload, at=rules.now, min_importance=rules.policy.min_importance, limit=limit
         )
@@ -163,54 +156,6 @@ class Promoter:
         return envelope.model_copy(update={"facts": facts, "user_names": tuple(names)})
 
 
-class FollowUps:
-    """Publishes the promote command that follows from a source by the policy of its run.
-
-    It is published before the commit of the source, so that no crash loses it. It stands behind the source in the order
-    of their owner; published twice, it takes effect once, because its id follows from the source.
-    """
-
-    def __init__(self, rules_for: RulesFor, publish: PublishCommand) -> None:
-        self._rules_for = rules_for
-        self.publish = publish
-
-    async def __call__(self, commit: Commit, policies: StoredPolicies) -> None:
-        """`policies` are those of the scope of the commit."""
-        _report_rejected(commit)
-        scope = commit.scope
-        if scope is None or scope.run_id is None or not _may_promote(commit):
-            return
-        own, into = policies.scope, scope.without_run
-        when = own.promote if own else None
-        if when is None:
-            when = (await self._rules_for(into, Overrides())).promote
-        if when == "always" or (when == "at_end" and commit.source_kind == "command"):
-            source_id = commit.source_id if commit.source_kind == "turn" else None
-            command = Command(
-                command_id=follow_up_id("promote", commit.source_id, commit.attempt),
-                scope=into,
-                issued_at=commit.published_at,
-                order=Promote(source=scope, source_id=source_id, by_policy=True),
-                actor=f"the policy promote={when}",
-            )
-            await self.publish(command)
-            metrics.PROMOTIONS.inc()
-
-
-def _report_rejected(commit: Commit) -> None:
-    """Say that a promotion that followed from another source was rejected, as for a limit: nobody waits for its end."""
-    follows = isinstance(commit.order, Promote) and is_follow_up_id(commit.source_id)
-    if follows and commit.outcome == "rejected":
-        metrics.PROMOTIONS_REJECTED.inc()
-        log.warning("promotion_rejected", source_id=commit.source_id, reason=commit.reason)
-
-
-def _may_promote(commit: Commit) -> bool:
-    if commit.source_kind == "command":
-        return isinstance(commit.order, EndSession) and commit.outcome == "done"
-    return any(event.new_fact is not None for event in commit.events)
-
-
 def _next_command(envelope: MatchedFacts, payload: Promote, found: PromotableFacts, taken: int) -> Command:
     """The command for what the first `taken` facts leave: where facts are named, it names the others of them."""
     if envelope.scope is None:
@@ -219,7 +164,7 @@ def _next_command(envelope: MatchedFacts, payload: Promote, found: PromotableFac
         rest = tuple(one.stored.fact_id for one in found.facts[taken : found.free])
         payload = payload.model_copy(update={"fact_ids": rest})
     return Command(
-        command_id=follow_up_id("promote", envelope.source_id),
+        command_id=follow_up_id(envelope.source_id),
         scope=envelope.scope,
         issued_at=envelope.occurred_at,
         order=payload,

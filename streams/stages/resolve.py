@@ -33,7 +33,7 @@ from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
-from mnemolog.streams.stages.promote import FollowUps, Promoter, PromotionRules
+from mnemolog.streams.stages.promote import Promoter, PromotionRules, PublishCommand
 from mnemolog.streams.summaries.due_summaries import DueSummaries
 from mnemolog.streams.summaries.summariser import EntitySummariser
 
@@ -65,7 +65,7 @@ class ResolveStage:
         turn_decider: TurnDecider,
         handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
         promote: Promoter,
-        follow_up: FollowUps,
+        publish: PublishCommand,
         summarise: EntitySummariser,
         due_summaries: DueSummaries,
         close_lapsed: LapseWriter,
@@ -84,7 +84,7 @@ class ResolveStage:
         self._turn_decider = turn_decider
         self._handle_command = handle_command
         self._promote = promote
-        self._follow_up = follow_up
+        self._publish = publish
         self._summarise = summarise
         self._due_summaries = due_summaries
         self._close_lapsed = close_lapsed
@@ -114,7 +114,6 @@ class ResolveStage:
         rules = self._settings.rules_from(status.policies, envelope.overrides)
         envelope = await self._with_candidates(envelope, rules, status)
         commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end)
-        await self._follow_up(commit, status.policies)
         await self._due_summaries(commit, rules)
         # Another attempt has to ask the models anew.
         if commit.retryable and commit.outcome == "failed" and commit.reason not in REFUSAL_REASONS:
@@ -200,7 +199,7 @@ class ResolveStage:
         if hit := done.limit or await self._exceeded_limit(envelope, rules, events, (step,)):
             return self._end_commit(envelope, limit_end(hit), attempt, step)
         if done.follow_up is not None:
-            await self._follow_up.publish(done.follow_up)
+            await self._publish(done.follow_up)  # before the commit that tells of it: no crash loses it
         named = await self._linker.events_of_command(envelope, events)
         changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(

@@ -21,7 +21,7 @@ class DueSummaries:
     """Publishes a command for each entity whose changed facts reach or pass a multiple of `summary_changes`.
 
     Facts that the commit ends count as those that it adds: else one that does both would step over a multiple.
-    So an attempt that failed is made again only after as many changes more. As with promotions, the command is
+    So an attempt that failed is made again only after as many changes more. The command is
     published before the commit, and published twice it takes effect once.
     """
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
 from hypothesis import strategies as st
 
-from mnemolog.schemas.command import EndSession, Promote, SetPolicy
-from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.command import Promote
 from mnemolog.schemas.scope import Scope
 from tests.properties.conversations import Act, SpokenTurn, acts, some_forms, told_turns
 from tests.properties.harness import Harness, History
@@ -24,8 +23,8 @@ from tests.properties.order_independence import (
 )
 from tests.properties.telling import told_event
 
-Way = Literal["always", "at_end", "command", "together"]
-"""How facts go to the user: with each turn, at the end of each session, by a command for each, or by one for all."""
+Way = Literal["command", "together"]
+"""How facts go to the user: by a command for each turn, or by one for all."""
 SINGLE_RUN: Final = "together"
 LASTING: Final = FORMS - {"announcement", "term"}
 """What has no term that may pass in a run before it is promoted: what has ended there is not."""
@@ -63,7 +62,7 @@ def told_in_runs(draw: st.DrawFn, most: int = 6) -> ToldInRuns:
     chosen = tuple(draw(acts(most)))
     in_run = draw(st.lists(st.booleans(), min_size=len(chosen), max_size=len(chosen)))
     way: Way = draw(st.sampled_from(get_args(Way)))
-    return ToldInRuns(chosen, tuple(in_run), way, draw(some_forms(FORMS if way == "always" else LASTING)))
+    return ToldInRuns(chosen, tuple(in_run), way, draw(some_forms(LASTING)))
 
 
 async def check_promotions(harness: Harness, example: ToldInRuns) -> None:
@@ -88,9 +87,6 @@ async def _promoted_truth(
     turns, runs = example.turns, example.runs
     extractions: dict[str, Sequence[Any]] = {turn.turn_id: [one.extraction() for one in turn.said] for turn in turns}
     history = await harness.start_history(OracleReader(extractions))
-    if example.way in ("always", "at_end"):
-        order = SetPolicy(level="scope", policy=Policy.model_validate({"promote": example.way}))
-        await history.send_command("policy", order, now=turns[0].at - timedelta(hours=1))
     for turn in turns:
         scope = history.scope.model_copy(update={"run_id": runs.get(turn.turn_id)})
         await history.publish_turn(turn.as_turn(scope), now=turn.at + timedelta(seconds=3))
@@ -100,16 +96,11 @@ async def _promoted_truth(
         f"  {commit.source_id} {commit.scope.run_id or '' if commit.scope else ''}: {told_event(event)}"
         for commit in history.commits
         for event in commit.model_dump(mode="json")["events"]
-        if event["event"] != "policy_set"
     ]
     return await final_truths(history, turns, end, with_details=with_details), story
 
 
-async def _promote(history: History, example: ToldInRuns, end: Any) -> None:
+async def _promote(history: History, example: ToldInRuns, end: datetime) -> None:
     for place, run in enumerate(dict.fromkeys(example.runs.values())):
         source = Scope(user_id=history.scope.user_id, run_id=run)
-        at = end + timedelta(seconds=place)
-        if example.way in ("always", "at_end"):
-            await history.send_command(f"end-{run}", EndSession(), now=at, scope=source)
-        else:
-            await history.send_command(f"promote-{run}", Promote(source=source), now=at)
+        await history.send_command(f"promote-{run}", Promote(source=source), now=end + timedelta(seconds=place))

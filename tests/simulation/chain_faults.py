@@ -17,7 +17,6 @@ from mnemolog.projections.write.fold import fold as fold_commit
 from mnemolog.projections.write.row_writer import load_state
 from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.policy import StoredPolicies
 from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
 from mnemolog.streams.kafka.sender import Sender
@@ -25,7 +24,6 @@ from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from mnemolog.streams.stages import resolve
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import StageProcessor
-from mnemolog.streams.stages.promote import FollowUps
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.fault import Fault
 from tests.simulation.servers.postgres import Connection, Cursor
@@ -172,19 +170,6 @@ def seen_before_it_is_durable() -> AbstractContextManager[object]:
     return patch.object(StageProcessor, "__call__", process)
 
 
-def follow_ups_are_not_awaited() -> AbstractContextManager[object]:
-    original = FollowUps.__call__
-
-    async def begin(self: FollowUps, commit: Commit, policies: StoredPolicies) -> None:
-        async def publish() -> None:
-            await asyncio.sleep(5)  # the commit is sent long before
-            await original(self, commit, policies)
-
-        self.__dict__.setdefault("publishing", []).append(asyncio.ensure_future(publish()))
-
-    return patch.object(FollowUps, "__call__", begin)
-
-
 CHAIN_FAULTS: Final = (
     Fault(
         "fetch_before_seek",
@@ -225,7 +210,6 @@ CHAIN_FAULTS: Final = (
     ),
     Fault("decided_again", "a source that has its commit is decided again", resolve_does_not_ask_for_an_end),
     Fault("another_attempt", "a failed source that is delivered again gets another end", a_repeat_is_another_attempt),
-    Fault("follow_ups_late", "what follows from a source is published after its commit", follow_ups_are_not_awaited),
     Fault("no_acknowledgement", "a record counts as sent before the broker has acknowledged it", sends_are_not_awaited),
     Fault("seen_early", "an origin counts as seen before its output is durable", seen_before_it_is_durable),
 )

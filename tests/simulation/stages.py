@@ -16,8 +16,6 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Stage, Step
-from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -40,7 +38,7 @@ from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.ports import WaitUntilProjected
-from mnemolog.streams.stages.promote import FollowUps, PromotionResult, PromotionRules, PublishCommand
+from mnemolog.streams.stages.promote import PublishCommand
 from mnemolog.streams.stages.resolve import ResolveStage
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.chat import EXTRACT_SECONDS, SimulatedChat
@@ -185,14 +183,14 @@ class SimulatedStages:
         self.match = MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
 
     def build_resolver(self, wait_until_projected: WaitUntilProjected, publish: PublishCommand) -> ResolveStage:
-        simulated: dict[str, Any] = {"limits": TurnLimits(), "promote": _promoted}
+        simulated: dict[str, Any] = {"limits": TurnLimits(), "promote": _done}
         decider = AskedDecider(cast("Any", None), LlmDecider(self._chat, self._embedder))
         return ResolveStage(
             finder=self._finder,
             match_stage=self.match,
             turn_decider=decider,
             handle_command=_done,
-            follow_up=FollowUps(_always_promote, publish),
+            publish=publish,
             summarise=cast("Any", _done),
             due_summaries=cast("Any", _nothing_due),
             close_lapsed=cast("Any", _unchanged),
@@ -237,14 +235,6 @@ async def _unchanged(_envelope: MatchedFacts, events: Sequence[MemoryEvent], _no
 
 async def _done(_envelope: MatchedFacts, _rules: EffectivePolicy) -> CommandResult:
     return CommandResult(outcome="done")
-
-
-async def _promoted(_envelope: MatchedFacts, _rules: PromotionRules) -> PromotionResult:
-    return PromotionResult(result=CommandResult(outcome="done"))
-
-
-async def _always_promote(_scope: Scope, _overrides: Overrides) -> EffectivePolicy:
-    return EffectivePolicy(promote="always")
 
 
 async def _nothing_due(_commit: Commit, _rules: EffectivePolicy) -> None:

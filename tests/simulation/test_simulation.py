@@ -11,7 +11,6 @@ from tests.support.paths import ROOT
 
 SEEDS = 200
 FOUND_IN = {
-    "follow_ups_late": "servers",
     "later_windows_go_on": "zombies",
     "decided_again": "servers",
 }
@@ -58,7 +57,6 @@ def test_a_seed_is_repeatable() -> None:
         ("stale_unmarked", "marked stale"),
         ("no_wait", "did not see"),
         ("decided_again", "decided again"),
-        ("follow_ups_late", "do not have one end"),
         ("finished_at_hand_on", "had no output yet"),
         ("later_windows_go_on", "stuck"),
         ("shared_call_ends", "had no output yet"),

@@ -33,7 +33,7 @@ class Publication:
 
     @property
     def is_in_run(self) -> bool:
-        """Whether it is a turn of a run, whose facts are to be promoted with each turn."""
+        """Whether it is a turn of a run: its owner has two scopes."""
         return self.number % 3 == 0 and self.kind != "command"
 
 

@@ -1,4 +1,4 @@
-"""Promotion on a real Kafka and a real Postgres: by a command and by both policies, in order with what comes later."""
+"""Promotion by a command on a real Kafka and a real Postgres."""
 
 from datetime import UTC, datetime
 
@@ -50,29 +50,10 @@ async def test_a_move_told_in_a_run_is_promoted_by_a_command_and_undone(tenant: 
         assert [fact.text for fact in await memory.facts(user_id="mira", run_id="r2")] == [ROME]
 
 
-@pytest.mark.parametrize("when", ["always", "at_end"])
-async def test_a_move_told_in_a_run_is_promoted_by_policy(tenant: TenantHarness, when: str) -> None:
-    """A turn that is published once the end is known comes after what follows from it."""
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
-        await memory.set_policy({"promote": when}, user_id="mira", wait=True)
-        await tell_move(memory)
-        ended = await memory.end_session(user_id="mira", run_id="r2", wait=True)
-        await memory.wait(f"promote/{ended.turn_id}", user_id="mira")
-        assert await homes(memory) == [ROME]
-        by = f"promote/{'t2' if when == 'always' else ended.turn_id}"
-        assert [fact.source_id for fact in await memory.facts(user_id="mira")] == [by]
-        sources = await tenant.rows(
-            "SELECT source_id, origin_offset FROM commits WHERE tenant = %s ORDER BY log_offset"
-        )
-        promotions = [row["source_id"] for row in sources if row["source_id"].startswith("promote/")]
-        assert promotions == [*(["promote/t2"] if when == "always" else []), f"promote/{ended.turn_id}"]
-
-
 async def test_promotions_are_audited_and_rebuilt(tenant: TenantHarness) -> None:
     async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
-        await memory.set_policy({"promote": "always"}, user_id="mira", wait=True)
         await tell_move(memory)
-        await memory.wait("promote/t2", user_id="mira")
+        await memory.promote(user_id="mira", run_id="r2", wait=True)
         assert await homes(memory) == [ROME]
         async with open_pool(tenant.settings.postgres or "", min_size=1, max_size=2, application_name="test") as pool:
             report = await rebuild(tenant.settings.postgres or "", TableLogSource(pool), verify_only=True)

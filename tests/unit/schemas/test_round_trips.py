@@ -141,7 +141,6 @@ POLICIES = st.builds(
     min_importance=st.none() | FRACTIONS,
     limits=st.builds(Limits, active_facts=st.none() | COUNTS, tokens_per_day=st.none() | COUNTS),
     note=st.none() | TEXTS,
-    promote=st.sampled_from([None, "never", "always", "at_end"]),
 )
 LEVELS = st.sampled_from(["tenant", "scope"])
 PARTS: dict[str, st.SearchStrategy[Any]] = {
@@ -215,7 +214,7 @@ def _command_payloads() -> st.SearchStrategy[CommandPayload]:
 
 def _promotions(scope: st.SearchStrategy[Scope]) -> st.SearchStrategy[Promote]:
     selections = st.fixed_dictionaries({"source_id": st.none() | IDENTIFIERS}) | st.fixed_dictionaries(
-        {"fact_ids": st.lists(st.uuids(), max_size=3).map(tuple)} | {"by_policy": st.booleans()}
+        {"fact_ids": st.lists(st.uuids(), max_size=3).map(tuple)}
     )
     return st.builds(lambda source, selected: Promote(source=source, **selected), scope, selections)
 

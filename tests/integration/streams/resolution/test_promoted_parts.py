@@ -1,4 +1,4 @@
-"""What one promote command takes: many facts in several commands, and the facts that set ends along with others."""
+"""What one promote command takes: many facts in several commands, each fact with its announced end."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ async def test_many_named_facts_are_all_promoted_but_what_has_ended_since(
 
 
 @pytest.mark.parametrize("selection", ["fact_ids", "source_id", "filters"])
-async def test_the_end_that_another_fact_sets_comes_along(resolver: ResolverHarness, selection: str) -> None:
+async def test_a_fact_keeps_the_end_that_another_fact_announced(resolver: ResolverHarness, selection: str) -> None:
     leaving = TextVerdict("RETRACT", (LIMA,))
     resolver.chat_model.set_replies(verdicts_by_text({LEAVES: leaving}))
     told = await resolver.resolve_turn(home(LIMA), at=day(1), source_id="t1", scope=RUN)
@@ -80,24 +80,28 @@ async def test_the_end_that_another_fact_sets_comes_along(resolver: ResolverHarn
         "filters": {"filters": parse_filter({"memory": {"contains": "lives"}})},
     }
     done = await promote(resolver, **selections[selection])
-    assert done.detail == "1 more set the ends of these: they are promoted too"
-    found = await states(resolver)
-    assert (found[LIMA]["status"], found[LIMA]["true_to"]) == ("active", end)
-    assert (found[LEAVES]["status"], set(found)) == ("active", {LIMA, LEAVES})
+    assert done.detail == ""
+    (event,) = done.events
+    assert event.new_fact is not None
+    assert event.new_fact.valid_until == end
+    assert await statuses_of(resolver) == {LIMA: "active"}
 
 
-async def test_facts_with_too_many_ends_are_refused_by_name(
-    resolver: ResolverHarness, monkeypatch: pytest.MonkeyPatch
+async def test_an_announced_end_is_decided_again_where_the_announcement_is_promoted_too(
+    resolver: ResolverHarness,
 ) -> None:
-    monkeypatch.setattr(promotions, "MAX_ITEMS", 1)
     resolver.chat_model.set_replies(verdicts_by_text({LEAVES: TextVerdict("RETRACT", (LIMA,))}))
-    told = await resolver.resolve_turn(home(LIMA), at=day(1), source_id="t1", scope=RUN)
+    await resolver.resolve_turn(home(LIMA), at=day(1), source_id="t1", scope=RUN)
     await resolver.resolve_turn(
         home(LEAVES, event_time=day(40), action_hint="retract"), at=day(5), source_id="t2", scope=RUN
     )
-    refused = await promote(resolver, fact_ids=(fact_id_at(told),))
-    assert (refused.outcome, refused.reason) == ("rejected", "invalid_command")
-    assert refused.detail.endswith("these are 2, and a promotion names 1: name fewer")
+    done = await promote(resolver)
+    lives, leaves = done.events
+    assert lives.new_fact is not None
+    assert lives.new_fact.valid_until is None
+    assert leaves.ended_ids == (lives.new_fact.fact_id,)
+    found = await states(resolver)
+    assert (found[LIMA]["status"], found[LIMA]["true_to"]) == ("active", day(40))
 
 
 async def test_what_is_over_a_limit_is_rejected_and_nothing_follows(

@@ -1,16 +1,14 @@
-"""What was learned in a run is decided in the scope of its user, by a command and by policy."""
+"""What was learned in a run is decided in the scope of its user, by a command."""
 
 from typing import Any
 from uuid import UUID
 
 import pytest
-from structlog.testing import capture_logs
 
-from mnemolog.schemas.command import Command, CommandPayload, Confirm, Delete, EndSession, Promote, SetPolicy, Undo
+from mnemolog.schemas.command import Command, CommandPayload, Delete, Promote, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.filters.model import parse_filter
-from mnemolog.schemas.policy import Limits, Policy, PromotionTime
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.resolver_harness import (
@@ -55,11 +53,6 @@ def command(command_id: str, order: CommandPayload, *, at: int, scope: Scope = M
 
 async def promote(resolver: ResolverHarness, command_id: str = "p1", *, at: int = 9, **selection: Any) -> Commit:
     return await resolver.send_command(command(command_id, Promote(source=RUN, **selection), at=at))
-
-
-async def set_policy(resolver: ResolverHarness, when: PromotionTime, scope: Scope = MIRA) -> None:
-    order = SetPolicy(level="scope", policy=Policy(promote=when))
-    await resolver.send_command(command(f"policy/{when}/{scope.run_id}", order, at=0, scope=scope))
 
 
 async def tell_move(resolver: ResolverHarness, **fields: Any) -> UUID:
@@ -122,12 +115,11 @@ async def test_what_was_promoted_is_not_promoted_again(resolver: ResolverHarness
     assert (named.outcome, named.events) == ("done", ())
 
 
-async def test_after_an_undo_a_command_promotes_again_and_a_policy_does_not(resolver: ResolverHarness) -> None:
+async def test_after_an_undo_a_command_promotes_again(resolver: ResolverHarness) -> None:
     await tell_move(resolver)
     await promote(resolver)
     await resolver.send_command(command("u1", Undo(source_id="p1"), at=10))
-    assert (await promote(resolver, "p2", at=11, by_policy=True)).events == ()
-    assert len((await promote(resolver, "p3", at=12)).events) == 1
+    assert len((await promote(resolver, "p2", at=11)).events) == 1
     assert (await statuses_of(resolver))[OSLO] == "active"
 
 
@@ -247,79 +239,3 @@ async def test_the_end_of_an_original_does_not_end_what_it_was_promoted_to(resol
     await resolver.send_command(command("d1", Delete(fact_ids=(original,)), at=10, scope=RUN))
     assert (await statuses_of(resolver, "r2")) == {OSLO: "retracted"}
     assert (await statuses_of(resolver)) == {ROME: "superseded", OSLO: "active"}
-
-
-async def test_always_promotes_with_each_turn(resolver: ResolverHarness) -> None:
-    await set_policy(resolver, "always")
-    await tell_move(resolver)
-    (follow_up,) = resolver.follow_ups
-    assert (follow_up.command_id, follow_up.scope) == ("promote/t2", MIRA)
-    assert follow_up.order == Promote(source=RUN, source_id="t2", by_policy=True)
-    await resolver.send_follow_ups()
-    assert await statuses_of(resolver) == {ROME: "superseded", OSLO: "active"}
-
-
-async def test_at_end_promotes_when_the_session_ends(resolver: ResolverHarness) -> None:
-    await set_policy(resolver, "at_end")
-    await tell_move(resolver)
-    assert resolver.follow_ups == []
-    assert await statuses_of(resolver) == {ROME: "active"}
-    await resolver.send_command(command("e1", EndSession(), at=8, scope=RUN))
-    assert [one.command_id for one in resolver.follow_ups] == ["promote/e1"]
-    await resolver.send_follow_ups()
-    assert await statuses_of(resolver) == {ROME: "superseded", OSLO: "active"}
-
-
-async def test_always_promotes_at_the_end_what_has_become_active_since(resolver: ResolverHarness) -> None:
-    await set_policy(resolver, "always")
-    resolver.chat_model.set_replies(MOVES)
-    await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=RUN, immutable=True)
-    held = await resolver.resolve_turn(home(OSLO), at=day(2), source_id="t2", scope=RUN)
-    await resolver.send_follow_ups()
-    assert await statuses_of(resolver) == {ROME: "active"}
-    await resolver.send_command(command("c1", Confirm(fact_ids=(fact_id_at(held),)), at=3, scope=RUN))
-    await resolver.send_command(command("e1", EndSession(), at=4, scope=RUN))
-    await resolver.send_follow_ups()
-    assert (await statuses_of(resolver))[OSLO] == "pending_confirmation"  # Rome is a human's word here as well
-
-
-@pytest.mark.parametrize(("own", "users"), [("never", "always"), ("always", "never")])
-async def test_the_policy_of_the_run_comes_before_that_of_the_user(
-    resolver: ResolverHarness, own: PromotionTime, users: PromotionTime
-) -> None:
-    await set_policy(resolver, users, MIRA)
-    await set_policy(resolver, own, RUN)
-    await tell_move(resolver)
-    assert len(resolver.follow_ups) == (own == "always")
-
-
-async def test_without_a_policy_nothing_is_promoted(resolver: ResolverHarness) -> None:
-    await tell_move(resolver)
-    await resolver.send_command(command("e1", EndSession(), at=8, scope=RUN))
-    assert resolver.follow_ups == []
-
-
-async def test_a_turn_outside_a_run_and_one_that_adds_nothing_promote_nothing(resolver: ResolverHarness) -> None:
-    await set_policy(resolver, "always")
-    await tell_move(resolver)
-    await resolver.send_follow_ups()
-    await resolver.resolve_turn("Mira has a cat.", at=day(6), source_id="t3", scope=MIRA)
-    await resolver.resolve_turn(home(OSLO), at=day(6), source_id="t4", scope=RUN)
-    assert resolver.follow_ups == []
-
-
-async def test_a_promotion_by_policy_that_is_rejected_is_told_and_done_at_the_next_end(
-    resolver: ResolverHarness,
-) -> None:
-    policy = Policy(promote="always", limits=Limits(active_facts=0))
-    await resolver.send_command(command("limit", SetPolicy(level="scope", policy=policy), at=0))
-    await resolver.resolve_turn("Mira has a cat.", at=day(1), source_id="t1", scope=RUN)
-    with capture_logs() as logs:
-        (rejected,) = await resolver.send_follow_ups()
-    assert (rejected.outcome, rejected.reason) == ("rejected", "limit")
-    told = [one for one in logs if one["event"] == "promotion_rejected"]
-    assert [(one["source_id"], one["reason"]) for one in told] == [("promote/t1", "limit")]
-    await set_policy(resolver, "always")
-    await resolver.send_command(command("e1", EndSession(), at=2, scope=RUN))
-    await resolver.send_follow_ups()
-    assert await statuses_of(resolver) == {"Mira has a cat.": "active"}
