@@ -39,9 +39,6 @@ RECENT_OVERWRITES: Final = CATALOGUE.gauge(
     "corrected, open (held back and not settled) or overtaken (held back, and settled without a decision on it)",
     labels=("result", "model", "prompt_version"),
 )
-WAITING_TURNS: Final = CATALOGUE.gauge(
-    "mnemolog_waiting_turns", "turns that wait for a budget of the day, from the tables"
-)
 PENDING: Final = CATALOGUE.gauge("mnemolog_pending", "overwrites that wait for a confirmation, from the tables")
 PENDING_OLDEST: Final = CATALOGUE.gauge(
     "mnemolog_pending_oldest_seconds", "age of the oldest pending overwrite", unit="seconds"

@@ -31,12 +31,10 @@ SUMMARY_FIELDS: Final = ("entity_summary", "summary_changes", "summary_tokens", 
 PROFILE_EVERY: Final = 5
 """Turns between two profiles, unless a policy says otherwise (Mem Skill, stage 5)."""
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day"]
-WhenSpent = Literal["reject", "wait", "raw"]
-"""What becomes of a turn when a budget of the day is spent: it is rejected, waits, or is stored as it is."""
+WhenSpent = Literal["reject", "raw"]
+"""What becomes of a turn when a budget of the day is spent: it is rejected, or stored as it is."""
 BUDGETS: Final[frozenset[LimitName]] = frozenset({"tokens_per_day", "cost_per_day"})
 """The limits on what models take in a day; `WhenSpent` is about them."""
-WAITS_FOR_BUDGET: Final = "waits_for_budget"
-"""The reason of the end of a turn that is published again by itself."""
 CallTurns = Annotated[int, Field(ge=1, le=100)]
 """How many turns of a conversation may share a call; with 1 each has its own."""
 CallTokens = Annotated[int, Field(ge=0, le=20_000)]

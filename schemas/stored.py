@@ -11,7 +11,6 @@ from mnemolog.schemas.event import Overwrite
 from mnemolog.schemas.facts import OPEN_STATUSES, Authority, ExtractedFact, FactState, Slot
 from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 
 ReplyKey = tuple[str, str, str, str]
@@ -154,15 +153,6 @@ class DueExpiry:
     ends_at: datetime
     fact_id: UUID
     scope: Scope
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingTurn:
-    """A turn that waits for a budget of the day: the attempt that ended so, and when that was published."""
-
-    turn: Turn
-    attempt: int
-    published_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,11 +92,9 @@ DECISIONS: Final = Row(
         ),
         Panel(
             title="Budgets of the day",
-            description="Turns that met a spent budget, by what became of them; those that wait, or came again.",
+            description="Turns that met a spent budget, by what became of them.",
             queries={
                 "{{result}} a second": rate("mnemolog_over_budget_total", "result"),
-                "published again a second": rate("mnemolog_waiting_published_total"),
-                "waiting": "max(mnemolog_waiting_turns)",
             },
         ),
         Panel(

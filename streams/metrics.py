@@ -94,11 +94,8 @@ UNPRICED_CALLS: Final = CATALOGUE.counter(
 )
 OVER_BUDGET: Final = CATALOGUE.counter(
     "mnemolog_over_budget",
-    "turns that met a budget of the day that was spent, by what became of them: reject, wait or raw",
+    "turns that met a budget of the day that was spent, by what became of them: reject or raw",
     labels=("result",),
-)
-WAITING_PUBLISHED: Final = CATALOGUE.counter(
-    "mnemolog_waiting_published", "turns that waited for their budget and were published again"
 )
 PROMPT_TOKENS: Final = CATALOGUE.counter(
     "mnemolog_prompt_tokens",

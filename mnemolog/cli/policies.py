@@ -71,7 +71,7 @@ def set_policy(
         float | None, _option("the most money for models in a day (UTC), in the currency of the price table", low=0)
     ] = None,
     when_spent: Annotated[
-        Literal["reject", "wait", "raw"] | None,
+        Literal["reject", "raw"] | None,
         _option("what becomes of a turn when tokens or money of the day are spent; `reject` unless given"),
     ] = None,
     instructions: Annotated[

@@ -287,35 +287,6 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) D
     output_tokens = daily_usage.output_tokens + excluded.output_tokens,
     uncounted = daily_usage.uncounted + excluded.uncounted;
 
--- name: keep_waiting
--- Keep the turns that wait for their budget by their last end, and forget those that have another one since.
-WITH fresh AS (
-    SELECT commits.*
-    FROM unnest(%(partition)s::integer [], %(log_offset)s::bigint []) AS given (partition, log_offset)
-    INNER JOIN commits ON given.partition = commits.partition AND given.log_offset = commits.log_offset
-),
-gone AS (
-    DELETE FROM waiting_turns AS old
-    USING fresh
-    WHERE old.owner = fresh.owner AND old.source_id = fresh.source_id AND old.attempt < fresh.attempt
-)
-INSERT INTO waiting_turns (
-    owner, source_id, attempt, tenant, user_id, agent_id, app_id, run_id, partition, published_at, decided_at
-)
-SELECT
-    fresh.owner, fresh.source_id, fresh.attempt, fresh.tenant, fresh.user_id, fresh.agent_id, fresh.app_id,
-    fresh.run_id, fresh.partition, fresh.published_at, fresh.decided_at
-FROM fresh
-WHERE
-    fresh.reason = 'waits_for_budget'
-    AND NOT EXISTS (
-        SELECT FROM commits AS later
-        WHERE
-            later.owner = fresh.owner
-            AND later.source_id = fresh.source_id
-            AND later.attempt > fresh.attempt
-    );
-
 -- name: all_scopes
 -- Every scope that has a version.
 SELECT tenant, user_id, agent_id, app_id, run_id

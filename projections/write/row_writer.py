@@ -29,7 +29,6 @@ from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of
 from mnemolog.projections.write.table_writer import SCOPE_TYPES, Connection, Row, copy_binary, jsonb
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import FactState
-from mnemolog.schemas.policy import WAITS_FOR_BUDGET
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
 PROFILE_BATCH: Final = 100
@@ -100,8 +99,6 @@ async def update_rows(connection: Connection, changes: Changes) -> None:
         await connection.execute(_SQL["count_tokens"], positions)
         if any(step.model for row in changes.commits for step in row.commit.provenance.steps):
             await connection.execute(_SQL["count_usage"], positions)
-        if any(row.commit.attempt > 1 or row.commit.reason == WAITS_FOR_BUDGET for row in changes.commits):
-            await connection.execute(_SQL["keep_waiting"], positions)
     if changes.updates:
         await connection.execute(_SQL["update_facts"], _columns(changes.updates, "fact_id", **_STATE_PATHS))
     if changes.settlements:

@@ -18,7 +18,6 @@ from mnemolog.schemas.stored import (
     PendingCase,
     PromotableFacts,
     ScopeFacts,
-    WaitingTurn,
 )
 from mnemolog.streams.ends.moved_ends import EndedFactReader
 from mnemolog.streams.ends.undone_values import RivalReader
@@ -72,12 +71,3 @@ class ExpiryReader(Protocol):
 
     async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
         """The next `limit` of them after `after`."""
-
-
-class WaitingReader(Protocol):
-    """Reads the turns that wait for a budget of the day."""
-
-    async def due_turns(
-        self, partitions: Sequence[int], now: datetime, *, after: WaitingTurn | None, limit: int
-    ) -> Sequence[WaitingTurn]:
-        """Turns of these partitions that may have room now, the oldest first, behind `after`."""

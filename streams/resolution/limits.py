@@ -6,7 +6,7 @@ from datetime import datetime
 from mnemolog.schemas.command import Import, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.policy import BUDGETS, EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.resolution.ports import Reservations
@@ -61,11 +61,6 @@ class LimitEnforcer:
         too_large = exceeded_turn_size(rules, envelope.size) if is_turn else None
         checked = rules if rules.when_spent == "reject" else rules.without_budgets
         return too_large or await self._check(usage, checked)
-
-    async def has_room(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> bool:
-        """Whether a turn that waits for a budget would not wait, published `at`."""
-        hit = await self._reservations.exhausted_limit(scope, rules, at) if rules.when_spent != "raw" else None
-        return hit is None or hit.name not in BUDGETS
 
 
 def count_tokens(steps: Iterable[Step]) -> int:

@@ -13,24 +13,19 @@ from mnemolog.projections.db.pools import Pool
 from mnemolog.projections.logs import get_logger
 from mnemolog.projections.queries.feedback import FeedbackFigures
 from mnemolog.projections.queries.quality import OverwriteCounts, quality_counts
-from mnemolog.projections.stores.budgets import WaitingTurns, count_waiting
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.replies import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import MAX_ITEMS, Command
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.expiry import ExpirySweep
-from mnemolog.streams.commands.ports import ExpiryReader, WaitingReader
-from mnemolog.streams.commands.waiting_sweep import WaitingSweep
+from mnemolog.streams.commands.ports import ExpiryReader
 from mnemolog.streams.errors import StaleProjection, StreamsError
 from mnemolog.streams.kafka.backlog import BacklogReader, PartitionBacklog
 from mnemolog.streams.kafka.log_reader import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
-from mnemolog.streams.runtime.decision_stages import budget_check
 from mnemolog.streams.runtime.loops import BackgroundLoop
 from mnemolog.streams.runtime.projection_notices import ProjectionNotices
 from mnemolog.streams.settings import StreamsSettings
@@ -50,9 +45,7 @@ log = get_logger(__name__)
 
 
 class Timer:
-    """Publishes expire commands for facts that have ended, and again the turns that wait for a budget and have room.
-
-    For the owners whose `partitions` are this worker's.
+    """Publishes expire commands for facts that have ended, of the owners whose `partitions` are this worker's.
 
     Its producer is its own: it outlives the restarts of stages, and is made anew after an error.
     """
@@ -61,9 +54,7 @@ class Timer:
         self,
         settings: StreamsSettings,
         facts: ExpiryReader,
-        waiting: WaitingReader,
         *,
-        has_room: Callable[[Scope, datetime], Awaitable[bool]],
         partitions: Callable[[], frozenset[int]],
         clock: Callable[[], datetime],
     ) -> None:
@@ -75,7 +66,6 @@ class Timer:
             publish=self._publish,
             owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
         )
-        self._waiting = WaitingSweep(waiting, has_room=has_room, publish=self._publish, partitions=partitions)
 
     async def run_sweep(self) -> None:
         """Publish what is due. Raises aiokafka's errors while Kafka is unavailable."""
@@ -89,7 +79,6 @@ class Timer:
                 raise
         try:
             await run_sweep(self._sweep, self._clock())
-            await run_waiting_sweep(self._waiting, self._clock())
         except KafkaError:
             await self.close()
             raise
@@ -99,12 +88,12 @@ class Timer:
         if producer is not None:
             await producer.stop()
 
-    async def _publish(self, record: Command | Turn) -> None:
+    async def _publish(self, command: Command) -> None:
         prefix = self._settings.topic_prefix
         sender = Sender(self._producer.send, limits=max_record_bytes(prefix))
-        headers = command_headers(self._settings.command_token) if isinstance(record, Command) else ()
+        headers = command_headers(self._settings.command_token)
         topic = topic_name(CONVERSATION_TURNS, prefix)
-        await sender.send(topic, key=record.scope.key, value=record.to_bytes(), headers=headers)
+        await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
 
 
 async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
@@ -120,25 +109,12 @@ async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
         log.info("expire_commands_sent", facts=count)
 
 
-async def run_waiting_sweep(sweep: WaitingSweep, now: datetime) -> None:
-    """Publish the next turns that have room; one that was not sent is sent by a later sweep."""
-    try:
-        count = await sweep.sweep(now)
-    except StreamsError as error:
-        log.warning("waiting_turn_not_sent", error=str(error))
-        return
-    if count:
-        metrics.WAITING_PUBLISHED.inc(count)
-        log.info("waiting_turns_published", turns=count)
-
-
 async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     """Show the figures of the 30 days before `at`, over all tenants, counted from the tables."""
     async with pool.connection() as connection, connection.transaction():
         # These read large parts of tables.
         await connection.execute("SET LOCAL enable_seqscan = on; SET LOCAL plan_cache_mode = auto")
         quality = await quality_counts(connection, at - QUALITY_PERIOD, at)
-        waiting = await count_waiting(connection)
     table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
     for (model, prompt_version, result), number in _overwrites_of_models(quality.overwrites).items():
         labels = {"model": model, "prompt_version": prompt_version}
@@ -147,7 +123,6 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     settled = {"confirmed": held.confirmed, "rejected": held.rejected, "overtaken": held.overtaken}
     for settlement, number in {**settled, "open": held.held - sum(settled.values())}.items():
         table_metrics.HELD_OVERWRITES.labels(settlement=settlement).set(number)
-    table_metrics.WAITING_TURNS.set(waiting)
     table_metrics.PENDING.set(held.open)
     table_metrics.PENDING_OLDEST.set(held.oldest_seconds)
     table_metrics.PENDING_MEDIAN.set(held.median_seconds)
@@ -265,14 +240,7 @@ def background_loops(
     if "resolve" in stages:
         notices = ProjectionNotices(settings.postgres or "", on_projected)
         yield BackgroundLoop(name="notices", interval=0, run_round=notices.listen)
-        timer = Timer(
-            settings,
-            FactStore(pool),
-            WaitingTurns(pool),
-            has_room=budget_check(settings, pool),
-            partitions=partitions,
-            clock=clock,
-        )
+        timer = Timer(settings, FactStore(pool), partitions=partitions, clock=clock)
         yield BackgroundLoop(
             name="timer", interval=settings.expiry_interval, run_round=timer.run_sweep, close=timer.close
         )

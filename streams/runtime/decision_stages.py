@@ -22,7 +22,6 @@ from mnemolog.projections.stores.shown_facts import ShownFactStore
 from mnemolog.projections.stores.summaries import SummaryStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
-from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.entity_handler import EntityCommandHandler
 from mnemolog.streams.commands.handler import CommandHandler
@@ -194,14 +193,3 @@ async def _run(
         return await work(stage_input, record)
     except SourceEndedError as error:
         return ended_envelope(output)(stage_input, error.end, error.step)
-
-
-def budget_check(settings: StreamsSettings, pool: Pool) -> Callable[[Scope, datetime], Awaitable[bool]]:
-    """A way to ask whether a turn of a scope that waits for a budget would not wait, published then."""
-    effective = EffectiveSettings(settings, PolicyStore(pool))
-    limits = LimitEnforcer(LimitReservations(pool, settings.price_table))
-
-    async def has_room(scope: Scope, at: datetime) -> bool:
-        return await limits.has_room(scope, await effective.rules_for(scope, Overrides()), at)
-
-    return has_room

@@ -1,7 +1,7 @@
-"""What becomes of a turn that meets a limit before any model is asked: it is rejected, waits, or is stored as it is."""
+"""What becomes of a turn that meets a limit before any model is asked: it is rejected, or stored as it is."""
 
 from mnemolog.schemas.envelopes import End, ExtractedFacts
-from mnemolog.schemas.policy import BUDGETS, WAITS_FOR_BUDGET, EffectivePolicy, LimitHit
+from mnemolog.schemas.policy import BUDGETS, EffectivePolicy, LimitHit
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.stages.envelope import limit_end
@@ -12,16 +12,7 @@ def end_over_limit(hit: LimitHit, rules: EffectivePolicy) -> End | None:
     if hit.name not in BUDGETS:
         return limit_end(hit)
     metrics.OVER_BUDGET.labels(result=rules.when_spent).inc()
-    match rules.when_spent:
-        case "reject":
-            return limit_end(hit)
-        case "wait":
-            detail = (
-                f"{hit}: it waits, and is published again by itself when the day is over (UTC) or the budget raised"
-            )
-            return End(outcome="rejected", reason=WAITS_FOR_BUDGET, detail=detail, limit=hit)
-        case "raw":
-            return None
+    return limit_end(hit) if rules.when_spent == "reject" else None
 
 
 def as_raw(turn: Turn, envelope: ExtractedFacts) -> tuple[Turn, ExtractedFacts]:

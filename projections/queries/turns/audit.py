@@ -12,7 +12,7 @@ import orjson
 from psycopg import AsyncConnection, IsolationLevel
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows, fetch_value
+from mnemolog.projections.db.fetch import fetch_rows
 from mnemolog.projections.queries.errors import AmbiguousTurnError, check_id_text
 from mnemolog.projections.queries.fact_rows import read_query
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -156,7 +156,6 @@ async def _audit_snapshot(conn: AsyncConnection[TupleRow], now: datetime, overdu
     ends: dict[str, int] = dict(await (await conn.execute(sql["ends"])).fetchall())
     partitions = tuple(await fetch_rows(conn, PartitionAudit, sql["partitions"], {}))
     (links,) = await fetch_rows(conn, dict, sql["broken_links"], {})
-    waiting = await fetch_value(conn, queries("waiting")["count"], {})
     return Audit(
         accepted=accounts.journaled + accounts.unjournaled,
         ends=ends,
@@ -165,7 +164,6 @@ async def _audit_snapshot(conn: AsyncConnection[TupleRow], now: datetime, overdu
         partitions=partitions,
         findings=(
             *_turn_findings(accounts, ends, overdue),
-            *_waiting_findings(waiting),
             *_log_findings(partitions),
             *_link_findings(links),
         ),
@@ -188,13 +186,6 @@ def _turn_findings(accounts: _Accounts, ends: dict[str, int], overdue: timedelta
     elif accounts.unjournaled:
         what = f"{accounts.unjournaled} turns ended before the journal had them"
         yield Finding(severity="warning", what=what, advice="the journal is behind: look again in a while")
-
-
-def _waiting_findings(waiting: int) -> Iterator[Finding]:
-    if waiting:
-        what = f"{waiting} turns wait for a budget of the day (they are among the rejected ones)"
-        advice = "the timer beside resolve publishes them again when the day is over (UTC) or the budget is raised"
-        yield Finding(severity="warning", what=what, advice=advice)
 
 
 def _log_findings(partitions: tuple[PartitionAudit, ...]) -> Iterator[Finding]:

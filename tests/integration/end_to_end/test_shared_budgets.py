@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.schemas.policy import WAITS_FOR_BUDGET, WhenSpent
+from mnemolog.schemas.policy import WhenSpent
 from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.databases import database_name, fresh_database
 from tests.support.harnesses.backlog import BACKLOG, Backlog
@@ -73,34 +73,34 @@ async def test_with_reject_no_turn_gets_past_the_budget_though_its_part_is_paid_
     assert await backlog.facts() == backlog.texts
 
 
-@pytest.mark.parametrize("when_spent", ["wait", "raw"])
 async def test_turns_that_a_budget_let_through_together_are_finished_and_later_ones_are_not_asked_about(
-    harness: PipelineHarness, when_spent: WhenSpent
+    harness: PipelineHarness,
 ) -> None:
     """The first commit, which spends it, comes when all of them were asked about."""
-    tenant, before = f"under-way-{when_spent}", harness.server.chat_tokens
-    backlog = with_conflict(Backlog(harness, f"ida-{when_spent}", tenant=tenant, turns=7))
-    known = await ask_about_all(backlog, when_spent)
+    tenant, before = "under-way", harness.server.chat_tokens
+    backlog = with_conflict(Backlog(harness, "ida", tenant=tenant, turns=7))
+    known = await ask_about_all(backlog, "raw")
     harness.server.failures.clear()
     ends = [known, *await backlog.ends()]
     assert [end.status for end in ends] == ["facts"] * 9
     asked = harness.server.requests["chat"]
     late = await harness.person(backlog.name, tenant=tenant).say(fact_json("Ida likes rye bread."), turn_id="late")
-    assert (late.llm_calls, late.status) == (0, {"wait": "rejected", "raw": "facts"}[when_spent])
+    assert (late.llm_calls, late.status) == (0, "facts")
     assert harness.server.requests["chat"] == asked
     assert await counted(harness, tenant) == harness.server.chat_tokens - before
 
 
-async def test_a_backlog_that_waited_for_money_shares_calls_when_it_comes_again(harness: PipelineHarness) -> None:
+async def test_a_backlog_rejected_for_money_shares_calls_when_it_is_published_again(harness: PipelineHarness) -> None:
     before, tenant = harness.server.chat_tokens, "frugal"
-    await set_budget(harness, tenant, "wait", cost_per_day=0)
+    await set_budget(harness, tenant, "reject", cost_per_day=0)
     backlog = Backlog(harness, "lou", tenant=tenant)
     await harness.memory.add_many(backlog.turns)
-    waiting = await backlog.ends()
-    assert {(end.status, end.llm_calls, end.tokens.total) for end in waiting} == {("rejected", 0, 0)}
-    assert all((end.error or "").startswith(WAITS_FOR_BUDGET) for end in waiting)
+    refused = await backlog.ends()
+    assert {(end.status, end.llm_calls, end.tokens.total) for end in refused} == {("rejected", 0, 0)}
+    assert {end.limit.name for end in refused if end.limit is not None} == {"cost_per_day"}
     assert harness.server.chat_tokens == before
-    await set_budget(harness, tenant, "wait", cost_per_day=PLENTY)
+    await set_budget(harness, tenant, "reject", cost_per_day=PLENTY)
+    await harness.memory.add_many(backlog.turns)
     ends = await backlog.ends(2)
     assert [end.status for end in ends] == ["facts"] * (BACKLOG + 1)
     assert sum(end.llm_calls for end in ends) < BACKLOG
@@ -108,7 +108,7 @@ async def test_a_backlog_that_waited_for_money_shares_calls_when_it_comes_again(
     assert sorted(await backlog.facts()) == sorted(backlog.texts)
 
 
-async def test_turns_whose_parts_are_paid_for_wait_for_the_budget_and_then_use_them(
+async def test_turns_rejected_after_their_parts_are_paid_for_use_them_when_published_again(
     bootstrap: str, postgres_admin_url: str, template_database: str
 ) -> None:
     """The worker stops when all were asked about and none is decided; the turn of another user spends the budget."""
@@ -117,17 +117,18 @@ async def test_turns_whose_parts_are_paid_for_wait_for_the_budget_and_then_use_t
         async with PipelineHarness.without_worker(settings) as harness:
             backlog, server = with_conflict(Backlog(harness, "ada", turns=7)), harness.server
             async with running_worker(harness.settings):
-                await ask_about_all(backlog, "wait")
-                assert (await harness.person("bob").say(fact_json("Bob owns a globe."))).status == "facts"
+                await ask_about_all(backlog, "reject")
+                assert (await harness.person("bob").say(fact_json("Bob owns a globe."))).status == "rejected"
             asked = server.requests["chat"]
             server.failures.clear()
             async with running_worker(harness.settings):
-                waiting = await backlog.ends()
-                assert {(end.error or "").split(":")[0] for end in waiting} == {WAITS_FOR_BUDGET}
-                assert all(end.tokens.total for end in waiting)
+                refused = await backlog.ends()
+                assert {(end.error or "").split(":")[0] for end in refused} == {"limit"}
+                assert all(end.tokens.total for end in refused)
                 assert server.requests["chat"] == asked
                 assert await counted(harness, "default") == server.chat_tokens
-                await set_budget(harness, "default", "wait", tokens_per_day=PLENTY)
+                await set_budget(harness, "default", "reject", tokens_per_day=PLENTY)
+                await harness.memory.add_many(backlog.turns)
                 again = await backlog.ends(2)
             assert [end.status for end in again] == ["facts"] * 8
             assert tokens_of(again) == 0

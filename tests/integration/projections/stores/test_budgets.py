@@ -1,7 +1,7 @@
-"""Budgets of a day by the commits in the tables, and the turns that wait for one."""
+"""Budgets of a day by the commits in the tables."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -11,15 +11,9 @@ import pytest_asyncio
 from mnemolog.client.limit_check import LimitPrecheck
 from mnemolog.client.read_pool import ReadPool
 from mnemolog.errors import LimitExceededError
-from mnemolog.projections.queries.turns.audit import audit
-from mnemolog.projections.rebuild.log_source import TableLogSource
-from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.stores.budgets import WaitingTurns, count_waiting
 from mnemolog.projections.stores.limits import LimitReservations
-from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.costs.prices import ModelPrice, PriceTable
 from mnemolog.schemas.policy import (
-    WAITS_FOR_BUDGET,
     EffectivePolicy,
     Level,
     LimitHit,
@@ -30,7 +24,6 @@ from mnemolog.schemas.policy import (
 )
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import WaitingTurn
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from tests.support.builders.commits import ALICE, BOB, START_TIME, added, commit, day, policy_set
@@ -40,7 +33,6 @@ pytestmark = pytest.mark.postgres
 PRICES = PriceTable((ModelPrice(model="m1", input=Decimal(1), output=Decimal(1)),))
 DOLLAR = Step(stage="extract", milliseconds=1, model="m1", llm_calls=1, input_tokens=900_000, output_tokens=100_000)
 UNPRICED = Step(stage="embed", milliseconds=1, model="e1", embedding_calls=1, input_tokens=900_000)
-PARTITIONS = range(4)
 
 
 def rules(level: Level = "tenant", when_spent: WhenSpent = "reject", **limits: Any) -> EffectivePolicy:
@@ -73,7 +65,7 @@ async def test_what_has_no_price_spends_no_money(db: ProjectedDatabase) -> None:
     assert await hit_of(db, rules(cost_per_day=0)) is not None
 
 
-@pytest.mark.parametrize(("when_spent", "rejects"), [("reject", True), ("wait", False), ("raw", False)])
+@pytest.mark.parametrize(("when_spent", "rejects"), [("reject", True), ("raw", False)])
 async def test_what_is_paid_for_is_kept_unless_turns_over_a_budget_are_rejected(
     db: ProjectedDatabase, when_spent: WhenSpent, rejects: bool
 ) -> None:
@@ -96,65 +88,6 @@ def usage_envelope(usage: TurnUsage) -> object:
     return Envelope()
 
 
-@pytest.mark.parametrize(("when_spent", "has_room"), [("reject", False), ("wait", False), ("raw", True)])
-async def test_a_waiting_turn_has_room_where_it_would_not_wait(
-    db: ProjectedDatabase, when_spent: WhenSpent, has_room: bool
-) -> None:
-    await db.apply(commit("1", added("A."), steps=[DOLLAR]))
-    limits = LimitEnforcer(LimitReservations(db.pool, PRICES))
-    assert await limits.has_room(ALICE, rules("tenant", when_spent, cost_per_day=1), START_TIME) == has_room
-    assert await limits.has_room(ALICE, rules("tenant", when_spent, cost_per_day=1), day(1))
-    assert await limits.has_room(ALICE, rules("tenant", when_spent, cost_per_day=1, active_facts=1), day(1))
-
-
-def waits(source_id: str, attempt: int = 1, at: datetime = START_TIME, scope: Scope = ALICE) -> Commit:
-    hit = LimitHit(name="cost_per_day", level="tenant", count=2.5, limit=1.0)
-    return commit(
-        source_id, outcome="rejected", reason=WAITS_FOR_BUDGET, limit=hit, attempt=attempt, at=at, scope=scope
-    )
-
-
-async def due(db: ProjectedDatabase, now: datetime, **asked: Any) -> list[str]:
-    return [one.turn.turn_id for one in await due_turns(db, now, **asked)]
-
-
-async def due_turns(db: ProjectedDatabase, now: datetime, **asked: Any) -> list[WaitingTurn]:
-    given: dict[str, Any] = {"after": None, "limit": 10}
-    return await WaitingTurns(db.pool).due_turns(PARTITIONS, now, **given | asked)
-
-
-@pytest.mark.parametrize("together", [True, False])
-async def test_a_turn_waits_until_it_has_another_end(db: ProjectedDatabase, together: bool) -> None:
-    log = [waits("1"), waits("2"), waits("3"), waits("3", 2, day(1)), commit("1", added("A."), attempt=2, at=day(1))]
-    for part in [log] if together else [[one] for one in log]:
-        await db.apply(*part)
-    await db.journal_turns("1", "2", "3")
-    assert await count_waiting(db.conn) == 2
-    assert [(one.turn.turn_id, one.attempt) for one in await due_turns(db, day(2))] == [("2", 1), ("3", 2)]
-    (finding,) = [one for one in (await audit(db.conn, now=day(3))).findings if "wait for a budget" in one.what]
-    assert (finding.severity, finding.what[:7]) == ("warning", "2 turns")
-    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
-    assert await count_waiting(db.conn) == 2
-
-
-async def test_a_turn_is_due_when_its_day_is_over_or_a_policy_was_set_since(db: ProjectedDatabase) -> None:
-    await db.apply(waits("1"), waits("2", scope=BOB))
-    await db.journal_turns("1")
-    await db.journal_turns("2", scope=BOB)
-    midnight = (START_TIME + timedelta(days=1)).replace(hour=0, minute=0, second=0)
-    assert await due(db, midnight - timedelta(seconds=1)) == []
-    assert await due(db, midnight) == ["1", "2"]
-    assert await due(db, midnight, limit=1) == ["1"]
-    (first, _) = await due_turns(db, midnight)
-    assert await due(db, midnight, after=first) == ["2"]
-    assert await WaitingTurns(db.pool).due_turns([7], midnight, after=None, limit=10) == []
-    await db.apply(commit("p1", policy_set(Policy(limits=Limits(cost_per_day=Decimal(9)))), at=START_TIME))
-    assert await due(db, START_TIME) == []
-    later = START_TIME + timedelta(hours=1)
-    await db.apply(commit("p2", policy_set(Policy(limits=Limits(cost_per_day=Decimal(9)))), at=later))
-    assert await due(db, later) == ["1"]
-
-
 @pytest_asyncio.fixture
 async def reader(db: ProjectedDatabase) -> AsyncIterator[ReadPool]:
     reader = ReadPool(db.url, size=2, statement_timeout=5.0)
@@ -162,7 +95,7 @@ async def reader(db: ProjectedDatabase) -> AsyncIterator[ReadPool]:
     await reader.close()
 
 
-@pytest.mark.parametrize(("when_spent", "refuses"), [("reject", True), ("wait", False), ("raw", False)])
+@pytest.mark.parametrize(("when_spent", "refuses"), [("reject", True), ("raw", False)])
 async def test_the_client_refuses_only_what_would_be_rejected(
     db: ProjectedDatabase, reader: ReadPool, when_spent: WhenSpent, refuses: bool
 ) -> None:

@@ -22,10 +22,10 @@ def test_budgets_and_instructions_are_shown(
         never_store=(ForbiddenTopic(name="salary"),),
         languages=("de",),
     )
-    policy = Policy(limits=Limits(cost_per_day=Decimal("2.50")), when_spent="wait", instructions=told)
+    policy = Policy(limits=Limits(cost_per_day=Decimal("2.50")), when_spent="raw", instructions=told)
     _show_policies(StoredPolicies(tenant=policy), WHOLE_IDS)
     shown = " ".join(capsys.readouterr().out.split())
-    assert "when_spent wait" in shown
+    assert "when_spent raw" in shown
     assert "cost_per_day 2.50" in shown
     assert f"instructions {told.version}; 14 characters; 1 category; never stored: salary; in de" in shown
 

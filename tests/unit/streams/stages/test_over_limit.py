@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY
 
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
-from mnemolog.schemas.policy import WAITS_FOR_BUDGET, EffectivePolicy, LimitHit, LimitName, WhenSpent
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, LimitName, WhenSpent
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import SharedCall
 from mnemolog.schemas.turn import Message, Overrides, Turn
@@ -72,14 +72,6 @@ async def test_a_turn_over_its_budget_is_rejected_unless_told_otherwise() -> Non
     assert counted("reject") == before + 1
 
 
-async def test_a_turn_that_waits_says_so_and_until_when() -> None:
-    output = await extracted("wait", over())
-    assert output.end is not None
-    assert (output.end.outcome, output.end.reason, output.end.limit) == ("rejected", WAITS_FOR_BUDGET, SPENT)
-    assert output.end.detail.startswith(f"{WORDS}: it waits")
-    assert output.facts == ()
-
-
 async def test_a_turn_that_is_stored_raw_has_the_words_of_the_user_and_says_why() -> None:
     before = counted("raw")
     output = await extracted("raw", over())
@@ -92,7 +84,7 @@ async def test_a_turn_that_is_stored_raw_has_the_words_of_the_user_and_says_why(
 
 
 @pytest.mark.parametrize("name", ["active_facts", "turns_per_minute", "bytes_per_turn"])
-@pytest.mark.parametrize("when_spent", ["wait", "raw"])
+@pytest.mark.parametrize("when_spent", ["reject", "raw"])
 async def test_other_limits_reject_whatever_is_set_for_budgets(when_spent: WhenSpent, name: LimitName) -> None:
     output = await extracted(when_spent, over(name))
     assert output.end is not None
@@ -100,12 +92,11 @@ async def test_other_limits_reject_whatever_is_set_for_budgets(when_spent: WhenS
 
 
 async def test_tokens_of_a_day_are_a_budget_too() -> None:
-    output = await extracted("wait", over("tokens_per_day"))
-    assert output.end is not None
-    assert output.end.reason == WAITS_FOR_BUDGET
+    output = await extracted("raw", over("tokens_per_day"))
+    assert (output.end, output.infer) == (None, False)
 
 
-@pytest.mark.parametrize("when_spent", ["reject", "wait", "raw"])
+@pytest.mark.parametrize("when_spent", ["reject", "raw"])
 async def test_a_turn_over_its_budget_tells_what_was_paid_for_it_before(when_spent: WhenSpent) -> None:
     """Another turn had it asked in a call that they share, or it was delivered before."""
     shared = SharedCall(turns=3, request="0f3a", is_counted=False)
@@ -117,4 +108,4 @@ async def test_a_turn_over_its_budget_tells_what_was_paid_for_it_before(when_spe
     assert (sum(one.input_tokens for one in steps), sum(one.output_tokens for one in steps)) == (75, 9)
     assert (steps[0].llm_calls, steps[0].cached_tokens, steps[0].model) == (1, 20, "told")
     assert steps[0].notes == ("asked ahead in vain: 84 tokens of a call shared with other turns",)
-    assert (await extracted("wait", over(), infer=False)).steps == ()
+    assert (await extracted("reject", over(), infer=False)).steps == ()
