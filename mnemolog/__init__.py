@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.base import ClientOptions
-    from mnemolog.client.files.fact_files import ImportReport
-    from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
-    from mnemolog.client.inputs.messages import MessageModel
-    from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
-    from mnemolog.client.queries.search_result import SearchResult
-    from mnemolog.client.receipts import CommandReceipt, TurnReceipt
+    from mnemolog.client.files import ImportReport
+    from mnemolog.client.inputs import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
+    from mnemolog.client.producer import CommandReceipt, TurnReceipt
+    from mnemolog.client.records import MessageModel
+    from mnemolog.client.search import SearchResult
+    from mnemolog.client.search_arguments import ContextArgs, SearchArgs
     from mnemolog.client.sync_client import MemoryClient
     from mnemolog.errors import (
         AmbiguousIdError,
@@ -42,29 +42,43 @@ if TYPE_CHECKING:
         UnknownTurnError,
         WaitTimeoutError,
     )
-    from mnemolog.projections.context.result import Context, ContextFact, ContextSummary, LeftOut, LeftOutSummary
-    from mnemolog.projections.lists.counts import IdCount
-    from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityFact, EntityHistoryEntry, EntityName
-    from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
-    from mnemolog.projections.lists.entity_summary import EntitySummary
-    from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile
-    from mnemolog.projections.lists.relations import EntityRelation
-    from mnemolog.projections.queries.costs import CostFigures, ModelCost
+    from mnemolog.projections.context import Context, ContextFact, ContextSummary, LeftOut, LeftOutSummary
+    from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
+    from mnemolog.projections.queries.entities import (
+        Entity,
+        EntityDetails,
+        EntityFact,
+        EntityHistoryEntry,
+        EntityMoment,
+        EntityName,
+        EntityProfile,
+        EntityRelation,
+        EntitySummary,
+    )
+    from mnemolog.projections.queries.entity_graph import EntityGraph, Neighbour
     from mnemolog.projections.queries.explain import (
         EntityDecision,
         Explanation,
+        FactEvent,
         FactExtraction,
+        FactRelation,
         FactSource,
+        History,
         LinkedEntity,
     )
-    from mnemolog.projections.queries.feedback import FeedbackFigures
-    from mnemolog.projections.queries.history import FactEvent, FactRelation, History
+    from mnemolog.projections.queries.facts import IdCount
     from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, PendingMerge, UnresolvedFact
-    from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites, OverwriteCounts
+    from mnemolog.projections.queries.quality import (
+        CostFigures,
+        DecisionQuality,
+        FeedbackFigures,
+        HeldOverwrites,
+        ModelCost,
+        OverwriteCounts,
+    )
     from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
-    from mnemolog.projections.queries.turns.audit import FailedTurn
-    from mnemolog.projections.queries.turns.trace import (
+    from mnemolog.projections.queries.trace import (
         BackgroundEntity,
         BackgroundFact,
         ExtractionBackground,
@@ -74,22 +88,21 @@ if TYPE_CHECKING:
         TracedAnswer,
         TracedCall,
         TracedDecision,
+        TracedName,
         TracedReprompt,
     )
-    from mnemolog.projections.queries.turns.traced_names import TracedName
-    from mnemolog.projections.queries.turns.why_not import MissingStatement, WhyNot
-    from mnemolog.projections.search.hits import Hit, LeftOutHits, Score
-    from mnemolog.projections.search.options import Weights
-    from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
+    from mnemolog.projections.queries.write_result import MissingStatement, WhyNot
+    from mnemolog.projections.search.search import Hit, LeftOutHits, Score, Weights
+    from mnemolog.projections.search.turn_search import TurnHit, TurnScore
     from mnemolog.schemas.command import Edit
-    from mnemolog.schemas.costs.prices import Cost
-    from mnemolog.schemas.instructions.model import DescribedCategory, ForbiddenTopic, Instructions
+    from mnemolog.schemas.costs import Cost
+    from mnemolog.schemas.instructions import DescribedCategory, ForbiddenTopic, Instructions
     from mnemolog.schemas.policy import LimitHit, Limits, Policy, StoredPolicies
     from mnemolog.schemas.provenance import FactSnapshot
     from mnemolog.schemas.scope import Scope
     from mnemolog.schemas.turn import Message, Overrides, Turn
     from mnemolog.settings import Settings
-    from mnemolog.streams.llm.errors import ProviderConfigurationError, ProviderError
+    from mnemolog.streams.llm.ports import ProviderConfigurationError, ProviderError
 
 __all__ = [
     "AmbiguousIdError",
@@ -211,12 +224,12 @@ __all__ = [
 _MODULES: Final = {
     "client.async_client": ("AsyncMemoryClient",),
     "client.base": ("ClientOptions",),
-    "client.files.fact_files": ("ImportReport",),
-    "client.inputs.arguments": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
-    "client.inputs.messages": ("MessageModel",),
-    "client.inputs.search_arguments": ("ContextArgs", "SearchArgs"),
-    "client.queries.search_result": ("SearchResult",),
-    "client.receipts": ("CommandReceipt", "TurnReceipt"),
+    "client.files": ("ImportReport",),
+    "client.inputs": ("BoundArgs", "CommandArgs", "ScopeArgs", "TurnArgs"),
+    "client.producer": ("CommandReceipt", "TurnReceipt"),
+    "client.records": ("MessageModel",),
+    "client.search": ("SearchResult",),
+    "client.search_arguments": ("ContextArgs", "SearchArgs"),
     "client.sync_client": ("MemoryClient",),
     "errors": (
         "AmbiguousIdError",
@@ -240,23 +253,43 @@ _MODULES: Final = {
         "UnknownTurnError",
         "WaitTimeoutError",
     ),
-    "projections.lists.counts": ("IdCount",),
-    "projections.lists.entity_summary": ("EntitySummary",),
-    "projections.lists.entities": ("Entity", "EntityDetails", "EntityFact", "EntityHistoryEntry", "EntityName"),
-    "projections.lists.entity_timeline": ("EntityMoment", "EntityProfile"),
-    "projections.lists.entity_graph": ("EntityGraph", "Neighbour"),
-    "projections.lists.relations": ("EntityRelation",),
-    "projections.context.result": ("Context", "ContextFact", "ContextSummary", "LeftOut", "LeftOutSummary"),
-    "projections.queries.turns.audit": ("FailedTurn",),
-    "projections.queries.feedback": ("FeedbackFigures",),
-    "projections.queries.costs": ("CostFigures", "ModelCost"),
+    "projections.context": ("Context", "ContextFact", "ContextSummary", "LeftOut", "LeftOutSummary"),
+    "projections.queries.audit": ("FailedTurn",),
     "projections.queries.diff": ("Change", "ChangedFact", "Diff"),
-    "projections.queries.explain": ("EntityDecision", "Explanation", "FactExtraction", "FactSource", "LinkedEntity"),
-    "projections.queries.history": ("FactEvent", "FactRelation", "History"),
+    "projections.queries.entities": (
+        "Entity",
+        "EntityDetails",
+        "EntityFact",
+        "EntityHistoryEntry",
+        "EntityMoment",
+        "EntityName",
+        "EntityProfile",
+        "EntityRelation",
+        "EntitySummary",
+    ),
+    "projections.queries.entity_graph": ("EntityGraph", "Neighbour"),
+    "projections.queries.explain": (
+        "EntityDecision",
+        "Explanation",
+        "FactEvent",
+        "FactExtraction",
+        "FactRelation",
+        "FactSource",
+        "History",
+        "LinkedEntity",
+    ),
+    "projections.queries.facts": ("IdCount",),
     "projections.queries.pending": ("ConflictingFact", "PendingFact", "PendingMerge", "UnresolvedFact"),
-    "projections.queries.quality": ("DecisionQuality", "HeldOverwrites", "OverwriteCounts"),
+    "projections.queries.quality": (
+        "CostFigures",
+        "DecisionQuality",
+        "FeedbackFigures",
+        "HeldOverwrites",
+        "ModelCost",
+        "OverwriteCounts",
+    ),
     "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
-    "projections.queries.turns.trace": (
+    "projections.queries.trace": (
         "BackgroundEntity",
         "BackgroundFact",
         "ExtractionBackground",
@@ -266,22 +299,21 @@ _MODULES: Final = {
         "TracedAnswer",
         "TracedCall",
         "TracedDecision",
+        "TracedName",
         "TracedReprompt",
     ),
-    "projections.queries.turns.traced_names": ("TracedName",),
-    "projections.queries.turns.why_not": ("MissingStatement", "WhyNot"),
-    "projections.search.hits": ("Hit", "LeftOutHits", "Score"),
-    "projections.search.options": ("Weights",),
-    "projections.search.turn_hits": ("TurnHit", "TurnScore"),
+    "projections.queries.write_result": ("MissingStatement", "WhyNot"),
+    "projections.search.search": ("Hit", "LeftOutHits", "Score", "Weights"),
+    "projections.search.turn_search": ("TurnHit", "TurnScore"),
     "schemas.command": ("Edit",),
-    "schemas.costs.prices": ("Cost",),
-    "schemas.instructions.model": ("DescribedCategory", "ForbiddenTopic", "Instructions"),
+    "schemas.costs": ("Cost",),
+    "schemas.instructions": ("DescribedCategory", "ForbiddenTopic", "Instructions"),
     "schemas.policy": ("LimitHit", "Limits", "Policy", "StoredPolicies"),
     "schemas.provenance": ("FactSnapshot",),
     "schemas.scope": ("Scope",),
     "schemas.turn": ("Message", "Overrides", "Turn"),
     "settings": ("Settings",),
-    "streams.llm.errors": ("ProviderConfigurationError", "ProviderError"),
+    "streams.llm.ports": ("ProviderConfigurationError", "ProviderError"),
 }
 """Where each name is."""
 _MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}

@@ -11,25 +11,25 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafk
 from psycopg import AsyncConnection, OperationalError
 from psycopg.rows import TupleRow
 
-from mnemolog.client.read_pool import ReadPool
+from mnemolog.client.base import ReadPool
+from mnemolog.common.retry import retry_while
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
 from mnemolog.projections.migrations.upgrade import migrate
+from mnemolog.projections.queries import audit as audits
+from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
 from mnemolog.projections.queries.results import counted
-from mnemolog.projections.queries.turns import audit as audits
-from mnemolog.projections.queries.turns.audit import Finding, TableCounts, table_counts
 from mnemolog.projections.rebuild import rebuild as tables
-from mnemolog.projections.rebuild.log_source import open_table_log
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
+from mnemolog.projections.rebuild.replay import open_table_log
 from mnemolog.projections.rebuild.scope_indexes import LEAST_FACTS, IndexReport
 from mnemolog.projections.rebuild.scope_indexes import index_scopes as make_scope_indexes
-from mnemolog.projections.retry import retry_while
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics, ensure_topics
-from mnemolog.streams.kafka.dead_letter_reader import StoredDeadLetter, newest_dead_letters, read_dead_letter
-from mnemolog.streams.kafka.log_reader import open_kafka_log
-from mnemolog.streams.kafka.stage_lag import StageLag, stage_lags
+from mnemolog.streams.kafka.dead_letters import StoredDeadLetter, newest_dead_letters, read_dead_letter
+from mnemolog.streams.kafka.lag import StageLag, stage_lags
+from mnemolog.streams.kafka.readers import open_kafka_log
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 
 Source = Literal["kafka", "table"]

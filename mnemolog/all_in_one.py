@@ -185,8 +185,7 @@ async def _run_stages(
     settings: Settings, stack: EmbeddedStack | None, stop: asyncio.Event, on_ready: "Callable[[WorkerReport], None]"
 ) -> None:
     """Run the stages until `stop`, or until a server ends by itself, which is raised."""
-    from mnemolog.streams.runtime.wiring import ALL_STAGES  # noqa: PLC0415 - imported while the servers start
-    from mnemolog.streams.runtime.worker import run_worker  # noqa: PLC0415 - as above
+    from mnemolog.streams.runtime.worker import ALL_STAGES, run_worker  # noqa: PLC0415 - as above
 
     ending = asyncio.Event()
     worker = asyncio.create_task(run_worker(settings, ALL_STAGES, ending, on_ready=on_ready))

@@ -10,10 +10,10 @@ from mnemolog.all_in_one import partitions_of
 from mnemolog.client.discovery import with_discovered_servers
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.errors import NotConnectedError
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.settings import Settings
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.runtime.lost_commits import (
     PartitionLoss,
     append_lost_commits,

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from mnemolog.admin import create_topics, require_tables
+from mnemolog.common.logs import get_logger
+from mnemolog.common.retry import growing_delay, retry_while
 from mnemolog.errors import ServerUnavailableError
-from mnemolog.projections.logs import get_logger
-from mnemolog.projections.retry import growing_delay, retry_while
 from mnemolog.settings import Settings
 
 FIRST_DELAY_SECONDS: Final = 1.0

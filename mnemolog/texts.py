@@ -5,15 +5,20 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.queries.explain import Explanation, FactExtraction, FactSource, LinkedEntity
-from mnemolog.projections.queries.fact_rows import ANY_OR_NONE
-from mnemolog.projections.queries.history import FactEvent, FactRelation
+from mnemolog.projections.queries.explain import (
+    Explanation,
+    FactEvent,
+    FactExtraction,
+    FactRelation,
+    FactSource,
+    LinkedEntity,
+)
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.turns.trace import FactTexts, TracedCall, TracedDecision
-from mnemolog.projections.queries.turns.traced_names import TracedName
-from mnemolog.projections.queries.turns.why_not import MissingReason, MissingStatement
-from mnemolog.projections.search.scope_counts import ScopeCount
-from mnemolog.schemas.entities.model import ResolutionStep, UnlinkedReason
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE
+from mnemolog.projections.queries.trace import FactTexts, TracedCall, TracedDecision, TracedName
+from mnemolog.projections.queries.write_result import MissingReason, MissingStatement
+from mnemolog.projections.search.search import ScopeCount
+from mnemolog.schemas.entities import ResolutionStep, UnlinkedReason
 
 OFFLINE_NOTICE: Final = (
     "Facts are read by simple rules (MNEMOLOG_PROVIDER=offline), a stand-in for a language model: "

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from mnemolog.schemas.base import Count, Identifier, Metadata, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
-from mnemolog.schemas.entities.events import AnyEntityEvent
+from mnemolog.schemas.entity_events import AnyEntityEvent
 from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import LimitHit

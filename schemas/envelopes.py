@@ -7,7 +7,7 @@ from pydantic import Field
 
 from mnemolog.schemas.base import Count, Identifier, Metadata, Record, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
-from mnemolog.schemas.entities.model import MAX_NAME_VECTORS, NameVector
+from mnemolog.schemas.entities import MAX_NAME_VECTORS, NameVector
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import LimitHit

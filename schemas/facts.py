@@ -8,8 +8,14 @@ from uuid import UUID
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, Fraction, Identifier, Record, Text, Timestamp, normalise
-from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_UNLINKED, NamedEntity, UnlinkedName
-from mnemolog.schemas.entities.relations import MAX_RELATIONS, NamedRelation
+from mnemolog.schemas.entities import (
+    MAX_ENTITIES,
+    MAX_RELATIONS,
+    MAX_UNLINKED,
+    NamedEntity,
+    NamedRelation,
+    UnlinkedName,
+)
 from mnemolog.schemas.vector import Vector
 
 Certainty = Literal["explicit", "strong", "weak", "speculation"]

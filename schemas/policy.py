@@ -9,10 +9,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
-from mnemolog.schemas.costs.prices import Money
-from mnemolog.schemas.entities.model import SummaryLanguage
+from mnemolog.schemas.costs import Money
+from mnemolog.schemas.entities import SummaryLanguage
 from mnemolog.schemas.facts import ConfidencePreset, Slot
-from mnemolog.schemas.instructions.model import Instructions
+from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides, ShownAge, ShownCount, ShownTimeout, ShownTokens
 

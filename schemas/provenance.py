@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Identifier, Record, Text, Timestamp
-from mnemolog.schemas.entities.model import MAX_UNLINKED, AnsweredName, UnlinkedName
+from mnemolog.schemas.entities import MAX_UNLINKED, AnsweredName, UnlinkedName
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]

@@ -11,20 +11,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCES: Final = (
-    "async_client",
-    "results",
-    "queries/search",
-    "queries/context",
-    "queries/facts",
-    "queries/counts",
-    "queries/decisions",
-    "queries/entities",
-    "fact_commands",
-    "entity_commands",
-    "commands",
-    "files/imports",
-)
+SOURCES: Final = ("async_client", "results", "search", "queries", "commands", "entity_commands", "files")
 CLASSES: Final = (
     *(
         "AsyncMemoryClient",
@@ -66,7 +53,7 @@ OWN_IMPORTS: Final = (
     "from typing import Self",
     "from mnemolog.client.async_client import AsyncMemoryClient",
     "from mnemolog.client.base import ClientOptions",
-    "from mnemolog.client.inputs.arguments import BoundArgs",
+    "from mnemolog.client.inputs import BoundArgs",
     "from mnemolog.settings import Settings",
 )
 
@@ -106,12 +93,15 @@ def _methods(source: ast.ClassDef) -> Iterator[ast.FunctionDef]:
 
 
 def _imports(trees: list[ast.Module], used: set[str]) -> Iterator[str]:
-    for tree in trees:
+    for source, tree in zip(SOURCES, trees, strict=True):
         for statement in tree.body:
-            if isinstance(statement, ast.ImportFrom):
-                for name in statement.names:
-                    if name.name in used:
-                        yield f"from {statement.module} import {name.name}"
+            match statement:
+                case ast.ImportFrom(module=module, names=names):
+                    yield from (f"from {module} import {name.name}" for name in names if name.name in used)
+                case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)) if name in used:
+                    yield f"from mnemolog.client.{source} import {name}"
+                case ast.Assign(targets=[ast.Name(id=name)]) if name in used:
+                    yield f"from mnemolog.client.{source} import {name}"
 
 
 def _formatted(source: str) -> str:

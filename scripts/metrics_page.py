@@ -6,7 +6,7 @@ from typing import Final
 import mnemolog.client.metrics
 import mnemolog.projections.metrics
 import mnemolog.streams.metrics
-from mnemolog.projections.metric_catalogue import MetricDefinition
+from mnemolog.common.metric_catalogue import MetricDefinition
 from scripts.alerts import ALERTS
 from scripts.figures import FIGURES
 from scripts.pages import item, page

@@ -1,15 +1,13 @@
-"""Errors of this package, grouped by what the caller can do.
-
-`StartRefused`: the operator changes something and starts again.
-`UndeliverableRecord`: the record goes to the dead letters; sending it again cannot help.
-`StageCrash`: nothing is acknowledged; the stage's App is stopped and a new one is started.
-"""
+"""Errors of the Kafka side, of stages and of models, grouped by what the caller can do."""
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
 
 from collections.abc import Sequence
+from typing import Literal
 
+from mnemolog.schemas.envelopes import MAX_DETAIL, End
 from mnemolog.schemas.errors import MnemologError
+from mnemolog.schemas.provenance import Step
 
 
 class StreamsError(MnemologError):
@@ -115,3 +113,27 @@ class WorkersRunning(StartRefused):
 
 class LogNotRestored(StartRefused):
     """The lost commits could not be appended."""
+
+
+class SourceEndedError(StreamsError):
+    """This source cannot go on, others can: its bytes go to the dead letters and its end to the log.
+
+    `step` is what the stage has spent on it. `possibly_systemic` marks what may be no fault of this source: a model
+    whose replies are never valid is the wrong one.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str,
+        *,
+        outcome: Literal["rejected", "failed"] = "failed",
+        step: Step | None = None,
+        possibly_systemic: bool = False,
+    ) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+        self.step = step
+        self.possibly_systemic = possibly_systemic
+        self.end = End(outcome=outcome, reason=reason, detail=detail[:MAX_DETAIL])

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mnemolog.projections.metric_catalogue import MetricCatalogue
+from mnemolog.common.metric_catalogue import MetricCatalogue
 
 CATALOGUE: Final = MetricCatalogue()
 

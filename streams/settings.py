@@ -8,8 +8,8 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from mnemolog.projections.settings import PostgresSettings, Seconds
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
 from mnemolog.schemas.base import Fraction
-from mnemolog.schemas.costs.prices import DEFAULT_CURRENCY, ModelPrice, PriceTable
-from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType, SummaryLanguage
+from mnemolog.schemas.costs import DEFAULT_CURRENCY, ModelPrice, PriceTable
+from mnemolog.schemas.entities import ENTITY_TYPES, EntityType, SummaryLanguage
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import (
     BACKGROUND_FIELDS,

@@ -5,7 +5,11 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mnemolog.cli import admin, commands, entities, failed, lists, policies, publish, read, servers, status
+from mnemolog.cli import admin, commands, entities, publish, read, servers
+from mnemolog.cli import admin as failed
+from mnemolog.cli import commands as policies
+from mnemolog.cli import read as lists
+from mnemolog.cli import servers as status
 from mnemolog.cli.errors import INTERRUPTED, print_error
 from mnemolog.cli.options import CliCommand
 from mnemolog.cli.output import prepare_streams, print_line

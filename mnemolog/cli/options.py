@@ -14,13 +14,13 @@ from typer.core import TyperCommand
 
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import NOTHING_CHANGED, print_result
-from mnemolog.cli.results import show_receipts, show_results
-from mnemolog.cli.results.ids import ShortIds, shown_ids
 from mnemolog.cli.runtime import call_client
+from mnemolog.cli.show_decisions import show_receipts, show_results
+from mnemolog.cli.tables import ShortIds, shown_ids
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.receipts import CommandReceipt, TurnReceipt
+    from mnemolog.client.producer import CommandReceipt, TurnReceipt
     from mnemolog.projections.queries.results import WriteResult
 
 Query = Callable[["AsyncMemoryClient"], Awaitable[Any]]

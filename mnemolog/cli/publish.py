@@ -23,17 +23,16 @@ from mnemolog.cli.output import (
     program_name,
     read_input,
 )
-from mnemolog.cli.results import show_status, show_turn_receipt
-from mnemolog.cli.results.ids import WHOLE_IDS, ShortIds, shown_ids
-from mnemolog.cli.results.words import counted, ends_by_status, turn_options
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
+from mnemolog.cli.show_decisions import show_status, show_turn_receipt
+from mnemolog.cli.tables import WHOLE_IDS, ShortIds, counted, ends_by_status, shown_ids, turn_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.inputs.arguments import TurnArgs
-    from mnemolog.client.receipts import TurnReceipt
+    from mnemolog.client.inputs import TurnArgs
+    from mnemolog.client.producer import TurnReceipt
     from mnemolog.client.turn_files import PublishReport
     from mnemolog.projections.queries.results import WriteResult
 
@@ -136,7 +135,7 @@ def _state_of_turn(sent: "list[TurnReceipt]") -> str:
 
 
 def _show_added(end: "TurnReceipt | WriteResult", ids: ShortIds) -> None:
-    from mnemolog.client.receipts import TurnReceipt  # noqa: PLC0415 - it is loaded by now
+    from mnemolog.client.producer import TurnReceipt  # noqa: PLC0415 - it is loaded by now
 
     if isinstance(end, TurnReceipt):
         show_turn_receipt(end)

@@ -1,31 +1,41 @@
-"""Commands that read: what is known, where it comes from, and what storing a text would do."""
+"""Commands that read: what is known, where it comes from, what storing a text would do.
+
+Counts, lists and files of facts.
+"""
 
 import json
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from mnemolog.cli import results
+from mnemolog.cli import show_decisions, show_facts
+from mnemolog.cli.errors import FAILED
 from mnemolog.cli.options import (
+    ANY_SCOPE,
     EXACT_SCOPE,
     NO_SCOPE,
     WHOLE_TENANT,
+    AsJson,
     FactArgument,
     Query,
+    Tenant,
+    Wait,
     id_option,
     parse_object,
     query_command,
     time_option,
     whole_turn_id,
 )
-from mnemolog.cli.output import print_note
+from mnemolog.cli.output import announce_input, print_note, print_result
+from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.inputs.search_arguments import SearchArgs
-    from mnemolog.projections.queries.turns.why_not import WhyNot
-    from mnemolog.projections.search.options import Fusion
+    from mnemolog.client.search_arguments import SearchArgs
+    from mnemolog.projections.queries.write_result import WhyNot
+    from mnemolog.projections.search.search import Fusion
 
 TurnOwner = Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this turn id")]
 FilterOption = Annotated[
@@ -35,7 +45,7 @@ FilterOption = Annotated[
 TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
 
 
-@query_command(results.show_search)
+@query_command(show_facts.show_search)
 def search(
     *,
     query: Annotated[str, typer.Argument(help="a question, or some words")],
@@ -81,7 +91,7 @@ def search(
     return lambda client: client.search(query, **asked)
 
 
-@query_command(results.show_context, scope=EXACT_SCOPE)
+@query_command(show_facts.show_context, scope=EXACT_SCOPE)
 def context(
     *,
     query: Annotated[
@@ -100,7 +110,7 @@ def context(
     )
 
 
-@query_command(results.show_facts)
+@query_command(show_facts.show_facts)
 def facts(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False,
@@ -114,7 +124,7 @@ def facts(
     return lambda client: client.facts(all_versions=all_versions, filters=filters, limit=limit, after=after)
 
 
-@query_command(results.show_facts)
+@query_command(show_facts.show_facts)
 def as_of(
     *,
     believed_at: Annotated[datetime, time_option("what was known at this time: a day, or ISO 8601", "--believed")],
@@ -126,25 +136,25 @@ def as_of(
     return lambda client: client.facts_as_of(believed_at, true_at)
 
 
-@query_command(results.show_profile, scope=EXACT_SCOPE)
+@query_command(show_facts.show_profile, scope=EXACT_SCOPE)
 def profile() -> Query:
     """Show what is known of one scope, by section."""
     return lambda client: client.profile()
 
 
-@query_command(results.show_pending)
+@query_command(show_facts.show_pending)
 def pending() -> Query:
     """List changes that wait for a confirmation: the new fact, the known facts, and the guard that holds it."""
     return lambda client: client.pending()
 
 
-@query_command(results.show_unresolved)
+@query_command(show_facts.show_unresolved)
 def unresolved() -> Query:
     """List facts that were added beside others because their conflict could not be decided."""
     return lambda client: client.unresolved()
 
 
-@query_command(results.show_quality, scope=WHOLE_TENANT)
+@query_command(show_decisions.show_quality, scope=WHOLE_TENANT)
 def quality(
     *,
     since: Annotated[datetime | None, time_option("a day, or ISO 8601; 30 days ago unless given")] = None,
@@ -154,19 +164,19 @@ def quality(
     return lambda client: client.quality(since, until)
 
 
-@query_command(results.show_history, scope=NO_SCOPE)
+@query_command(show_decisions.show_history, scope=NO_SCOPE)
 def history(*, fact_id: FactArgument) -> Query:
     """Show a fact's versions, and every event that made or touched them, with the reasons."""
     return lambda client: client.history(fact_id)
 
 
-@query_command(results.show_explanation, scope=NO_SCOPE)
+@query_command(show_decisions.show_explanation, scope=NO_SCOPE)
 def explain(*, fact_id: FactArgument) -> Query:
     """Explain a fact: where it comes from, how it was extracted and decided, and what happened to it since."""
     return lambda client: client.explain(fact_id)
 
 
-@query_command(results.show_why_not, scope=NO_SCOPE)
+@query_command(show_decisions.show_why_not, scope=NO_SCOPE)
 def why_not(*, turn_id: TurnArgument, user: TurnOwner = None) -> Query:
     """Show which statements of a turn were not stored, and why."""
 
@@ -176,7 +186,7 @@ def why_not(*, turn_id: TurnArgument, user: TurnOwner = None) -> Query:
     return query
 
 
-@query_command(results.show_diff)
+@query_command(show_decisions.show_diff)
 def diff(
     *,
     since: Annotated[datetime, time_option("a day, or ISO 8601; UTC unless it names a zone")],
@@ -190,7 +200,7 @@ def diff(
     return lambda client: client.diff(since, until, axis=axis)
 
 
-@query_command(results.show_status, scope=EXACT_SCOPE)
+@query_command(show_decisions.show_status, scope=EXACT_SCOPE)
 def dry_run(
     *,
     text: Annotated[str, typer.Argument(help="what a user says")],
@@ -219,3 +229,87 @@ def _override(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+if TYPE_CHECKING:
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.files import ImportReport
+
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")]
+After = Annotated[str | None, typer.Option("--after", metavar="ID", help="go on after this id, the last one before")]
+
+
+@query_command(show_facts.show_count, scope=ANY_SCOPE)
+def count(
+    *,
+    all_versions: Annotated[bool, typer.Option("--all", help="count all versions")] = False,
+    filters: Annotated[
+        dict[str, Any] | None,
+        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
+    ] = None,
+) -> Query:
+    """Count the current facts of a scope."""
+    return lambda client: client.count(all_versions=all_versions, filters=filters)
+
+
+@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+def users(*, limit: Limit = None, after: After = None) -> Query:
+    """List the users of whom something is known, with the number of their facts."""
+    return lambda client: client.users(limit=limit, after=after)
+
+
+@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+def agents(*, limit: Limit = None, after: After = None) -> Query:
+    """List the agents that know something, with the number of their facts."""
+    return lambda client: client.agents(limit=limit, after=after)
+
+
+@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+def runs(*, limit: Limit = None, after: After = None) -> Query:
+    """List the runs of which something is known, with the number of their facts."""
+    return lambda client: client.runs(limit=limit, after=after)
+
+
+@query_command(show_facts.show_exported, scope=ANY_SCOPE)
+def export(
+    *,
+    file: Annotated[str, typer.Argument(help="the file to write; - writes to stdout")],
+    all_versions: Annotated[bool, typer.Option("--all", help="write all versions")] = False,
+    filters: Annotated[
+        dict[str, Any] | None,
+        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
+    ] = None,
+) -> Query:
+    """Write the facts of a scope as JSON lines, however many they are."""
+    target = sys.stdout.buffer if file == "-" else file
+    return lambda client: client.export(target, all_versions=all_versions, filters=filters)
+
+
+def import_facts(
+    *,
+    file: Annotated[str, typer.Argument(help="JSON lines as `mnemolog export` writes them; - reads stdin")],
+    user: Annotated[str | None, typer.Option("--user", "-u", help="user id, of all lines")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="agent id, of all lines")] = None,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="import the others where lines are wrong")
+    ] = False,
+    tenant: Tenant = None,
+    wait: Wait = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store the facts of a file without a model. A second import of the same file does nothing.
+
+    A line that is wrong is named with its number, and then nothing is imported.
+    """
+
+    async def work(client: "AsyncMemoryClient") -> "ImportReport":
+        source = sys.stdin.buffer if file == "-" else file
+        ids = {"user_id": user, "agent_id": agent}
+        return await client.scope(**ids).import_facts(source, skip_damaged=skip_damaged, wait=wait or 0.0)
+
+    if file == "-":
+        announce_input("JSON lines, each a fact,")
+    report = call_client(work, tenant=tenant, interrupted=lambda: "importing the file again is harmless")
+    print_result(report, show_facts.show_import, as_json=as_json)
+    if report.damaged or report.rejected:
+        raise typer.Exit(FAILED)

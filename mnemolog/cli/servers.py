@@ -1,19 +1,74 @@
-"""Commands that run servers and stages: up, worker, demo."""
+"""Commands that run servers and stages, and show their state: up, worker, demo, status."""
 
 import os
 import shlex
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar
 
 import typer
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from mnemolog.cli import options
-from mnemolog.cli.output import print_result, print_text, program_name, stderr, stdout
-from mnemolog.cli.runtime import cli_settings, discovered_settings, run_and_exit, stop_on_signals
-from mnemolog.cli.start_steps import StartSteps
+from mnemolog.cli.errors import UNAVAILABLE
+from mnemolog.cli.output import print_result, print_text, program_name, stderr, stdout, without_password
+from mnemolog.cli.runtime import (
+    call_client,
+    cli_settings,
+    discovered_settings,
+    run_and_exit,
+    run_async,
+    stop_on_signals,
+)
+from mnemolog.cli.show_decisions import show_status
+from mnemolog.cli.tables import ShortIds, ago, counted, moment, print_table, shown_ids
 from mnemolog.extras import Extra, require_extras
+
+
+class StartSteps:
+    """On a terminal, running steps are shown as they go; elsewhere each has a line when it begins and when it ends."""
+
+    def __init__(self) -> None:
+        self._console = stderr()
+        self._display = Progress(
+            SpinnerColumn("line"),
+            TextColumn("{task.description}"),
+            TextColumn("{task.fields[count]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._running: dict[str, tuple[TaskID, float]] = {}
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Show that `done` of `total` are done of a step."""
+        if step not in self._running:
+            self._running[step] = (self._display.add_task(step, total=None, count=""), time.monotonic())
+            if self._display.disable:
+                self._console.print(f"{step} ...", markup=False)
+        task, began = self._running[step]
+        if total > 1:
+            self._display.update(task, count=f"{done} of {total}")
+        if done == total:
+            del self._running[step]
+            self._display.remove_task(task)
+            self._console.print(f"{step}: {time.monotonic() - began:.1f} s", markup=False)
+
+    def close(self) -> None:
+        self._display.stop()
+
+    def __enter__(self) -> Self:
+        self._display.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 if TYPE_CHECKING:
     from mnemolog.client.discovery import ServerAddresses
@@ -60,8 +115,11 @@ def worker(
     """
     _require_extras(cli_settings(), stages=stages)
     from mnemolog.server_waits import wait_for_servers  # noqa: PLC0415 - loads every driver
-    from mnemolog.streams.runtime.wiring import ALL_STAGES  # noqa: PLC0415 - the same
-    from mnemolog.streams.runtime.worker import WorkerReport, run_worker  # noqa: PLC0415 - the same
+    from mnemolog.streams.runtime.worker import (  # noqa: PLC0415 - the same
+        ALL_STAGES,
+        WorkerReport,
+        run_worker,
+    )
 
     if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
         raise typer.BadParameter(f"{', '.join(unknown)} is not a stage: choose from {', '.join(ALL_STAGES)}")
@@ -90,7 +148,7 @@ def demo(
 ) -> None:
     """Run the demonstration: a conversation becomes facts, which are searched, explained and rebuilt."""
     _require_extras(cli_settings(), "embedded")
-    from mnemolog.cli.demo.runner import run_demo  # noqa: PLC0415 - loads every driver
+    from mnemolog.cli.demo import run_demo  # noqa: PLC0415 - loads every driver
 
     run_and_exit(run_demo(keep, as_json=as_json))
 
@@ -135,3 +193,121 @@ def next_commands(data: Path) -> Iterator[str]:
     yield f'{mnemolog} add "I live in Zurich." --user alice --speaker Alice --wait'
     yield f'{mnemolog} search "Where does Alice live?" --user alice'
     yield f"{mnemolog} facts --user alice"
+
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.projections.queries.audit import TableCounts
+    from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.settings import Settings
+    from mnemolog.streams.kafka.lag import StageLag
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackState:
+    """The servers of a stack and what can be told of them; what cannot be reached has its error instead."""
+
+    kafka: str
+    postgres: str
+    stages: "list[StageLag] | None" = None
+    totals: "TableCounts | None" = None
+    kafka_error: str | None = None
+    postgres_error: str | None = None
+
+
+def status(
+    *,
+    turn_id: Annotated[
+        str | None,
+        typer.Argument(help="a turn or command, or topic/partition/offset of an invalid record; else of the stack"),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this id")] = None,
+    wait: options.Wait = None,
+    attempt: Annotated[int, typer.Option(min=1, help="which attempt, for a turn that was published again")] = 1,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="also show each decision and the cost of each stage")
+    ] = False,
+    tenant: options.Tenant = None,
+    full_ids: options.FullIds = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show how a turn or command ended and what it changed; without an id, the state of the stack.
+
+    Exit code 1 where it failed or was rejected.
+    """
+    if turn_id is None:
+        _show_stack(as_json=as_json)
+        return
+
+    async def work(client: "AsyncMemoryClient") -> "tuple[WriteResult, ShortIds]":
+        whole = await options.whole_turn_id(client, turn_id, user=user)
+        if wait:
+            end = await client.wait(whole, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
+        else:
+            end = await client.status(whole, user_id=user, verbose=verbose)
+        return end, await shown_ids(client, end, whole=as_json or full_ids)
+
+    end, shown = call_client(work, tenant=tenant)
+    print_result(end, lambda _: show_status(end, shown), as_json=as_json)
+    options.exit_for_ends([end])
+
+
+def _show_stack(*, as_json: bool) -> None:
+    settings = discovered_settings()
+    state = run_async(_stack_state(settings))
+    print_result(state, show_stack, as_json=as_json)
+    if state.kafka_error or state.postgres_error:
+        raise typer.Exit(UNAVAILABLE)
+
+
+async def _stack_state(settings: "Settings") -> StackState:
+    from mnemolog.admin import count_tables, lags  # noqa: PLC0415 - loads the drivers
+
+    stages, kafka_error = await _or_error(lags(settings))
+    totals, postgres_error = await _or_error(count_tables(settings))
+    return StackState(
+        kafka=settings.kafka or "",
+        postgres=without_password(settings.postgres or ""),
+        stages=stages,
+        totals=totals,
+        kafka_error=kafka_error,
+        postgres_error=postgres_error,
+    )
+
+
+async def _or_error(question: "Coroutine[Any, Any, R]") -> tuple[R | None, str | None]:
+    from mnemolog.errors import ServerUnavailableError  # noqa: PLC0415 - loads pydantic
+
+    try:
+        return await question, None
+    except ServerUnavailableError as error:
+        return None, str(error)
+
+
+def show_stack(state: StackState) -> None:
+    """The servers, the stages, and what the tables hold."""
+    print_text(f"Kafka     {state.kafka}: {state.kafka_error or 'reachable'}")
+    print_text(f"Postgres  {state.postgres}: {state.postgres_error or 'reachable'}")
+    if state.kafka_error or state.postgres_error:
+        print_text("workers wait for a server that is away, and go on by themselves when it answers")
+    if state.stages is not None:
+        rows = [(one.stage, one.workers or "none", one.lag) for one in state.stages]
+        print_table("stages", ("stage", "workers", "records waiting"), rows)
+        if not all(one.workers for one in state.stages):
+            print_text(f"some stages do not run, and turns wait for them: `{program_name()} up` or `worker` runs them")
+    if state.totals is not None:
+        _show_totals(state.totals, datetime.now(UTC))
+
+
+def _show_totals(totals: "TableCounts", now: datetime) -> None:
+    print_text(f"{counted(totals.turns, 'turn')} received, {totals.in_flight} in flight")
+    if totals.last_turn_at:
+        print_text(f"the last one came {ago(totals.last_turn_at, now)} ({moment(totals.last_turn_at)})")
+    print_text(f"{counted(totals.active_facts, 'active fact')}, {totals.pending_facts} waiting for a confirmation")
+    if totals.failed_turns:
+        print_text(f"{counted(totals.failed_turns, 'turn')} failed or rejected: `{program_name()} failed` lists them")

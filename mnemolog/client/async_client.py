@@ -7,26 +7,18 @@ from dataclasses import replace
 from typing import Literal, Unpack, overload
 
 from mnemolog.client.base import checked
-from mnemolog.client.commands import ScopeCommandMixin
+from mnemolog.client.commands import FactCommandMixin, ScopeCommandMixin
 from mnemolog.client.entity_commands import EntityCommandMixin
-from mnemolog.client.fact_commands import FactCommandMixin
-from mnemolog.client.files.imports import ImportMixin
-from mnemolog.client.inputs.arguments import TurnArgs
-from mnemolog.client.inputs.checks import Wait, kind_of
-from mnemolog.client.inputs.messages import Messages
-from mnemolog.client.inputs.record_builder import validated_turn
-from mnemolog.client.producer import OutgoingRecord
-from mnemolog.client.queries.context import ContextMixin
-from mnemolog.client.queries.counts import CountQueryMixin
-from mnemolog.client.queries.decisions import DecisionQueryMixin
-from mnemolog.client.queries.entities import EntityQueryMixin
-from mnemolog.client.queries.facts import FactQueryMixin
-from mnemolog.client.receipts import TurnReceipt, turn_receipt
+from mnemolog.client.files import ImportMixin
+from mnemolog.client.inputs import TurnArgs, Wait, kind_of
+from mnemolog.client.producer import OutgoingRecord, TurnReceipt, turn_receipt
+from mnemolog.client.queries import CountQueryMixin, DecisionQueryMixin, EntityQueryMixin, FactQueryMixin
+from mnemolog.client.records import Messages, validated_turn
+from mnemolog.client.search import ContextMixin
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.projections.queries.turns.trace import fact_ids_of_commit
-from mnemolog.projections.queries.turns.traced_names import entity_names
-from mnemolog.projections.queries.turns.write_result import fact_texts, write_result
+from mnemolog.projections.queries.trace import entity_names, fact_ids_of_commit
+from mnemolog.projections.queries.write_result import fact_texts, write_result
 from mnemolog.schemas.turn import Turn
 
 

@@ -1,35 +1,158 @@
-"""The methods of the client that change a whole scope, and how every command is published."""
+"""The methods of the client that change memory.
 
-from collections.abc import Mapping
+How every command is published, and commands about facts and whole scopes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, Unpack, cast, overload
+from dataclasses import replace
+from types import EllipsisType
+from typing import Any, Final, Literal, Unpack, cast, overload
+from uuid import UUID
 
-from mnemolog.client.base import checked
-from mnemolog.client.inputs.arguments import CommandArgs, ScopeArgs, scope_ids
-from mnemolog.client.inputs.checks import Wait, When
-from mnemolog.client.inputs.fact_ids import FactId
-from mnemolog.client.inputs.feedback import Shown, all_shown, scope_of_shown, shown_ids
-from mnemolog.client.inputs.record_builder import (
-    PLACEHOLDER_SCOPE,
-    CommandDraft,
-    build_command,
-    exact_scope,
-    names_owner,
+from mnemolog.client.base import checked, wide_filter
+from mnemolog.client.inputs import (
+    CommandArgs,
+    FactId,
+    FactIds,
+    ScopeArgs,
+    Wait,
+    When,
+    as_edit,
+    as_edits,
+    as_ids,
+    ids_in,
+    kind_of,
+    scope_ids,
+    whole_id,
+    with_ids,
 )
-from mnemolog.client.inputs.scopes import scope_and_filter
-from mnemolog.client.owners import OwnerLookup
-from mnemolog.client.producer import OutgoingRecord
-from mnemolog.client.receipts import CommandReceipt
-from mnemolog.errors import InvalidCommandError
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.client.producer import CommandReceipt, OutgoingRecord
+from mnemolog.client.records import PLACEHOLDER_SCOPE, CommandDraft, build_command, exact_scope, names_owner
+from mnemolog.client.results import ResultMixin
+from mnemolog.client.search import SearchResult
+from mnemolog.client.search_arguments import scope_and_filter
+from mnemolog.errors import InvalidCommandError, NotConnectedError, QueryError, ServerUnavailableError, UnknownTurnError
+from mnemolog.projections.context import Context, ContextFact
+from mnemolog.projections.errors import scope_in_words
+from mnemolog.projections.queries.ids import IdMatch, find_event, find_facts, find_turn, first_id
+from mnemolog.projections.queries.results import Fact, WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
-from mnemolog.projections.stores.policies import fetch_policies
+from mnemolog.projections.search.search import Hit
+from mnemolog.projections.stores.turns import fetch_policies
 from mnemolog.schemas.admission import RESERVED_ID
-from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Undo
-from mnemolog.schemas.filters.model import written_filter
+from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, ResolveAction, Undo
+from mnemolog.schemas.filters import parse_filter, written_filter
 from mnemolog.schemas.ids import is_follow_up_id
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import SCOPE_FIELDS
+
+ShownFact = Hit | Fact | ContextFact | UUID | str
+Shown = SearchResult | Context | Iterable[ShownFact] | ShownFact
+"""What was shown or used: a result, a fact or a whole id, or several of these."""
+
+
+def shown_ids(name: str, given: Shown) -> list[UUID]:
+    """The whole ids, each once, in their order. Raises `InvalidCommandError` that names what is none."""
+    return list(dict.fromkeys(_id_of(f"{name}.{place}", one) for place, one in enumerate(all_shown(name, given))))
+
+
+def scope_of_shown(given: Shown, arguments: CommandArgs) -> CommandArgs:
+    """The scope of the first fact whose scope is known, where the arguments name nobody."""
+    if names_owner(arguments):
+        return {}
+    facts = (one.fact if isinstance(one, Hit) else one for one in all_shown("shown", given))
+    scope = next((fact.scope for fact in facts if isinstance(fact, Fact | ContextFact)), None)
+    return cast("CommandArgs", {name: getattr(scope, name) for name in SCOPE_FIELDS}) if scope else {}
+
+
+def all_shown(name: str, given: Shown) -> list[ShownFact]:
+    """What was shown, one by one. Raises `InvalidCommandError` for what cannot have been."""
+    if isinstance(given, Context):
+        return list(given.facts)
+    if isinstance(given, ShownFact):
+        return [given]
+    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidCommandError(f"{name} must be a result, facts or whole ids, not {kind_of(given)}")
+    return list(given)
+
+
+def _id_of(name: str, one: object) -> UUID:
+    if isinstance(one, Hit):
+        return one.fact.fact_id
+    if isinstance(one, Fact | ContextFact):
+        return one.fact_id
+    if isinstance(one, UUID | str) and (found := whole_id(one)) is not None:
+        return found
+    raise InvalidCommandError(f"{name} must be a fact or its whole id, not {kind_of(one)}")
+
+
+class OwnerLookup(ResultMixin):
+    """Completes drafts of commands by what the tables know of the facts, the event or the turn that they name.
+
+    An id of the scope that a caller names has to agree with the tables. Where they cannot be asked, or do not know the
+    turn yet, a scope that names its user or agent is taken as it stands: the pipeline checks it again.
+    """
+
+    async def _located(self, draft: CommandDraft) -> CommandDraft:
+        """The draft with whole ids and the exact scope; validated before the tables are asked."""
+        if draft.has_wildcard:
+            exact_scope(draft.scope_ids)
+        build_command(_with_ids(draft.for_scope(PLACEHOLDER_SCOPE), _first_id))
+        try:
+            return await self._looked_up(draft)
+        except (NotConnectedError, ServerUnavailableError, UnknownTurnError):
+            if not names_owner(draft.scope_ids):
+                raise
+            return _with_ids(draft, _as_whole)
+
+    async def _looked_up(self, draft: CommandDraft) -> CommandDraft:
+        payload, within = draft.payload, wide_filter(draft.scope_ids)
+        if payload.get("event_id") is not None:
+            match = await self._query(find_event, within, payload["event_id"])
+            return _in_scope_of([match], replace(draft, payload={**payload, "event_id": match.id}))
+        if (turn_id := payload.get("source_id")) is not None:
+            match = await self._query(find_turn, within, turn_id)
+            if match.id != turn_id:
+                raise UnknownTurnError(within.tenant, turn_id)
+            return _in_scope_of([match], draft)
+        if not (given := ids_in(payload)):
+            return draft
+        matches = await self._query(find_facts, within, given, merges=payload["kind"] in ("confirm", "reject"))
+        whole: Mapping[FactId, FactId] = {one: match.id for one, match in zip(given, matches, strict=True)}
+        return _in_scope_of(matches, _with_ids(draft, whole.__getitem__))
+
+
+def _in_scope_of(matches: list[IdMatch], draft: CommandDraft) -> CommandDraft:
+    scopes = list(dict.fromkeys(match.scope for match in matches))
+    if len(scopes) > 1:
+        named = "; ".join(map(scope_in_words, scopes[:5]))
+        raise InvalidCommandError(f"these facts are of {len(scopes)} scopes ({named}): send a command for each")
+    return replace(draft, scope_ids=scopes[0].model_dump())
+
+
+def _with_ids(draft: CommandDraft, change: Callable[[FactId], FactId]) -> CommandDraft:
+    payload = with_ids(draft.payload, change)
+    if payload.get("event_id") is not None:
+        payload["event_id"] = change(payload["event_id"])
+    return replace(draft, payload=payload)
+
+
+def _first_id(given: FactId) -> FactId:
+    """Any id that `given` may stand for, to validate the rest of a command before the tables are asked."""
+    try:
+        return first_id(given)
+    except QueryError as error:
+        raise InvalidCommandError(str(error)) from error
+
+
+def _as_whole(given: FactId) -> FactId:
+    """The id as it is. Raises `InvalidCommandError` for the beginning of one, which only the tables can complete."""
+    if (whole := whole_id(given)) is None:
+        raise InvalidCommandError(
+            f"{given!r} is the beginning of an id, and Postgres cannot be asked for the whole: give all of it"
+        )
+    return whole
 
 
 class CommandBase(OwnerLookup):
@@ -293,3 +416,272 @@ def _policy_agent(scope_args: ScopeArgs) -> str | None:
     if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
         raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
     return TENANT_POLICY_AGENT
+
+
+_PLACEHOLDER_RUN: Final = {"user_id": PLACEHOLDER_SCOPE.user_id, "run_id": "any run"}
+"""Stands for the scope of the facts while that is not known."""
+
+
+@checked(InvalidCommandError)
+class FactCommandMixin(CommandBase):
+    """Commands about facts. Whose they are need not be named; a user_id that is named must be theirs.
+
+    Every method returns once the broker has the command for good; with `wait` (True or seconds) it returns the result.
+    It raises `InvalidCommandError`, `UnknownFactError` or `AmbiguousIdError` before anything is sent, and
+    `PublishError` when no acknowledgement came in time: send the command again with the same `command_id`. What cannot
+    be carried out ends as `rejected`, as a whole, with the reason; facts of other scopes are never touched.
+    Every method takes the arguments of `CommandArgs` too: tenant, user_id, agent_id, app_id, run_id, actor, command_id.
+    """
+
+    @overload
+    async def update(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = ...,
+        value: str | EllipsisType | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def update(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = ...,
+        value: str | EllipsisType | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    async def update(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = None,
+        value: str | EllipsisType | None = ...,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
+
+        Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
+        the value alone, and cleared where that is not clear; None clears it.
+        """
+        return await self._issue("update", arguments, wait, edits=[as_edit(fact_id, text, key, value)])
+
+    @overload
+    async def batch_update(
+        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def batch_update(
+        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    async def batch_update(
+        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Update up to 100 facts of a scope, all or none.
+
+        An edit has fact_id, text, and perhaps key and value, as in `update`.
+        """
+        return await self._issue("update", arguments, wait, edits=as_edits(edits))
+
+    @overload
+    async def delete(
+        self, fact_id: FactId, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def delete(self, fact_id: FactId, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    async def delete(
+        self, fact_id: FactId, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Delete a fact. The history keeps it, and `undo` restores it."""
+        return await self._issue("delete", arguments, wait, fact_ids=[fact_id])
+
+    @overload
+    async def batch_delete(
+        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def batch_delete(
+        self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    async def batch_delete(
+        self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Delete up to 100 facts of a scope, all or none."""
+        return await self._issue("delete", arguments, wait, fact_ids=as_ids("fact_ids", fact_ids))
+
+    @overload
+    async def confirm(
+        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def confirm(self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    async def confirm(
+        self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Confirm pending facts and apply the changes they were held back from."""
+        return await self._issue("confirm", arguments, wait, fact_ids=as_ids("fact_ids", fact_ids))
+
+    @overload
+    async def reject(
+        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    async def reject(self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    async def reject(
+        self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt | WriteResult:
+        """Reject pending facts; the known facts stay active."""
+        return await self._issue("reject", arguments, wait, fact_ids=as_ids("fact_ids", fact_ids))
+
+    @overload
+    async def correct(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = ...,
+        value: str | EllipsisType | None = ...,
+        true_from: When | None = ...,
+        ended_at: When | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def correct(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = ...,
+        value: str | EllipsisType | None = ...,
+        true_from: When | None = ...,
+        ended_at: When | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    async def correct(
+        self,
+        fact_id: FactId,
+        text: str,
+        *,
+        key: str | None = None,
+        value: str | EllipsisType | None = ...,
+        true_from: When | None = None,
+        ended_at: When | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Correct a fact; only a human can change it afterwards.
+
+        The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
+        The new one is true since `true_from`; without it since the old one was, or since the date that its text has in
+        the place of another one. What the old one had ended, ends with the beginning of the new one.
+        """
+        edit = as_edit(fact_id, text, key, value) | ({} if true_from is None else {"true_from": true_from})
+        return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)
+
+    @overload
+    async def resolve(
+        self,
+        fact_id: FactId,
+        action: ResolveAction,
+        *,
+        targets: FactIds = ...,
+        text: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def resolve(
+        self,
+        fact_id: FactId,
+        action: ResolveAction,
+        *,
+        targets: FactIds = ...,
+        text: str | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    async def resolve(
+        self,
+        fact_id: FactId,
+        action: ResolveAction,
+        *,
+        targets: FactIds = (),
+        text: str | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Resolve the conflict of an unresolved fact with `targets`, by default all that it was added beside.
+
+        `text` is the merged text of a `merge`, and of nothing else.
+        """
+        beside = as_ids("targets", targets)
+        return await self._issue("resolve", arguments, wait, fact_id=fact_id, action=action, targets=beside, text=text)
+
+    @overload
+    async def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt: ...
+    @overload
+    async def promote(
+        self,
+        fact_ids: FactIds = ...,
+        *,
+        turn_id: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        into: Mapping[str, str | None] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> WriteResult: ...
+    async def promote(
+        self,
+        fact_ids: FactIds = (),
+        *,
+        turn_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        into: Mapping[str, str | None] | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt | WriteResult:
+        """Have facts of a run decided in the scope of its user, like statements of a turn there.
+
+        They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
+        in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
+        the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
+        Both facts stay; what was promoted before is left out. A command takes up to 50 facts, and `notes` of its result
+        name the command for the rest. `undo(turn_id=command_id)` takes back what one command did.
+        """
+        fields = {
+            "source": _PLACEHOLDER_RUN,
+            "fact_ids": as_ids("fact_ids", fact_ids),
+            "source_id": turn_id,
+            "filters": None if filters is None else written_filter(parse_filter(filters)),
+        }
+        located = await self._located(self._draft("promote", arguments, fields))
+        source = exact_scope(located.scope_ids).model_dump()
+        target = {**located.scope_ids, "run_id": None, **_ids_of(into)}
+        draft = replace(located, scope_ids=target, payload={**located.payload, "source": source})
+        return (await self._publish([build_command(draft)], wait))[0]
+
+
+def _ids_of(into: Mapping[str, str | None] | None) -> Mapping[str, str | None]:
+    """Raises `InvalidCommandError` for what names no id of a scope."""
+    if into is not None and not set(into) <= set(SCOPE_FIELDS):
+        raise InvalidCommandError(
+            f"into must be ids of a scope ({', '.join(SCOPE_FIELDS)}), such as {{'agent_id': None}}"
+        )
+    return into or {}

@@ -4,20 +4,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast, overload
 from uuid import UUID
 
-from mnemolog.client.base import checked
+from mnemolog.client.base import checked, wide_filter
 from mnemolog.client.commands import CommandBase
-from mnemolog.client.inputs.arguments import CommandArgs, scope_ids
-from mnemolog.client.inputs.checks import Wait, kind_of
-from mnemolog.client.inputs.entity_refs import EntityNames, EntityRef
-from mnemolog.client.inputs.fact_ids import FactIds, as_ids, whole_id
-from mnemolog.client.inputs.record_builder import build_command, names_owner
-from mnemolog.client.queries.arguments import wide_filter
-from mnemolog.client.queries.entity_lookup import EntityLookup
-from mnemolog.client.receipts import CommandReceipt
+from mnemolog.client.inputs import (
+    CommandArgs,
+    EntityNames,
+    EntityRef,
+    FactIds,
+    Wait,
+    as_ids,
+    kind_of,
+    scope_ids,
+    whole_id,
+)
+from mnemolog.client.producer import CommandReceipt
+from mnemolog.client.queries import EntityLookup
+from mnemolog.client.records import build_command, names_owner
 from mnemolog.errors import InvalidCommandError, NotConnectedError, ServerUnavailableError
-from mnemolog.projections.lists.entities import Entity
-from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, ANY_VALUE
+from mnemolog.projections.queries.entities import Entity
 from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ANY_VALUE
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 

@@ -11,7 +11,7 @@ from functools import wraps
 from time import perf_counter
 from typing import Any, Final, Literal, TypeVar
 
-from mnemolog.projections.metric_catalogue import SECONDS_BUCKETS, MetricCatalogue
+from mnemolog.common.metric_catalogue import SECONDS_BUCKETS, MetricCatalogue
 
 R = TypeVar("R")
 T = TypeVar("T")

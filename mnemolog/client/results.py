@@ -6,16 +6,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeGuard, overload
 
-from mnemolog.client.base import ClientBase, checked
-from mnemolog.client.inputs.checks import DEFAULT_WAIT_SECONDS
-from mnemolog.client.queries.arguments import wide_filter
-from mnemolog.client.receipts import Published, PublishedId, SeveralPublished, TurnReceipt, message_hash
+from mnemolog.client.base import ClientBase, checked, wide_filter
+from mnemolog.client.inputs import DEFAULT_WAIT_SECONDS
+from mnemolog.client.producer import Published, PublishedId, SeveralPublished, TurnReceipt, message_hash
+from mnemolog.common.retry import growing_delay
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
-from mnemolog.projections.queries.errors import QueryError, UnknownTurnError
+from mnemolog.projections.errors import QueryError, UnknownTurnError
 from mnemolog.projections.queries.ids import find_turn
 from mnemolog.projections.queries.results import WriteResult
-from mnemolog.projections.queries.turns.write_result import first_messages, turn_status
-from mnemolog.projections.retry import growing_delay
+from mnemolog.projections.queries.write_result import first_messages, turn_status
 
 REUSED_NOTE: Final = (
     "this turn_id was used before, by a turn with other messages: the first turn of an id counts, and this is its "

@@ -12,7 +12,7 @@ from typing import Any, Never, Self, TypeVar, Unpack
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import CLOSED, ClientOptions
-from mnemolog.client.inputs.arguments import BoundArgs
+from mnemolog.client.inputs import BoundArgs
 from mnemolog.errors import MnemologError
 from mnemolog.settings import Settings
 

@@ -9,30 +9,35 @@ from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientOptions
-from mnemolog.client.files.fact_files import ImportReport
-from mnemolog.client.inputs.arguments import BoundArgs, CommandArgs, ScopeArgs, TurnArgs
-from mnemolog.client.inputs.checks import Wait, When
-from mnemolog.client.inputs.entity_refs import EntityNames, EntityRef
-from mnemolog.client.inputs.fact_ids import FactId, FactIds
-from mnemolog.client.inputs.feedback import Shown
-from mnemolog.client.inputs.messages import Messages
-from mnemolog.client.inputs.search_arguments import ContextArgs, SearchArgs
-from mnemolog.client.queries.search_result import SearchResult
-from mnemolog.client.receipts import CommandReceipt, Published, SeveralPublished, TurnReceipt
-from mnemolog.projections.context.formats import ContextFormat
-from mnemolog.projections.context.result import Context
-from mnemolog.projections.lists.counts import IdCount
-from mnemolog.projections.lists.entities import Entity, EntityDetails
-from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
-from mnemolog.projections.lists.relations import EntityRelation
+from mnemolog.client.commands import Shown
+from mnemolog.client.files import ImportReport
+from mnemolog.client.inputs import (
+    BoundArgs,
+    CommandArgs,
+    EntityNames,
+    EntityRef,
+    FactId,
+    FactIds,
+    ScopeArgs,
+    TurnArgs,
+    Wait,
+    When,
+)
+from mnemolog.client.producer import CommandReceipt, Published, SeveralPublished, TurnReceipt
+from mnemolog.client.records import Messages
+from mnemolog.client.search import SearchResult
+from mnemolog.client.search_arguments import ContextArgs, SearchArgs
+from mnemolog.projections.context import Context, ContextFormat
+from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.projections.queries.diff import Axis, Diff
-from mnemolog.projections.queries.explain import Explanation
-from mnemolog.projections.queries.history import History
+from mnemolog.projections.queries.entities import Entity, EntityDetails, EntityRelation
+from mnemolog.projections.queries.entity_graph import EntityGraph, Neighbour
+from mnemolog.projections.queries.explain import Explanation, History
+from mnemolog.projections.queries.facts import IdCount
 from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality
 from mnemolog.projections.queries.results import Fact, Profile, WriteResult
-from mnemolog.projections.queries.turns.audit import FailedTurn
-from mnemolog.projections.queries.turns.why_not import WhyNot
+from mnemolog.projections.queries.write_result import WhyNot
 from mnemolog.schemas.command import Edit, ResolveAction
 from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.turn import Turn
@@ -403,6 +408,127 @@ class MemoryClient:
         """
 
     @overload
+    def delete_all(
+        self,
+        *,
+        key: str | None = ...,
+        category: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[CommandReceipt]:
+        """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
+
+        "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
+        know now, in the list that is returned; with an exact scope it has one. Where no id is named, the filter says
+        whose facts, as in `facts`. Which facts it lets through is decided where the command is carried out.
+        """
+
+    @overload
+    def delete_all(
+        self,
+        *,
+        key: str | None = ...,
+        category: str | None = ...,
+        filters: Mapping[str, Any] | None = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[WriteResult]: ...
+    @overload
+    def undo(
+        self, *, event_id: FactId, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
+
+        The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`, and a list
+        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
+        those too. An undo is undone by the id of its command. Whose event or turn it is need not be named.
+        """
+
+    @overload
+    def undo(
+        self, *, event_id: FactId, cascade: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def undo(
+        self, *, turn_id: str, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt: ...
+    @overload
+    def undo(
+        self, *, turn_id: str, cascade: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def undo(
+        self,
+        *,
+        model: str | None = ...,
+        prompt_version: str | None = ...,
+        since: When,
+        until: When,
+        cascade: bool = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[CommandReceipt]: ...
+    @overload
+    def undo(
+        self,
+        *,
+        model: str | None = ...,
+        prompt_version: str | None = ...,
+        since: When,
+        until: When,
+        cascade: bool = ...,
+        wait: float,
+        **arguments: Unpack[CommandArgs],
+    ) -> list[WriteResult]: ...
+    @overload
+    def set_policy(
+        self, policy: Policy | Mapping[str, Any], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
+    ) -> CommandReceipt:
+        """Set the policy of a scope, or of the whole tenant where neither user nor agent is named.
+
+        It replaces the policy of this level: rules that are not given are unset, and the level above decides.
+        """
+
+    @overload
+    def set_policy(
+        self, policy: Policy | Mapping[str, Any], *, wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def feedback(
+        self,
+        shown: Shown,
+        *,
+        used: Shown,
+        query: str | None = ...,
+        wait: Literal[False] = ...,
+        **arguments: Unpack[CommandArgs],
+    ) -> CommandReceipt:
+        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
+
+        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
+        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
+        not be named where `shown` is a result, or has hits or facts.
+        """
+
+    @overload
+    def feedback(
+        self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
+    ) -> WriteResult: ...
+    @overload
+    def end_session(self, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]) -> CommandReceipt:
+        """Say that a session of this scope has ended: what its turns until now have changed is published.
+
+        It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
+        known when it was last published.
+        """
+
+    @overload
+    def end_session(self, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
+    def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
+        """What has been set for a tenant, and for a scope where a user or an agent is named."""
+
+    @overload
     def update(
         self,
         fact_id: FactId,
@@ -671,127 +797,6 @@ class MemoryClient:
 
     @overload
     def summarise_entity(self, entity: EntityRef, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
-    @overload
-    def delete_all(
-        self,
-        *,
-        key: str | None = ...,
-        category: str | None = ...,
-        filters: Mapping[str, Any] | None = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> list[CommandReceipt]:
-        """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
-
-        "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
-        know now, in the list that is returned; with an exact scope it has one. Where no id is named, the filter says
-        whose facts, as in `facts`. Which facts it lets through is decided where the command is carried out.
-        """
-
-    @overload
-    def delete_all(
-        self,
-        *,
-        key: str | None = ...,
-        category: str | None = ...,
-        filters: Mapping[str, Any] | None = ...,
-        wait: float,
-        **arguments: Unpack[CommandArgs],
-    ) -> list[WriteResult]: ...
-    @overload
-    def undo(
-        self, *, event_id: FactId, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt:
-        """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
-
-        The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`, and a list
-        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
-        those too. An undo is undone by the id of its command. Whose event or turn it is need not be named.
-        """
-
-    @overload
-    def undo(
-        self, *, event_id: FactId, cascade: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    @overload
-    def undo(
-        self, *, turn_id: str, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt: ...
-    @overload
-    def undo(
-        self, *, turn_id: str, cascade: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    @overload
-    def undo(
-        self,
-        *,
-        model: str | None = ...,
-        prompt_version: str | None = ...,
-        since: When,
-        until: When,
-        cascade: bool = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> list[CommandReceipt]: ...
-    @overload
-    def undo(
-        self,
-        *,
-        model: str | None = ...,
-        prompt_version: str | None = ...,
-        since: When,
-        until: When,
-        cascade: bool = ...,
-        wait: float,
-        **arguments: Unpack[CommandArgs],
-    ) -> list[WriteResult]: ...
-    @overload
-    def set_policy(
-        self, policy: Policy | Mapping[str, Any], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt:
-        """Set the policy of a scope, or of the whole tenant where neither user nor agent is named.
-
-        It replaces the policy of this level: rules that are not given are unset, and the level above decides.
-        """
-
-    @overload
-    def set_policy(
-        self, policy: Policy | Mapping[str, Any], *, wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    @overload
-    def feedback(
-        self,
-        shown: Shown,
-        *,
-        used: Shown,
-        query: str | None = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt:
-        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
-
-        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
-        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
-        not be named where `shown` is a result, or has hits or facts.
-        """
-
-    @overload
-    def feedback(
-        self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    @overload
-    def end_session(self, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]) -> CommandReceipt:
-        """Say that a session of this scope has ended: what its turns until now have changed is published.
-
-        It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
-        known when it was last published.
-        """
-
-    @overload
-    def end_session(self, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
-    def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
-        """What has been set for a tenant, and for a scope where a user or an agent is named."""
-
     def import_facts(
         self,
         file: str | PathLike[str] | IO[bytes],

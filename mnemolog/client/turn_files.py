@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.inputs.record_builder import read_turn
-from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
-from mnemolog.client.receipts import TurnReceipt, turn_receipt
+from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer, TurnReceipt, turn_receipt
+from mnemolog.client.records import read_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.admission import parse_turn, source_kind

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnemolog.embedded.errors import ServerFailedError
+from mnemolog.errors import ServerFailedError
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 POLL_SECONDS = 0.05

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from pydantic import BaseModel, ValidationError
 
-from mnemolog.embedded.errors import DataFolderError, DataFolderInUse, UnusableFolderError
-from mnemolog.projections.logs import get_logger
+from mnemolog.common.logs import get_logger
+from mnemolog.errors import DataFolderError, DataFolderInUse, UnusableFolderError
 
 LOOPBACK = "127.0.0.1"
 # Below Linux's range for outgoing connections (32768 and up), so that a port is still free after a restart.

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnemolog.embedded.errors import JarsUnavailableError
+from mnemolog.errors import JarsUnavailableError
 
 LOCK_FILE = Path(__file__).with_name("kafka.jars.lock")
 FETCH_STEP = "fetching Kafka"

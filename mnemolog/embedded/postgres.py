@@ -15,11 +15,10 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from mnemolog.common.logs import get_logger
 from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
 from mnemolog.embedded.data_folder import LOOPBACK
-from mnemolog.embedded.errors import DataFolderError
-from mnemolog.errors import MissingExtraError
-from mnemolog.projections.logs import get_logger
+from mnemolog.errors import DataFolderError, MissingExtraError
 
 SERVER = "postgres"
 USER = DATABASE = "mnemolog"

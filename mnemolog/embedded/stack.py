@@ -9,14 +9,14 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import NoReturn, Self
 
+from mnemolog.common.logs import get_logger
 from mnemolog.embedded.child import Child
 from mnemolog.embedded.data_folder import DataFolder, locked_data_folder
-from mnemolog.embedded.errors import ServerFailedError, UnusableFolderError, WrongStateError
 from mnemolog.embedded.jars import Progress, cache_folder, ensure_jars, read_lock
 from mnemolog.embedded.kafka import KafkaPlan, make_class_archive, start_kafka
 from mnemolog.embedded.postgres import PostgresPlan, start_postgres
+from mnemolog.errors import ServerFailedError, UnusableFolderError, WrongStateError
 from mnemolog.extras import require_extras
-from mnemolog.projections.logs import get_logger
 
 START_ATTEMPTS = 3
 STOP_SECONDS = 30

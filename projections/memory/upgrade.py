@@ -5,7 +5,7 @@ from typing import Any, Final
 from psycopg import Connection
 from psycopg.sql import SQL, Literal
 
-from mnemolog.projections.db.definitions import replace_definitions
+from mnemolog.projections.definitions import replace_definitions
 from mnemolog.projections.errors import MemorySchemaRefusedError
 from mnemolog.projections.memory.definitions import MEMORY_SCHEMA, digest, statements
 from mnemolog.projections.sql import queries

@@ -20,8 +20,8 @@ from psycopg import AsyncConnection, Connection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
-from mnemolog.projections.db.definitions import replace_definitions
-from mnemolog.projections.db.pools import JOURNAL_SCHEMA, LIVE_SCHEMA
+from mnemolog.projections.database import JOURNAL_SCHEMA, LIVE_SCHEMA
+from mnemolog.projections.definitions import replace_definitions
 from mnemolog.projections.errors import MigrationRefusedError
 from mnemolog.projections.memory.upgrade import ensure_memory_schema
 from mnemolog.projections.sql import queries

@@ -9,12 +9,11 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows, fetch_value
-from mnemolog.projections.queries.errors import QueryError, check_interval
-from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.database import fetch_rows, fetch_value
+from mnemolog.projections.errors import QueryError, check_interval
 from mnemolog.projections.queries.facts import facts_as_of
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
 from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus
 
 Axis = Literal["believed", "true"]

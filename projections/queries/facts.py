@@ -1,23 +1,29 @@
-"""The facts and the profile of a scope, now or as of a time."""
+"""The facts and the profile of a scope, now or as of a time; counts of facts, and their export as JSON lines."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from itertools import islice
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 
+import orjson
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, class_row, dict_row
 from psycopg.sql import Composed
+from pydantic import ValidationError
 
-from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.queries.errors import QueryError, UnknownFactError, check_limit, check_zones
-from mnemolog.projections.queries.fact_rows import read_query, with_filter
+from mnemolog.projections.database import Query, fetch_rows, fetch_value
+from mnemolog.projections.errors import QueryError, UnknownFactError, check_limit, check_zones
 from mnemolog.projections.queries.results import Fact, Profile
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query, with_filter
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.filters.model import EVERYTHING, Filter
+from mnemolog.projections.stores.turns import fetch_policies
+from mnemolog.schemas.errors import describe_faults
+from mnemolog.schemas.filters import EVERYTHING, Filter
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 FACT_SECTIONS: Final = (
     "identity",
@@ -140,3 +146,136 @@ def _has_not_ended(entry: Mapping[str, Any], at: datetime) -> bool:
 
 def _begins_later(entry: Mapping[str, Any], at: datetime) -> bool:
     return datetime.fromisoformat(entry["at"]) > at
+
+
+SECTION_ENTRIES: Final = 50
+_SQL: Final = queries("profiles")
+
+
+async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
+    """The profile of exactly one scope as it was last published, as far as it is valid at `at`; empty before that.
+
+    Where the policy has it published at once, it is the present one. Else it is what was known when the last session
+    ended, or after the last turn whose number is a multiple of `profile_every`, whatever has changed since: which turn
+    that is follows from the log alone. Raises `QueryError` for a wider scope.
+    """
+    check_exact(scope)
+    try:
+        exact = Scope(**{name: getattr(scope, name) for name in SCOPE_FIELDS})
+    except ValidationError as error:
+        raise QueryError(f"the scope is not valid: {describe_faults(error)}") from error
+    rules = (await fetch_policies(conn, exact)).overlay(EffectivePolicy())
+    if rules.publish_profile == "at_once":
+        return await _with_sources(conn, await profile(conn, scope, at))
+    every = rules.profile_every if rules.publish_profile == "every_turns" else None
+    published_at = await fetch_value(conn, _SQL["published_at"], {**scope.parameters, "every": every})
+    if published_at is None:
+        return Profile()
+    return await _with_sources(conn, await _profile_at(conn, scope, published_at, at))
+
+
+async def _profile_at(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, published_at: datetime, at: datetime
+) -> Profile:
+    parameters = {**scope.parameters, "published_at": published_at, "at": at}
+    sections: dict[str, list[dict[str, Any]]] = {name: [] for name in FACT_SECTIONS}
+    for entry in await _fetch_dicts(conn, _SQL["entries_at"], parameters):
+        sections[entry.pop("section")].append(entry)
+    changes = await _fetch_dicts(conn, _SQL["changes_at"], parameters)
+    return with_upcoming(
+        Profile(
+            **{name: list(islice(entries, SECTION_ENTRIES)) for name, entries in sections.items()},
+            recent_changes=changes,
+            updated_at=published_at,
+            published_at=published_at,
+        ),
+        at,
+    )
+
+
+async def _with_sources(conn: AsyncConnection[TupleRow], known: Profile) -> Profile:
+    """Each entry with the source of its fact, and what that said."""
+    wanted = list({UUID(entry["fact_id"]) for entry in _entries(known)})
+    rows = await _fetch_dicts(conn, _SQL["sources"], {"fact_ids": wanted}) if wanted else []
+    sources = {str(row.pop("fact_id")): row for row in rows}
+    with_sources: dict[str, Any] = {
+        name: [entry | sources.get(entry["fact_id"], {}) for entry in getattr(known, name)] for name in _LISTS
+    }
+    return replace(known, **with_sources)
+
+
+_LISTS: Final = tuple(one.name for one in fields(Profile) if not one.name.endswith("_at"))
+
+
+def _entries(known: Profile) -> Iterator[dict[str, Any]]:
+    for name in _LISTS:
+        yield from getattr(known, name)
+
+
+async def _fetch_dicts(
+    conn: AsyncConnection[TupleRow], query: Query, parameters: dict[str, Any]
+) -> list[dict[str, Any]]:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(query, parameters)
+        return await cursor.fetchall()
+
+
+IdName = Literal["user_id", "agent_id", "run_id"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdCount:
+    """A user, an agent or a run: how many active or pending facts name it, in how many scopes."""
+
+    id: str
+    facts: int
+    scopes: int
+
+
+async def count_facts(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    wanted: Filter = EVERYTHING,
+    *,
+    all_versions: bool = False,
+    at: datetime,
+) -> int:
+    """How many facts `facts` of the same arguments lists. It reads the facts of the scope, and no others."""
+    states = {"states": "in_any_state" if all_versions or wanted.asks_about_state else "holding"}
+    counted = read_query("facts", "counted_facts", scope=scope.parameters, at="%(at)s", parts=states)
+    query, parameters = with_filter(counted, wanted)
+    found: int = await fetch_value(conn, query, {**parameters, **scope.parameters, "at": at})
+    return found
+
+
+async def named_ids(
+    conn: AsyncConnection[TupleRow],
+    name: IdName,
+    scope: ScopeFilter,
+    *,
+    limit: int | None = None,
+    after: str | None = None,
+) -> list[IdCount]:
+    """The values that scopes with facts have of one id, in order, from the first or the one that follows `after` on.
+
+    It reads the counts of scopes, and no fact. Raises `QueryError` for a limit below 1.
+    """
+    check_limit(limit)
+    query = read_query("scopes", "named_ids", scope=scope.parameters, row="known", parts={"name": name})
+    return await fetch_rows(conn, IdCount, query, {**scope.parameters, "limit": limit, "after": after})
+
+
+EXPORT_BATCH: Final = 1000
+"""How many facts are in memory at a time."""
+
+
+async def exported_lines(
+    conn: AsyncConnection[TupleRow], scope: ScopeFilter, wanted: Filter, *, all_versions: bool, at: datetime
+) -> AsyncGenerator[list[bytes]]:
+    """What `facts` of the same arguments lists, each fact a line of JSON with its end; all as of one moment."""
+    query, parameters = listing_query(scope, wanted, all_versions=all_versions)
+    given = {**parameters, **scope.parameters, "at": at, "limit": None}
+    async with conn.transaction(), conn.cursor("exported_facts", row_factory=class_row(Fact)) as cursor:
+        await cursor.execute(query, given)
+        while found := await cursor.fetchmany(EXPORT_BATCH):
+            yield [orjson.dumps(fact.to_dict(), option=orjson.OPT_APPEND_NEWLINE) for fact in found]

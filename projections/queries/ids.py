@@ -10,8 +10,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.queries.errors import (
+from mnemolog.projections.database import fetch_rows
+from mnemolog.projections.errors import (
     AmbiguousIdError,
     AmbiguousTurnError,
     QueryError,
@@ -20,8 +20,7 @@ from mnemolog.projections.queries.errors import (
     UnknownTurnError,
     check_id_text,
 )
-from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, read_query
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter, read_query
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 

@@ -9,11 +9,10 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
-from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.database import fetch_rows
 from mnemolog.projections.queries.results import Fact, brief_repr
-from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.shown_reasons import shown_reason
+from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
+from mnemolog.projections.queries.trace import shown_reason
 from mnemolog.schemas.facts import FactStatus
 
 

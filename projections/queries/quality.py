@@ -1,21 +1,117 @@
-"""How often memory was overwritten, how often wrongly, and what is pending: counted from the tables."""
+"""How often memory was overwritten, how often wrongly, what is pending, and what models cost.
+
+Counted from the tables.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_rows, fetch_value
-from mnemolog.projections.queries.costs import CostFigures, cost_figures
-from mnemolog.projections.queries.errors import check_interval
-from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, read_query
-from mnemolog.projections.queries.feedback import FeedbackFigures, feedback_figures
-from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable
+from mnemolog.projections.database import fetch_rows, fetch_value
+from mnemolog.projections.errors import check_interval
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter, read_query
+from mnemolog.schemas.costs import NO_COST, NO_PRICES, Cost, ModelUsage, PriceTable
 from mnemolog.schemas.scope import SCOPE_FIELDS
+
+RECALL_AT: Final = (1, 5, 10, 20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackFigures:
+    """The facts that feedback names as used, by the rank from 1 at which a search or a context showed them.
+
+    `missed` were used and not shown. `recall_at` is, for 1, 5, 10 and 20, the share of all used facts that was shown
+    within the first so many; None where no fact was used.
+    """
+
+    used_at_rank: Mapping[int, int] = field(default_factory=dict)
+    missed: int = 0
+    used: int = field(init=False)
+    recall_at: dict[int, float | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        used = self.missed + sum(self.used_at_rank.values())
+        found = {k: sum(number for rank, number in self.used_at_rank.items() if rank <= k) for k in RECALL_AT}
+        object.__setattr__(self, "used", used)
+        object.__setattr__(self, "recall_at", {k: number / used if used else None for k, number in found.items()})
+
+
+async def feedback_figures(
+    conn: AsyncConnection[TupleRow], ids: Mapping[str, str], parameters: Mapping[str, Any]
+) -> FeedbackFigures:
+    """The figures of the scopes of `ids`, for feedback from `since` on and before `until`."""
+    query = read_query("feedback", "used_at_rank", scope=ids, row="c")
+    used: dict[int, int] = dict(await (await conn.execute(query, parameters)).fetchall())
+    return FeedbackFigures(missed=used.pop(0, 0), used_at_rank=used)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCost:
+    """The tokens that a model took, and the money for them; `cached_tokens` are a part of `input_tokens`."""
+
+    model: str
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostFigures:
+    """Of the turns and commands published on the days from `first` to `last` (UTC), both included.
+
+    `turns` are those that have ended, each once; `per_thousand_turns` is None where there is none, or where a price is
+    unknown.
+    """
+
+    first: date | None = None
+    last: date | None = None
+    turns: int = 0
+    total: Cost = NO_COST
+    models: tuple[ModelCost, ...] = ()
+    per_thousand_turns: Cost | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        is_known = self.turns and self.total.amount is not None
+        object.__setattr__(self, "per_thousand_turns", self.total.share(1000, self.turns) if is_known else None)
+
+
+async def cost_figures(
+    conn: AsyncConnection[TupleRow], ids: Mapping[str, str], since: datetime, until: datetime, prices: PriceTable
+) -> CostFigures:
+    """The figures of the scopes of `ids` for the days that an interval touches."""
+    first = since.astimezone(UTC).date()
+    last = max(first, (until.astimezone(UTC) - timedelta(microseconds=1)).date())
+    asked = {**ids, "first": first, "last": last}
+    is_whole_tenant = all(value == ANY_OR_NONE for name, value in ids.items() if name != "tenant")
+    rows = {"rows": "of_tenants" if is_whole_tenant else "of_scopes"}
+    usages = await fetch_rows(conn, ModelUsage, read_query("costs", "usage", scope=ids, row="u", parts=rows), asked)
+    by_model: dict[str, list[ModelUsage]] = {}
+    for usage in usages:
+        by_model.setdefault(usage.model, []).append(usage)
+    ((turns,),) = await (await conn.execute(read_query("costs", "turns", scope=ids, row="c"), asked)).fetchall()
+    return CostFigures(
+        first=first,
+        last=last,
+        turns=turns,
+        total=prices.cost(usages),
+        models=tuple(_model_cost(model, of_model, prices) for model, of_model in by_model.items()),
+    )
+
+
+def _model_cost(model: str, usages: list[ModelUsage], prices: PriceTable) -> ModelCost:
+    return ModelCost(
+        model=model,
+        input_tokens=sum(usage.input_tokens for usage in usages),
+        cached_tokens=sum(usage.cached_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        cost=prices.cost(usages),
+    )
+
 
 ALL_TENANTS: Final[Mapping[str, str]] = dict.fromkeys(SCOPE_FIELDS, ANY_OR_NONE)
 """The parameters of a question about all tenants."""

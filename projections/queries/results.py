@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
-from mnemolog.projections.queries.turns.trace import Trace
+from mnemolog.projections.queries.trace import Trace
 from mnemolog.schemas.base import SourceKind
-from mnemolog.schemas.costs.prices import NO_COST, Cost
+from mnemolog.schemas.costs import NO_COST, Cost
 from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.facts import ActionHint, FactStatus
-from mnemolog.schemas.filters.model import DayOfWeek
+from mnemolog.schemas.filters import DayOfWeek
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 

@@ -1,23 +1,30 @@
-"""The connections of a rebuild, and work that is spread over several of them."""
+"""Connections of a rebuild, and work that is spread over several of them."""
 
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeVar
 
-from psycopg import AsyncConnection, IsolationLevel
-from psycopg.sql import Literal
+import psycopg
+from psycopg import AsyncConnection, Connection, IsolationLevel
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL, Composed, Literal
+from psycopg.types.json import set_json_loads
 
-from mnemolog.projections.db.pools import connection_settings, prepare_connection
-from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA
+from mnemolog.projections.database import RowConnection, connection_settings, prepare_connection
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.table_writer import Connection
+
+NEXT_SCHEMA: Final = "mnemolog_next"
+"""Where the new tables are made."""
+OLD_SCHEMA: Final = "mnemolog_old"
+"""Where the tables that were live are until they are dropped."""
+
 
 MAX_WORKERS: Final = 16
 """Postgres allows 100 connections by default, and the stages need theirs."""
-Job = Callable[[Connection], Awaitable[None]]
+Job = Callable[[RowConnection], Awaitable[None]]
 
 
 def worker_count() -> int:
@@ -26,7 +33,7 @@ def worker_count() -> int:
 
 
 @asynccontextmanager
-async def open_connection(url: str, name: str, *, schema: str = NEXT_SCHEMA) -> AsyncIterator[Connection]:
+async def open_connection(url: str, name: str, *, schema: str = NEXT_SCHEMA) -> AsyncIterator[RowConnection]:
     """A connection that works in the schema of the rebuild, or in another one, and may take its time.
 
     Its commits do not wait for the disk: after a crash of the server the new tables lack the last of them, rows and
@@ -74,7 +81,7 @@ async def run_jobs(
 
 
 @asynccontextmanager
-async def _seeing(connection: Connection, snapshot: str | None) -> AsyncIterator[None]:
+async def _seeing(connection: RowConnection, snapshot: str | None) -> AsyncIterator[None]:
     if snapshot is None:
         yield
         return
@@ -93,3 +100,69 @@ async def run_together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+CANCEL_SECONDS: Final = 0.1
+T = TypeVar("T")
+
+
+class RowReader:
+    """One connection, whose queries wait for each other; it sees what is committed.
+
+    An asyncio connection waits anew for every 16 kB of a result, which takes three times as long as reading them.
+    """
+
+    def __init__(self, connection: Connection[TupleRow]) -> None:
+        self._connection = connection
+        self._in_use = asyncio.Lock()
+
+    async def fetch(self, query: SQL | Composed, parameters: Mapping[str, Any]) -> list[TupleRow]:
+        """All rows. Where this is cancelled, so is the query, and nothing uses the connection any more."""
+        async with self._in_use:
+            reading = asyncio.ensure_future(asyncio.to_thread(self._fetch, query, parameters))
+            try:
+                return await asyncio.shield(reading)
+            except asyncio.CancelledError:
+                await _completed(asyncio.ensure_future(self._stop(reading)))
+                raise
+
+    async def _stop(self, reading: "asyncio.Future[list[TupleRow]]") -> None:
+        """Cancel the query, again and again: it may not have begun yet."""
+        while not reading.done():
+            await asyncio.gather(asyncio.to_thread(self._connection.cancel_safe), return_exceptions=True)
+            await asyncio.wait([reading], timeout=CANCEL_SECONDS)
+        await asyncio.gather(reading, return_exceptions=True)
+
+    def _fetch(self, query: SQL | Composed, parameters: Mapping[str, Any]) -> list[TupleRow]:
+        return self._connection.execute(query, parameters, binary=True).fetchall()
+
+
+@asynccontextmanager
+async def open_row_reader(
+    url: str, name: str, *, schema: str, json_loads: Callable[[str | bytes], Any] | None = None
+) -> AsyncIterator[RowReader]:
+    """A reader of the tables in `schema`; `json_loads` makes the values of its JSON."""
+    settings = session_settings(url, name, schema=schema)
+    connecting = asyncio.ensure_future(asyncio.to_thread(Connection.connect, url, autocommit=True, **settings))
+    try:
+        connection = await asyncio.shield(connecting)
+    except asyncio.CancelledError:
+        with suppress(psycopg.Error):
+            (await _completed(connecting)).close()
+        raise
+    try:
+        if json_loads:
+            set_json_loads(json_loads, connection)
+        yield RowReader(connection)
+    finally:
+        connection.close()
+
+
+async def _completed(work: "asyncio.Future[T]") -> T:
+    """The result, however often this is cancelled meanwhile: a thread cannot be left alone with a connection."""
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:
+            continue
+    return work.result()

@@ -7,10 +7,9 @@ from typing import Final, Literal, Self
 
 from psycopg.sql import SQL, Composed, Identifier
 
-from mnemolog.projections.db.fetch import fetch_rows, fetch_value
+from mnemolog.projections.database import RowConnection, fetch_rows, fetch_value
 from mnemolog.projections.rebuild.connections import Job, run_jobs
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.table_writer import Connection
 
 BLOCKS_PER_JOB: Final = 16_384
 """128 MiB of a table without what it stores out of line: some seconds' work."""
@@ -89,7 +88,7 @@ class _Digest:
 
 
 async def compare_schemas(
-    url: str, conn: Connection, live: str, rebuilt: str, *, on_progress: Callable[[int, int], None]
+    url: str, conn: RowConnection, live: str, rebuilt: str, *, on_progress: Callable[[int, int], None]
 ) -> list[TableComparison]:
     """Compare every table of schema `rebuilt` with its twin in `live`, as the transaction of `conn` sees them.
 
@@ -110,7 +109,7 @@ async def compare_schemas(
     return [await _comparison(conn, table, digests, live, rebuilt) for table in tables]
 
 
-async def tables_of(conn: Connection, schema: str) -> list[ComparedTable]:
+async def tables_of(conn: RowConnection, schema: str) -> list[ComparedTable]:
     """The tables of a schema by name, views left out."""
     return await fetch_rows(conn, ComparedTable, _SQL["tables"], {"schema": schema})
 
@@ -123,7 +122,7 @@ def _digest_jobs(schema: str, table: ComparedTable, digest: _Digest) -> Iterator
     def job(start: int) -> Job:
         stop = f"({start + BLOCKS_PER_JOB},0)" if start != starts[-1] else None
 
-        async def run(conn: Connection) -> None:
+        async def run(conn: RowConnection) -> None:
             part = await conn.execute(query, {"start": f"({start},0)", "stop": stop}, prepare=False)
             ((rows, hash_),) = await part.fetchall()
             digest.add(rows, hash_)
@@ -134,7 +133,7 @@ def _digest_jobs(schema: str, table: ComparedTable, digest: _Digest) -> Iterator
 
 
 async def _comparison(
-    conn: Connection, table: ComparedTable, digests: dict[tuple[str, str], _Digest], live: str, rebuilt: str
+    conn: RowConnection, table: ComparedTable, digests: dict[tuple[str, str], _Digest], live: str, rebuilt: str
 ) -> TableComparison:
     live_digest, rebuilt_digest = digests.get((live, table.name)), digests[rebuilt, table.name]
     differing, examples = 0, tuple[Difference, ...]()
@@ -154,7 +153,7 @@ async def _comparison(
 
 
 async def _differences(
-    conn: Connection, table: ComparedTable, live: str, rebuilt: str
+    conn: RowConnection, table: ComparedTable, live: str, rebuilt: str
 ) -> tuple[int, tuple[Difference, ...]]:
     await conn.execute(_SQL["settings"])
     query = _SQL["differences"].format(

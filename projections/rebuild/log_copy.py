@@ -8,17 +8,14 @@ import orjson
 from psycopg.sql import Identifier
 from psycopg.types.json import Jsonb
 
-from mnemolog.projections.db.fetch import fetch_value
-from mnemolog.projections.db.pools import LIVE_SCHEMA
+from mnemolog.projections.database import LIVE_SCHEMA, CopyRow, RowConnection, fetch_value
+from mnemolog.projections.errors import LogCopyDamagedError
+from mnemolog.projections.rebuild.connections import RowReader, open_row_reader
 from mnemolog.projections.rebuild.digest import TableComparison
-from mnemolog.projections.rebuild.errors import LogCopyDamagedError
-from mnemolog.projections.rebuild.kept_tables import KEPT_TABLES
-from mnemolog.projections.rebuild.row_reader import RowReader, open_row_reader
+from mnemolog.projections.rebuild.swap import KEPT_TABLES
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.log_rows import commit_row, event_row
-from mnemolog.projections.write.row_writer import copy_fact_rows
+from mnemolog.projections.write.row_writer import commit_row, copy_fact_rows, event_row
 from mnemolog.projections.write.rows import Changes
-from mnemolog.projections.write.table_writer import Connection, Row
 
 _SQL: Final = queries("rebuild")
 _COMMITS, _EVENTS = (Identifier(LIVE_SCHEMA, table) for table in KEPT_TABLES)
@@ -35,7 +32,7 @@ class LogCopyVerifier:
         self._live = live
         self._with_records = with_records
 
-    async def write_rows(self, connection: Connection, changes: Changes) -> None:
+    async def write_rows(self, connection: RowConnection, changes: Changes) -> None:
         """Raises `LogCopyDamagedError` where a row is missing, differs, or is one too many."""
         await copy_fact_rows(connection, changes)
         expected_commits = [commit_row(row) for row in changes.commits]
@@ -71,7 +68,7 @@ class _StoredValue:
             return False
 
 
-async def compare_kept_tables(connection: Connection) -> list[TableComparison]:
+async def compare_kept_tables(connection: RowConnection) -> list[TableComparison]:
     """The comparisons of tables that were verified while the log was folded.
 
     Raises `LogCopyDamagedError` where one has rows outside of the log.
@@ -95,6 +92,6 @@ def _offsets(changes: Changes) -> dict[str, Any]:
     return {"partition": first.partition, "start": first.offset, "stop": last.offset + 1}
 
 
-def _check(table: str, asked: dict[str, Any], live: Sequence[Row], expected: Sequence[Row]) -> None:
+def _check(table: str, asked: dict[str, Any], live: Sequence[CopyRow], expected: Sequence[CopyRow]) -> None:
     if live != expected:
         raise LogCopyDamagedError(table, asked["partition"], asked["start"], asked["stop"])

@@ -10,34 +10,34 @@ from typing import Final
 from psycopg import IsolationLevel
 from psycopg.sql import SQL, Composed, Identifier
 
-from mnemolog.projections.db.pools import LIVE_SCHEMA
-from mnemolog.projections.logs import get_logger
-from mnemolog.projections.rebuild.connections import Job, open_connection, run_jobs
+from mnemolog.common.logs import get_logger
+from mnemolog.projections.database import LIVE_SCHEMA, RowConnection
+from mnemolog.projections.errors import LogCopyDamagedError, SwapRefusedError
+from mnemolog.projections.rebuild.connections import NEXT_SCHEMA, OLD_SCHEMA, Job, RowReader, open_connection, run_jobs
 from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas, tables_of
-from mnemolog.projections.rebuild.errors import LogCopyDamagedError, SwapRefusedError
 from mnemolog.projections.rebuild.fill import fill_tables
-from mnemolog.projections.rebuild.kept_tables import FIRST_LOCK_MILLISECONDS, LOCK_MILLISECONDS, keeps_live_tables
 from mnemolog.projections.rebuild.log_copy import compare_kept_tables, open_live_copy
-from mnemolog.projections.rebuild.log_source import LogSource
-from mnemolog.projections.rebuild.next_schema import make_next_schema, missing_indexes, was_made_by_this_program
-from mnemolog.projections.rebuild.replay import BATCH, Replayer
-from mnemolog.projections.rebuild.row_reader import RowReader
-from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA, OLD_SCHEMA
+from mnemolog.projections.rebuild.replay import BATCH, LogSource, Replayer
 from mnemolog.projections.rebuild.scope_indexes import copy_scope_indexes
 from mnemolog.projections.rebuild.swap import (
+    FIRST_LOCK_MILLISECONDS,
+    LOCK_MILLISECONDS,
     drop_schema,
     ensure_live_schema,
+    keeps_live_tables,
     live_offsets,
+    make_next_schema,
+    missing_indexes,
     only_rebuild,
     projectors_paused,
     refuse_dependent_views,
     retry_lock,
     swap_schemas,
+    was_made_by_this_program,
 )
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.entities.refresh import all_derived_entities, derive_entities
+from mnemolog.projections.write.entity_writer import all_derived_entities, derive_entities
 from mnemolog.projections.write.row_writer import profile_batches, refresh_profiles
-from mnemolog.projections.write.table_writer import Connection
 
 MAX_CATCH_UPS: Final = 20
 """Live commits go on meanwhile: so often they are caught up with before the projectors are paused for the rest."""
@@ -93,7 +93,7 @@ async def rebuild(
     The copy of the log in the live tables is verified against the log and kept. Where it is damaged the rebuild begins
     anew and writes it too, as it does at once if it is to be `full`.
 
-    Raises `mnemolog.projections.rebuild.errors.RebuildError` and `LogGapError`, each of which says what to do.
+    Raises `mnemolog.projections.errors.RebuildError` and `LogGapError`, each of which says what to do.
     """
     started = perf_counter()
     async with (
@@ -128,8 +128,8 @@ class _Context:
 
     url: str
     source: LogSource
-    connection: Connection
-    reader: Connection
+    connection: RowConnection
+    reader: RowConnection
     live_copy: RowReader
     report: ProgressCallback
 
@@ -180,7 +180,7 @@ async def _fill(context: _Context, replayer: Replayer) -> None:
     await _finish_tables(context.url, context.connection, context.report)
 
 
-async def _finish_tables(url: str, connection: Connection, report: ProgressCallback) -> None:
+async def _finish_tables(url: str, connection: RowConnection, report: ProgressCallback) -> None:
     """Make what readers need of filled tables: indexes, statistics, the state of entities and profiles."""
     statements = [SQL(index.definition) for index in await missing_indexes(connection)]
     await run_jobs(url, map(_statement_job, statements), _reporter(report, "indexing"))
@@ -197,7 +197,7 @@ def _reporter(report: ProgressCallback, step: str) -> Callable[[int, int], None]
 
 
 def _statement_job(statement: SQL | Composed) -> Job:
-    async def run(connection: Connection) -> None:
+    async def run(connection: RowConnection) -> None:
         await connection.execute(statement)
 
     return run
@@ -250,7 +250,7 @@ async def _swap(context: _Context, replayer: Replayer, ends: Mapping[int, int]) 
             await replayer.continue_in_live_tables(live, ends)
 
 
-async def _catch_up(connection: Connection, replayer: Replayer) -> None:
+async def _catch_up(connection: RowConnection, replayer: Replayer) -> None:
     for _ in range(MAX_CATCH_UPS):
         targets = await live_offsets(connection)
         if replayer.missing_records(targets) <= BATCH:

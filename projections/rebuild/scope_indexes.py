@@ -6,12 +6,10 @@ from typing import Final, LiteralString, cast
 
 from psycopg.sql import SQL, Identifier
 
-from mnemolog.projections.db.fetch import fetch_rows
-from mnemolog.projections.db.pools import LIVE_SCHEMA
+from mnemolog.projections.database import LIVE_SCHEMA, RowConnection, fetch_rows
 from mnemolog.projections.rebuild.connections import open_connection
 from mnemolog.projections.rebuild.swap import only_rebuild
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.table_writer import Connection
 
 LEAST_FACTS: Final = 10_000
 """From here on the indexes took half the time of a scan or less (docs/performance.md, "Search in large scopes")."""
@@ -68,7 +66,7 @@ async def index_scopes(
 
 
 async def copy_scope_indexes(
-    connection: Connection, schema: str, *, on_progress: Callable[[int, int], None] = lambda *_: None
+    connection: RowConnection, schema: str, *, on_progress: Callable[[int, int], None] = lambda *_: None
 ) -> None:
     """Make in another schema, which comes first in the search_path, the indexes of the scopes that have some."""
     scopes = await fetch_rows(connection, IndexedScope, _SQL["indexed_scopes"], {})
@@ -77,7 +75,7 @@ async def copy_scope_indexes(
         on_progress(number + 1, len(scopes))
 
 
-async def _drop_others(connection: Connection, wanted: Sequence[IndexedScope]) -> int:
+async def _drop_others(connection: RowConnection, wanted: Sequence[IndexedScope]) -> int:
     """Drop the indexes that none of `wanted` needs, and those that an interruption has left incomplete."""
     needed = {name for scope in wanted for name, _ in await _definitions(connection, scope)}
     for scope in await fetch_rows(connection, IndexedScope, _SQL["indexed_scopes"], {}):
@@ -90,7 +88,7 @@ async def _drop_others(connection: Connection, wanted: Sequence[IndexedScope]) -
     return len(unneeded)
 
 
-async def _make_indexes(connection: Connection, scope: IndexedScope, schema: str, *, how: str = "") -> int:
+async def _make_indexes(connection: RowConnection, scope: IndexedScope, schema: str, *, how: str = "") -> int:
     """Make the indexes of `scope` that `schema` lacks; how many."""
     present = await _present_indexes(connection, schema)
     missing = [text for name, text in await _definitions(connection, scope, how=how) if name not in present]
@@ -102,12 +100,12 @@ async def _make_indexes(connection: Connection, scope: IndexedScope, schema: str
 
 
 async def _definitions(
-    connection: Connection, scope: IndexedScope, *, how: str = ""
+    connection: RowConnection, scope: IndexedScope, *, how: str = ""
 ) -> list[tuple[str, LiteralString]]:
     """The name of each index of `scope`, and the statement that makes it."""
     rows = await (await connection.execute(_SQL["definitions"], {**asdict(scope), "how": how})).fetchall()
     return cast("list[tuple[str, LiteralString]]", rows)  # the values in it are quoted by format()
 
 
-async def _present_indexes(connection: Connection, schema: str) -> dict[str, bool]:
+async def _present_indexes(connection: RowConnection, schema: str) -> dict[str, bool]:
     return dict(await (await connection.execute(_SQL["present_indexes"], {"schema": schema})).fetchall())

@@ -1,21 +1,191 @@
-"""The schemas and locks of a rebuild, and the swap of the rebuilt tables for the live ones."""
+"""The schemas and locks of a rebuild.
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+How the new schema is made, which live tables it keeps, and how it takes the place of the live one.
+"""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import chain
 from typing import Any, Final, LiteralString, cast
 
 from psycopg.errors import LockNotAvailable
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Composed, Identifier, Literal
 
-from mnemolog.projections.db.pools import LIVE_SCHEMA
-from mnemolog.projections.rebuild.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
-from mnemolog.projections.rebuild.kept_tables import take_over_live_tables
-from mnemolog.projections.rebuild.next_schema import forget_origin
-from mnemolog.projections.rebuild.schemas import NEXT_SCHEMA, OLD_SCHEMA
-from mnemolog.projections.retry import retry_while
+from mnemolog.common.retry import retry_while
+from mnemolog.projections.database import LIVE_SCHEMA, RowConnection
+from mnemolog.projections.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
+from mnemolog.projections.migrations.upgrade import create_projection_schema, migration_text, projection_files
+from mnemolog.projections.rebuild.connections import NEXT_SCHEMA, OLD_SCHEMA
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import SWAP_LOCK
-from mnemolog.projections.write.table_writer import Connection
+
+KEPT_TABLES: Final = ("commits", "memory_events")
+FIRST_LOCK_MILLISECONDS: Final = 1500
+"""Longer than `deadlock_timeout`, after which Postgres ends an autovacuum that is in the way."""
+LOCK_MILLISECONDS: Final = 300
+"""So long new readers of the kept tables wait at a time behind the swap, which waits for those that are in them."""
+_REPLACED: Final = "replaced_"
+
+
+async def show_live_tables(connection: RowConnection) -> bool:
+    """Replace the new empty tables by views of the live ones, where these are made like new ones; whether they are."""
+    for table in KEPT_TABLES:
+        live, new = [await _structure(connection, schema, table) for schema in (LIVE_SCHEMA, NEXT_SCHEMA)]
+        if live != new:
+            return False
+
+    async def create_views() -> None:
+        for table in KEPT_TABLES:
+            await connection.execute(
+                _SQL["show_live_rows"].format(
+                    view=Identifier(NEXT_SCHEMA, table),
+                    table=Identifier(LIVE_SCHEMA, table),
+                    offsets=Identifier(NEXT_SCHEMA, "projection_offsets"),
+                )
+            )
+
+    await _replace_under_views(connection, create_views, drop="drop_table")
+    return True
+
+
+async def keeps_live_tables(connection: RowConnection) -> bool | None:
+    """Whether the schema of the rebuild shows live tables; None where it lacks relations, so that it is of no use."""
+    kinds = []
+    for table in KEPT_TABLES:
+        asked = {"schema": NEXT_SCHEMA, "relation": table}
+        kinds += await (await connection.execute(_SQL["relation_kind"], asked)).fetchall()
+    return {(("v",),) * len(KEPT_TABLES): True, (("r",),) * len(KEPT_TABLES): False}.get(tuple(kinds))
+
+
+async def take_over_live_tables(connection: RowConnection, wait_milliseconds: int) -> None:
+    """Move the live tables to where the views of them are, in the caller's transaction.
+
+    Raises `psycopg.errors.LockNotAvailable` where somebody is in them for longer than `wait_milliseconds`.
+    """
+    live = [Identifier(LIVE_SCHEMA, table) for table in KEPT_TABLES]
+    await connection.execute(_SQL["limit_lock_wait_of_transaction"], {"milliseconds": wait_milliseconds})
+    await connection.execute(_SQL["wait_for_readers"].format(tables=SQL(", ").join(live)))
+    asked = {"schema": LIVE_SCHEMA, "tables": list(KEPT_TABLES)}
+    functions = await (await connection.execute(_SQL["trigger_functions"], asked)).fetchall()
+
+    async def move_tables() -> None:
+        for (function,) in functions:
+            await connection.execute(_SQL["drop_function"].format(function=Identifier(NEXT_SCHEMA, function)))
+            names = {"function": Identifier(LIVE_SCHEMA, function), "schema": Identifier(NEXT_SCHEMA)}
+            await connection.execute(_SQL["move_function"].format(**names))
+        for table in live:
+            await connection.execute(_SQL["move_table"].format(table=table, schema=Identifier(NEXT_SCHEMA)))
+
+    await _replace_under_views(connection, move_tables, drop="drop_view")
+
+
+async def _replace_under_views(
+    connection: RowConnection, replace: Callable[[], Awaitable[None]], *, drop: LiteralString
+) -> None:
+    """Let `replace` make other relations of the names of the kept tables; who has read them reads these then.
+
+    Comments and grants of the views and functions that do so stay.
+    """
+    asked = {"schema": NEXT_SCHEMA, "relations": list(KEPT_TABLES)}
+    readers = await (await connection.execute(_SQL["readers_of"], asked)).fetchall()
+    for table in KEPT_TABLES:
+        names = {"relation": Identifier(NEXT_SCHEMA, table), "name": Identifier(_REPLACED + table)}
+        await connection.execute(_SQL["rename_relation"].format(**names))
+    await replace()
+    for (definition,) in readers:
+        await connection.execute(SQL(cast("LiteralString", definition)))  # as Postgres wrote it
+    for table in KEPT_TABLES:
+        await connection.execute(_SQL[drop].format(relation=Identifier(NEXT_SCHEMA, _REPLACED + table)))
+
+
+async def _structure(connection: RowConnection, schema: str, table: str) -> Sequence[str]:
+    rows = await connection.execute(_SQL["table_structure"], {"schema": schema, "table": table})
+    return [definition for (definition,) in await rows.fetchall()]
+
+
+_FOLDING_PACKAGES: Final = (
+    "mnemolog.projections.write",
+    "mnemolog.projections.write.entities",
+    "mnemolog.schemas",
+    "mnemolog.schemas.entities",
+)
+_SQL: Final = queries("rebuild")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """An index that only readers need, with the statement that makes it."""
+
+    name: str
+    table: str
+    definition: LiteralString
+
+
+async def make_next_schema(connection: RowConnection, *, full: bool) -> bool:
+    """Make the schema with empty tables and without the indexes of readers; its comment keeps them.
+
+    Unless it is to be `full`, it shows the live copy of the log instead of tables for it; whether it does.
+    """
+    async with connection.transaction():
+        await create_projection_schema(connection, NEXT_SCHEMA)
+        keeps = not full and await show_live_tables(connection)
+        rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
+        for name, _, _ in rows:
+            await connection.execute(_SQL["drop_index"].format(index=Identifier(NEXT_SCHEMA, name)))
+        comment = json.dumps({"made_by": fingerprint(), "indexes": rows})
+        await _set_comment(connection, comment)
+    return keeps
+
+
+async def was_made_by_this_program(connection: RowConnection) -> bool:
+    """Whether there is such a schema, with tables that this program folds and makes in the same way."""
+    comment = await _comment(connection)
+    return comment is not None and json.loads(comment)["made_by"] == fingerprint()
+
+
+async def missing_indexes(connection: RowConnection) -> list[Index]:
+    """The indexes of readers that the schema lacks still."""
+    indexes = [Index(name=name, table=table, definition=text) for name, table, text in await _indexes(connection)]
+    rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
+    present = {name for name, _, _ in rows}
+    return [index for index in indexes if index.name not in present]
+
+
+async def forget_origin(connection: RowConnection) -> None:
+    """Remove what `make_next_schema` has noted: the schema becomes one like any other."""
+    await _set_comment(connection, None)
+
+
+def fingerprint() -> str:
+    """SHA-256 of all that decides about the rows: the fold with its records, and the tables."""
+    files_of_tables = ("journal/functions.sql", *projection_files())  # the words of facts are found by the former
+    return hashlib.sha256("\n".join(chain(_sources(), map(migration_text, files_of_tables))).encode()).hexdigest()
+
+
+def _sources() -> Iterator[str]:
+    for package in _FOLDING_PACKAGES:
+        modules = sorted(files(package).iterdir(), key=lambda entry: entry.name)
+        yield from (module.read_text(encoding="utf-8") for module in modules if module.name.endswith(".py"))
+
+
+async def _indexes(connection: RowConnection) -> list[tuple[str, str, LiteralString]]:
+    comment = await _comment(connection)
+    return cast("list[tuple[str, str, LiteralString]]", json.loads(comment)["indexes"]) if comment else []
+
+
+async def _comment(connection: RowConnection) -> str | None:
+    row = await (await connection.execute(_SQL["schema_comment"], {"schema": NEXT_SCHEMA})).fetchone()
+    return row[0] if row else None
+
+
+async def _set_comment(connection: RowConnection, comment: str | None) -> None:
+    statement = _SQL["set_schema_comment"].format(schema=Identifier(NEXT_SCHEMA), comment=Literal(comment))
+    await connection.execute(statement)
+
 
 REBUILD_LOCK: Final = 0x6D6E656D_0003
 """Advisory lock of the one rebuild of a database, held by its session."""
@@ -27,11 +197,9 @@ LOCK_TIMEOUT_MILLISECONDS: Final = 2000
 LOCK_ATTEMPTS: Final = 30
 LOCK_RETRY_SECONDS: Final = 0.2
 
-_SQL: Final = queries("rebuild")
-
 
 @asynccontextmanager
-async def only_rebuild(connection: Connection) -> AsyncIterator[None]:
+async def only_rebuild(connection: RowConnection) -> AsyncIterator[None]:
     """Run as the only rebuild. Raises `RebuildRunningError` where another one is at work."""
     cursor = await connection.execute(_SQL["become_sole"], {"lock": REBUILD_LOCK})
     if await cursor.fetchone() != (True,):
@@ -46,16 +214,16 @@ async def only_rebuild(connection: Connection) -> AsyncIterator[None]:
             await connection.execute(_SQL["release_lock"], {"lock": REBUILD_LOCK})
 
 
-async def share_filling(connection: Connection) -> None:
+async def share_filling(connection: RowConnection) -> None:
     """Say for the rest of this session that it fills the tables of a rebuild."""
     await connection.execute(_SQL["share_lock"], {"lock": FILL_LOCK})
 
 
-async def ensure_live_schema(connection: Connection) -> None:
+async def ensure_live_schema(connection: RowConnection) -> None:
     await connection.execute(_SQL["ensure_schema"].format(schema=Identifier(LIVE_SCHEMA)))
 
 
-async def live_offsets(connection: Connection) -> dict[int, int]:
+async def live_offsets(connection: RowConnection) -> dict[int, int]:
     """How far the live tables hold the log; nothing where their offsets are gone."""
     cursor = await connection.execute(_SQL["live_table"], {"table": f"{LIVE_SCHEMA}.projection_offsets"})
     if await cursor.fetchone() == (None,):
@@ -65,7 +233,7 @@ async def live_offsets(connection: Connection) -> dict[int, int]:
 
 
 @asynccontextmanager
-async def projectors_paused(connection: Connection) -> AsyncIterator[None]:
+async def projectors_paused(connection: RowConnection) -> AsyncIterator[None]:
     """Block all projectors but the one that uses `connection`. Readers are not affected.
 
     Raises `SwapRefusedError` where a projector's transaction lasts too long.
@@ -78,7 +246,7 @@ async def projectors_paused(connection: Connection) -> AsyncIterator[None]:
             await connection.execute(_SQL["release_lock"], {"lock": SWAP_LOCK})
 
 
-async def swap_schemas(connection: Connection, *, keeps: bool, wait_milliseconds: int) -> None:
+async def swap_schemas(connection: RowConnection, *, keeps: bool, wait_milliseconds: int) -> None:
     """Give the rebuilt tables the live name, with the grants of the live ones, in one transaction.
 
     Where it `keeps` the copy of the log, those live tables come with them. Raises `DependentViewsError` where views of
@@ -97,14 +265,14 @@ async def swap_schemas(connection: Connection, *, keeps: bool, wait_milliseconds
             await connection.execute(_SQL["rename_schema"].format(old=Identifier(old), new=Identifier(new)))
 
 
-async def refuse_dependent_views(connection: Connection) -> None:
+async def refuse_dependent_views(connection: RowConnection) -> None:
     own = [LIVE_SCHEMA, NEXT_SCHEMA, OLD_SCHEMA]
     cursor = await connection.execute(_SQL["dependents"], {"live": LIVE_SCHEMA, "own": own})
     if found := [name for (name,) in await cursor.fetchall()]:
         raise DependentViewsError(found)
 
 
-async def drop_schema(connection: Connection, schema: str) -> None:
+async def drop_schema(connection: RowConnection, schema: str) -> None:
     """Drop a schema once no reader is in its tables any more. Raises `SwapRefusedError` where one stays too long."""
     await _execute_with_lock_retries(connection, _SQL["drop_schema"].format(schema=Identifier(schema)))
 
@@ -123,7 +291,7 @@ async def retry_lock(operation: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def _execute_with_lock_retries(
-    connection: Connection, statement: SQL | Composed, advisory_lock: int | None = None
+    connection: RowConnection, statement: SQL | Composed, advisory_lock: int | None = None
 ) -> None:
     await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_TIMEOUT_MILLISECONDS})
     try:

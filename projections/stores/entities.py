@@ -1,14 +1,29 @@
-"""Reads the entities that names may mean."""
+"""Reads known entities for links, commands, prompts and summaries."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar, Final
 from uuid import UUID
 
-from mnemolog.projections.db.store import Store
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from mnemolog.projections.database import Pool, Store
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.entities.model import Alias, KnownEntity, NameQuery, name_head
-from mnemolog.schemas.entities.stored import TwinDetails
-from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.command import Undo
+from mnemolog.schemas.entities import Alias, KnownEntity, NameQuery, name_head
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+from mnemolog.schemas.stored import (
+    LoggedChange,
+    ShownEntity,
+    ShownFact,
+    StoredEntity,
+    StoredProposal,
+    SummaryFact,
+    SummarySource,
+    TwinDetails,
+)
 
 MAX_FOUND: Final = 500
 """How many entities one source is compared with."""
@@ -79,3 +94,134 @@ def near_columns(meant: Sequence[NameQuery]) -> dict[str, object]:
         "near_limit": MAX_NEAR,
         "looked_at": MAX_LOOKED_AT,
     }
+
+
+class EntityChangeStore(Store):
+    """Reads entities and what persons decided about them; each call is one round trip."""
+
+    QUERIES: ClassVar = queries("entity_changes")
+
+    async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
+        """Those of `entity_ids` that there are, whatever their scope and status."""
+        rows = await self._rows("entities_by_id", {"entity_ids": list(entity_ids)}, make=dict_row)
+        found = {}
+        for row in rows:
+            scope = Scope.from_columns(row.pop(name) for name in SCOPE_FIELDS)
+            aliases = tuple(Alias(**alias) for alias in row.pop("aliases"))
+            found[row["entity_id"]] = StoredEntity(**row, scope=scope, aliases=aliases)
+        return found
+
+    async def facts_of_entity(self, entity_id: UUID, *, limit: int) -> tuple[int, list[UUID]]:
+        """How many open facts name an entity, and the first `limit` of them."""
+        rows = await self._rows("facts_of_entity", {"entity_id": entity_id, "limit": limit})
+        return (rows[0][1] if rows else 0), [row[0] for row in rows]
+
+    async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
+        """Those of `fact_ids` that name an entity now."""
+        return [
+            row[0] for row in await self._rows("naming_facts", {"entity_id": entity_id, "fact_ids": list(fact_ids)})
+        ]
+
+    async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
+        """Those of `event_ids` that propose a merge, whatever their scope."""
+        rows = await self._rows("proposals", {"event_ids": list(event_ids)}, make=dict_row)
+        scopes = [Scope.from_columns(row.pop(name) for name in SCOPE_FIELDS) for row in rows]
+        return [StoredProposal(**row, scope=scope) for row, scope in zip(rows, scopes, strict=True)]
+
+    async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
+        """The changes of exactly `scope` that an undo selects, in the log's order. A model decides summaries alone."""
+        asked = {**scope.columns, "owner": scope.owner, **undo.model_dump(exclude={"kind", "cascade"})}
+        rows = await self._rows("selected_changes", asked, make=dict_row)
+        return [LoggedChange(**row | {"entity_ids": tuple(row["entity_ids"])}) for row in rows]
+
+
+MAX_SHOWN_LOOKED_AT: Final = 60
+"""How many names that begin as a word of the turn, ties to the user and relations of the user are looked at, each."""
+MAX_NAMES: Final = 5
+"""How many other names, ties and possible twins of an entity are shown, each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownEntitiesRequest:
+    """What is `said` in a turn and before it, at `at`: the heads of its words, of its ties and their predicates.
+
+    At most `entities` are wanted, and of each that is named at most `facts`.
+    """
+
+    scope: Scope
+    said: str
+    heads: Collection[str]
+    ties: Collection[str]
+    predicates: Collection[str]
+    at: datetime
+    entities: int
+    facts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownEntities:
+    """The entities to be shown, the best first, and the current facts about those that are named."""
+
+    entities: tuple[ShownEntity, ...] = ()
+    facts: tuple[ShownFact, ...] = ()
+
+
+class ShownEntityStore(Store):
+    """Reads entities as readers see them. `ties` are the heads of all ties."""
+
+    QUERIES: ClassVar = queries("shown_entities")
+
+    def __init__(self, pool: Pool, *, ties: Collection[str]) -> None:
+        super().__init__(pool)
+        self._options = {"ties": sorted(ties), "looked_at": MAX_SHOWN_LOOKED_AT, "aliases": MAX_NAMES}
+
+    async def shown_entities(self, requests: Sequence[ShownEntitiesRequest]) -> list[ShownEntities]:
+        """What each turn is shown; one round trip for all."""
+        columns = {
+            **{name: [one.scope.columns[name] for one in requests] for name in SCOPE_FIELDS},
+            "said": [one.said for one in requests],
+            "heads": [Jsonb(sorted(one.heads)) for one in requests],
+            "said_ties": [Jsonb(sorted(one.ties)) for one in requests],
+            "predicates": [Jsonb(sorted(one.predicates)) for one in requests],
+            "at": [one.at for one in requests],
+            "entities": [one.entities for one in requests],
+            "facts": [one.facts for one in requests],
+        }
+        found: list[list[ShownEntity]] = [[] for _ in requests]
+        facts: list[dict[str, ShownFact]] = [{} for _ in requests]
+        rows = await self._rows("entities_for", {**columns, **self._options}, is_shared=len(requests) > 1)
+        for place, entity_id, own, kind, names, ties, twins, about in rows:
+            name, *more = names or [own]  # one that was named "my wife" first may have a name since
+            told = {"names": tuple(more), "ties": tuple(filter(None, ties)), "twins": tuple(twins)}
+            found[place - 1].append(ShownEntity(entity_id=entity_id, name=name, type=kind, **told))
+            facts[place - 1] |= {one["fact_id"]: ShownFact(**one) for one in about}
+        return [
+            ShownEntities(entities=tuple(some), facts=tuple(about.values()))
+            for some, about in zip(found, facts, strict=True)
+        ]
+
+
+class SummaryStore(Store):
+    """Reads the facts of entities; waits while Postgres is unavailable."""
+
+    QUERIES: ClassVar = queries("summaries")
+
+    async def summary_source(self, entity_id: UUID, *, at: datetime, limit: int) -> SummarySource:
+        """What a summary of an entity may be written from at `at`: at most `limit` facts. Three round trips."""
+        rows = await self._rows("facts_to_summarise", {"entity_id": entity_id, "at": at, "limit": limit})
+        versions = await self._rows("versions", {"entity_id": entity_id})
+        changed = await self.changed_facts([entity_id])
+        return SummarySource(
+            facts=tuple(SummaryFact(fact_id=row[0], text=row[1], true_from=row[2]) for row in rows),
+            total=rows[0][3] if rows else 0,
+            versions=versions[0][0],
+            changed=changed[entity_id],
+        )
+
+    async def changed_facts(self, entity_ids: Sequence[UUID]) -> dict[UUID, int]:
+        """How many facts of each entity have changed since its summary; without one all that are active."""
+        return dict(await self._rows("changed_facts", {"entity_ids": list(entity_ids)}))
+
+    async def named_by(self, fact_ids: Sequence[UUID]) -> dict[UUID, int]:
+        """How many of these facts name each entity; one that none names is not there."""
+        return dict(await self._rows("named_by_facts", {"fact_ids": list(fact_ids)}))

@@ -1,23 +1,253 @@
-"""Reads known facts by id or scope, with all that decisions, commands and the timer need of them."""
+"""Reads known facts for decisions, commands and prompts: by id, scope, similarity or key, with their events."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Any, ClassVar, Final, LiteralString
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow, dict_row
+from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg.sql import SQL, Composed
+from psycopg.types.json import Jsonb
 
-from mnemolog.projections.db.store import Store
-from mnemolog.projections.filters.condition import filter_condition
+from mnemolog.projections.database import Pool, Store
+from mnemolog.projections.filter_condition import filter_condition
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS, comparing_query, query_parameters
-from mnemolog.schemas.entities.model import Alias, KnownEntity
+from mnemolog.projections.stores.entities import MAX_ALIASES
+from mnemolog.projections.stores.turns import with_policies
+from mnemolog.schemas.command import Promote, Undo
+from mnemolog.schemas.entities import Alias, KnownEntity
 from mnemolog.schemas.facts import Candidate, ExtractedFact, FactState
-from mnemolog.schemas.filters.model import Filter
-from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
-from mnemolog.schemas.stored import CandidateQuery, DueExpiry, EndedFact, PendingCase, ScopeFacts, StoredFact
+from mnemolog.schemas.filters import EVERYTHING, Filter
+from mnemolog.schemas.policy import NO_POLICIES, SINGLE_VALUED, StoredPolicies
+from mnemolog.schemas.provenance import Origin
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
+from mnemolog.schemas.stored import (
+    MAX_CANDIDATES_OF_KEY,
+    CandidateQuery,
+    DueExpiry,
+    EndedFact,
+    EntityFactsQuery,
+    EventHistory,
+    FormerState,
+    LinkedFact,
+    LoggedEvent,
+    OriginalDecision,
+    PendingCase,
+    PromotableFact,
+    PromotableFacts,
+    ScopeFacts,
+    ShownFact,
+    StoredFact,
+    StoredRelation,
+)
+from mnemolog.schemas.vector import Vector
+
+CANDIDATE_COLUMNS: Final = (
+    *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
+    *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
+    *("action_hint", "event_time", "said_at", "challenged_by"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRequest:
+    """What is asked for a turn: the candidates of exactly `scope` for each of `queries`, at least one.
+
+    Facts that had ended by `at` are left out; `speaker` is who is said to be the user now.
+    """
+
+    scope: Scope
+    queries: Sequence[CandidateQuery]
+    at: datetime
+    speaker: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateLists:
+    """Per wanted fact its candidates, the nearest first, and the version of the scope they were found in.
+
+    `user_names` are the names of the user that the scope knows, the speaker's among them where they are the first.
+    """
+
+    scope_version: int
+    candidates: tuple[tuple[Candidate, ...], ...]
+    user_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """The status of a source and of its scope.
+
+    `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
+    another where it is `retryable`. `scope_version` counts the commits of the scope with events or a speaker,
+    `latest_end` is the latest time at which one of its facts ceased to be true, `policies` are those that hold for it.
+    """
+
+    scope_version: int
+    attempt: int = 0
+    retryable: bool = False
+    origin: Origin | None = None
+    latest_end: datetime | None = None
+    policies: StoredPolicies = NO_POLICIES
+
+    @property
+    def committed(self) -> bool:
+        return self.attempt > 0
+
+
+def comparing_query(
+    file: str, name: str, *, status: LiteralString, unresolved: LiteralString, said_at: LiteralString
+) -> SQL:
+    """A query that compares statements with facts, of which these are the columns that depend on what is asked."""
+    parts = queries("candidates")
+    candidate = parts["candidate"].format(status=SQL(status), unresolved=SQL(unresolved), said_at=SQL(said_at))
+    query = queries(file)[name].format(
+        candidate=candidate, **{name: parts[name] for name in ("asked", "distances", "is_near", "similarity")}
+    )
+    return SQL(query.as_string())
+
+
+SourceQuery = tuple[str, str, Scope | None]
+"""A source of which the status is asked: owner, source id and scope."""
+
+
+class CandidateFinder(Store):
+    """Looks up to `limit` nearest candidates for each new fact, and some of its key.
+
+    `user_words` are subjects that say "the user", in small letters.
+    """
+
+    QUERIES: ClassVar[Mapping[str, SQL | Composed]] = {
+        **queries("candidates"),
+        "source_statuses": with_policies(queries("candidates")["source_statuses"]),
+        "find_candidates": comparing_query(
+            "candidates",
+            "find_candidates",
+            status="f.status",
+            unresolved="f.unresolved",
+            said_at="greatest(f.said_at, f.last_confirmed_at)",
+        ),
+        "facts_of_entities": comparing_query(
+            "candidates",
+            "facts_of_entities",
+            status="f.status",
+            unresolved="f.unresolved",
+            said_at="greatest(f.said_at, f.last_confirmed_at)",
+        ),
+    }
+
+    def __init__(self, pool: Pool, *, limit: int = 10, user_words: Collection[str] = ()) -> None:
+        super().__init__(pool)
+        self._options = {"user_words": list(user_words), "limit": limit, "limit_of_key": MAX_CANDIDATES_OF_KEY}
+
+    async def find(self, request: CandidateRequest) -> CandidateLists:
+        """The candidates of each query of a turn, in one round trip.
+
+        A candidate is an active or pending fact with a cosine similarity of `min_similarity` or more to a vector of
+        the same model, or with equal words, which count as 1, or with the wanted key. One of the latter whose vector
+        cannot be compared has similarity 0.
+        """
+        return (await self.find_many([request]))[0]
+
+    async def find_many(self, requests: Sequence[CandidateRequest]) -> list[CandidateLists]:
+        """The candidates of each turn, in one round trip for all."""
+        parameters = {**_request_columns(requests), **self._options}
+        rows = await self._rows("find_candidates", parameters, is_shared=len(requests) > 1)
+        by_turn = (list(rows_of_turn) for _, rows_of_turn in groupby(rows, itemgetter(0)))
+        return [_candidate_lists(rows_of_turn) for rows_of_turn in by_turn]
+
+    async def facts_of_entities(
+        self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
+    ) -> list[tuple[Candidate, ...]]:
+        """Per request the newest active facts of its key in exactly `scope` that are about its entity, bounded.
+
+        In one round trip. Facts that had ended by `at` are left out.
+        """
+        known = [fact_id for request in requests for fact_id in request.known]
+        parameters = {
+            **scope.columns,
+            "entity_ids": [request.entity_id for request in requests],
+            "keys": [request.key for request in requests],
+            "vectors": [request.vector for request in requests],
+            "models": [request.vector.model for request in requests],
+            "known": known,
+            "known_places": [place for place, request in enumerate(requests, 1) for _ in request.known],
+            "at": at,
+            "limit_of_key": MAX_CANDIDATES_OF_KEY,
+        }
+        found: list[list[Candidate]] = [[] for _ in requests]
+        for place, *fields in await self._rows("facts_of_entities", parameters):
+            told = dict(zip(CANDIDATE_COLUMNS, fields, strict=True))
+            found[place - 1].append(Candidate(**told, subject_relation="same"))
+        return [tuple(candidates) for candidates in found]
+
+    async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
+        """The status of a source and of its scope, in one round trip."""
+        return (await self.source_statuses([(owner, source_id, scope)]))[0]
+
+    async def source_statuses(self, sources: Sequence[SourceQuery]) -> list[SourceStatus]:
+        """The status of each source and of its scope, in one round trip for all."""
+        owners, source_ids, scopes = zip(*sources, strict=True)
+        columns = zip(SCOPE_FIELDS, zip(*map(scope_columns, scopes), strict=True), strict=True)
+        parameters = {"owner": owners, "source_id": source_ids, **dict(columns)}
+        lists = {name: list(values) for name, values in parameters.items()}
+        return [_source_status(row) for row in await self._rows("source_statuses", lists)]
+
+
+def _request_columns(requests: Sequence[CandidateRequest]) -> dict[str, Any]:
+    """The turns, each with the places of its queries among those of all."""
+    last_places = list(accumulate(len(request.queries) for request in requests))
+    columns = zip(SCOPE_FIELDS, zip(*(scope_columns(request.scope) for request in requests), strict=True), strict=True)
+    return {
+        **query_parameters([query for request in requests for query in request.queries]),
+        **{name: list(values) for name, values in columns},
+        "at": [request.at for request in requests],
+        "speaker": [request.speaker for request in requests],
+        "first_place": [1, *(place + 1 for place in last_places[:-1])],
+        "last_place": last_places,
+    }
+
+
+def _candidate_lists(rows: Sequence[TupleRow]) -> CandidateLists:
+    """What the rows of one turn say; a query without candidates has one row."""
+    found: dict[int, list[Candidate]] = {}
+    for _, _, _, place, *fields in rows:
+        candidates = found.setdefault(place, [])
+        if fields[0] is not None:
+            candidates.append(Candidate(**dict(zip(CANDIDATE_COLUMNS, fields, strict=True))))
+    _, version, user_names, *_ = rows[0]
+    return CandidateLists(
+        scope_version=version, candidates=tuple(map(tuple, found.values())), user_names=tuple(user_names)
+    )
+
+
+def _source_status(row: TupleRow) -> SourceStatus:
+    version, attempt, retryable, topic, partition, offset, last_end, *policies = row
+    return SourceStatus(
+        scope_version=version,
+        attempt=attempt,
+        retryable=retryable,
+        origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
+        latest_end=last_end,
+        policies=StoredPolicies.from_json(*policies),
+    )
+
+
+def query_parameters(queries: Sequence[CandidateQuery]) -> dict[str, Any]:
+    """The parameters of the table `asked`, which has a row for each query."""
+    return {
+        "vectors": [item.vector for item in queries],
+        "models": [item.vector.model for item in queries],
+        "content_hashes": [item.content_hash for item in queries],
+        "keys": [item.key for item in queries],
+        "subjects": [item.subject for item in queries],
+        "floors": [item.min_similarity for item in queries],
+    }
+
 
 MAX_ENDED_NEAR: Final = 10
 """How many ended facts that are near a late statement are looked up for it."""
@@ -174,3 +404,215 @@ def stored_fact(row: Mapping[str, Any]) -> StoredFact:
         authority=row["authority"],
         state=FactState(**{name: row[name] for name in FactState.model_fields}),
     )
+
+
+class EventHistoryStore(Store):
+    """Reads the event history of facts."""
+
+    QUERIES: ClassVar = {
+        **queries("event_history"),
+        "by_model": queries("event_history")["by_model"].format(decided=queries("event_history")["decided"]),
+    }
+
+    def __init__(self, pool: Pool, facts: FactStore) -> None:
+        super().__init__(pool)
+        self._facts = facts
+
+    async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
+        """The events of exactly `scope` that an undo selects, in the log's order; at most `limit` of them.
+
+        Those that are undone already are among them, unless it selects a model or a prompt version.
+        """
+        parameters = {
+            **scope.columns,
+            "owner": scope.owner,
+            **undo.model_dump(exclude={"kind", "cascade"}),
+            "limit": limit,
+        }
+        return await self.events([row[0] for row in await self._rows(_target_query(undo), parameters)])
+
+    async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> EventHistory:
+        """These facts of `scope` with all events and states they have had."""
+        asked = {**scope.columns, "fact_ids": list(fact_ids)}
+        touching = [row[0] for row in await self._rows("events_touching", asked)]
+        former: dict[UUID, list[FormerState]] = {}
+        for row in await self._rows("former_states", asked, make=dict_row):
+            states = former.setdefault(row.pop("fact_id"), [])
+            states.append(FormerState(event_id=row.pop("event_id"), state=FactState(**row)))
+        return EventHistory(
+            facts=await self._facts.facts(fact_ids), former_states=former, events=await self.events(touching)
+        )
+
+    async def events(self, event_ids: Sequence[UUID]) -> list[LoggedEvent]:
+        """These events, in the log's order."""
+        rows = await self._rows("events", {"event_ids": list(event_ids)}, make=dict_row) if event_ids else []
+        return [_logged_event(row) for row in rows]
+
+
+def _target_query(undo: Undo) -> str:
+    if undo.event_id is not None:
+        return "by_event"
+    return "by_source" if undo.source_id is not None else "by_model"
+
+
+def _logged_event(row: dict[str, Any]) -> LoggedEvent:
+    original = OriginalDecision(
+        event_id=row.pop("original_id"),
+        event=row.pop("original_event"),
+        position=tuple(row.pop("original_position")),
+    )
+    fact_ids = {name: frozenset(row[name]) for name in ("changed_fact_ids", "named_fact_ids")}
+    return LoggedEvent(**row | fact_ids | {"position": tuple(row["position"])}, original=original)
+
+
+_ENDS: Final = ("subject_id", "object_id")
+
+
+class LinkedFactStore(Store):
+    """Reads links and relations of facts, of any scope."""
+
+    QUERIES: ClassVar = queries("linked_facts")
+
+    async def linked_facts(self, fact_ids: Collection[UUID]) -> dict[UUID, LinkedFact]:
+        """These facts, as far as they are known, by their ids; in two round trips."""
+        rows = await self._rows("linked_facts", {"fact_ids": list(fact_ids)})
+        named = {UUID(entity_id) for *_, links, relations in rows for entity_id in _named(links, relations)}
+        asked = {"entity_ids": sorted(named), "aliases": MAX_ALIASES}
+        entities = {
+            entity_id: KnownEntity(
+                entity_id=entity_id, name=name, type=kind, aliases=tuple(Alias(**alias) for alias in aliases)
+            )
+            for entity_id, name, kind, aliases in (await self._rows("entities_with_owners", asked) if named else ())
+        }
+        return {
+            fact_id: LinkedFact(
+                fact_id=fact_id,
+                subject=subject,
+                true_from=true_from,
+                links=[(UUID(link["entity_id"]), link["role"]) for link in links],
+                relations=[_relation(relation) for relation in relations],
+                entities=entities,
+            )
+            for fact_id, subject, true_from, links, relations in rows
+        }
+
+
+def _named(links: Iterable[dict[str, Any]], relations: Iterable[dict[str, Any]]) -> Iterable[str]:
+    yield from (link["entity_id"] for link in links)
+    yield from (relation[end] for relation in relations for end in _ENDS)
+
+
+def _relation(row: dict[str, Any]) -> StoredRelation:
+    ended_at = row["ended_at"] and datetime.fromisoformat(row["ended_at"])
+    return StoredRelation(**row | {end: UUID(row[end]) for end in _ENDS} | {"ended_at": ended_at})
+
+
+class PromotionStore(Store):
+    """Looks up what a promote command selects; each call is one round trip."""
+
+    QUERIES: ClassVar[Mapping[str, SQL | Composed]] = queries("stored_facts")
+
+    async def promotable_facts(
+        self, into: Scope, payload: Promote, *, at: datetime, min_importance: float, limit: int
+    ) -> PromotableFacts:
+        """The first `limit` of the selected facts, those that can be promoted `into` a scope first; and their counts.
+
+        Named facts are found wherever they live, others in exactly the scope of the payload.
+        """
+        selected = self.QUERIES["promotable_ids" if payload.fact_ids else "promotable_scope"]
+        condition, values = filter_condition(payload.filters or EVERYTHING)
+        parameters = {
+            **into.columns,
+            **{f"from_{name}": value for name, value in payload.source.columns.items()},
+            **values,
+            "fact_ids": list(payload.fact_ids),
+            "source_id": payload.source_id,
+            "at": at,
+            "min_importance": min_importance,
+            "limit": limit,
+        }
+
+        async def fetch(connection: AsyncConnection[TupleRow]) -> list[DictRow]:
+            query = queries("stored_facts")["promotable"].format(selected=selected, filter=condition)
+            async with connection.cursor(binary=True, row_factory=dict_row) as cursor:
+                return await (await cursor.execute(query, parameters)).fetchall()
+
+        rows = await self._run("promotable", fetch)
+        counts = {name: rows[0][name] if rows else 0 for name in ("free", "known", "total")}
+        return PromotableFacts(facts=tuple(map(_promotable_fact, rows)), **counts)
+
+
+def _promotable_fact(row: Mapping[str, Any]) -> PromotableFact:
+    return PromotableFact(
+        stored=stored_fact(row),
+        vector=Vector.from_values(row["embedding_model"], row["embedding"].to_list()),
+        source_id=row["source_id"],
+        said_at=row["said_at"],
+    )
+
+
+RECENT_FACTS: Final = 500
+"""How many of the newest facts of a scope are looked at for a common word: a large scope is not read whole."""
+MAX_SLOTS: Final = 20
+MAX_LEXEMES: Final = 64
+MAX_SAID: Final = 4000  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFactsRequest:
+    """A turn: what is `said` in it and just before it, by `speaker`, at `at`. At most `facts` near it are wanted.
+
+    `others` are those who speak besides in it. Keys of `single_valued` hold one value, as those of the registry do.
+    """
+
+    scope: Scope
+    speaker: str | None
+    others: tuple[str, ...] = ()
+    single_valued: tuple[str, ...] = ()
+    said: str
+    at: datetime
+    facts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFacts:
+    """The names of the user, and the facts to be shown, the best first."""
+
+    names: tuple[str, ...]
+    facts: tuple[ShownFact, ...]
+
+
+class ShownFactStore(Store):
+    """Reads of the table `facts`; `user_words` are subjects that say "the user", in small letters."""
+
+    QUERIES = queries("shown_facts")
+
+    def __init__(self, pool: Pool, *, user_words: Collection[str]) -> None:
+        super().__init__(pool)
+        self._options = {
+            "user_words": list(user_words),
+            "recent": RECENT_FACTS,
+            "limit_of_slots": MAX_SLOTS,
+            "lexemes": MAX_LEXEMES,
+        }
+
+    async def shown_facts(self, requests: Sequence[ShownFactsRequest]) -> list[ShownFacts]:
+        """What each turn is shown; one round trip for all."""
+        columns = {
+            **{name: [one.scope.columns[name] for one in requests] for name in SCOPE_FIELDS},
+            "speaker": [one.speaker for one in requests],
+            "speakers": [Jsonb([name for name in (one.speaker, *one.others) if name]) for one in requests],
+            "slots": [Jsonb(sorted({*SINGLE_VALUED, *one.single_valued})) for one in requests],
+            "said": [one.said[:MAX_SAID] for one in requests],
+            "at": [one.at for one in requests],
+            "facts": [one.facts for one in requests],
+        }
+        found: list[list[ShownFact]] = [[] for _ in requests]
+        names: list[tuple[str, ...]] = [() for _ in requests]
+        rows = await self._rows("known_for", {**columns, **self._options}, is_shared=len(requests) > 1)
+        for place, known_names, fact_id, text, key, value, subject in rows:
+            names[place - 1] = tuple(known_names)
+            if fact_id is not None:
+                fact = ShownFact(fact_id=fact_id, text=text, key=key, value=value, subject=subject)
+                found[place - 1].append(fact)
+        return [ShownFacts(names=own, facts=tuple(facts)) for own, facts in zip(names, found, strict=True)]

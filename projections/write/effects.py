@@ -8,7 +8,6 @@ from uuid import UUID
 
 from mnemolog.projections.write.rows import TimedFactState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.event import Overwrite
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
@@ -25,6 +24,7 @@ from mnemolog.schemas.events import (
     FactsMerged,
     FactsRelated,
     MemoryEvent,
+    Overwrite,
     PendingConfirmed,
     PendingRejected,
     PolicySet,

@@ -1,34 +1,112 @@
-"""Writes batches of commits to the tables, rows and offset in one transaction."""
+"""Writes batches of commits to the tables, rows and offset in one transaction, and counts what changed."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncCursor
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import TupleRow
 
+from mnemolog.common.logs import get_logger
 from mnemolog.projections import metrics
-from mnemolog.projections.db.faults import fault_of
-from mnemolog.projections.db.pools import Pool
-from mnemolog.projections.db.store import Store
+from mnemolog.projections.database import Pool, RowConnection, Store, fetch_rows
 from mnemolog.projections.errors import CommitTimeoutError, LogChangedError, LogGapError, ProjectionError
-from mnemolog.projections.logs import get_logger
+from mnemolog.projections.faults import fault_of
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.change_counts import BatchOverwrites, count_changes, read_overwrites
-from mnemolog.projections.write.entities.refresh import refresh_entities
-from mnemolog.projections.write.fold import fold, reject_record
+from mnemolog.projections.write.entity_writer import count_entities, refresh_entities
+from mnemolog.projections.write.fold import FoldState, fold, reject_record
 from mnemolog.projections.write.row_writer import copy_rows, load_state, refresh_profiles, update_rows
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
-from mnemolog.projections.write.state import FoldState
-from mnemolog.projections.write.table_writer import Connection
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.errors import InvalidRecordError
+from mnemolog.schemas.events import EVENT_CLASSES, ConflictResolved, FactCorrected, FactPending
 from mnemolog.schemas.scope import scope_columns
+
+OVERWRITE_EVENTS: Final = frozenset(
+    name
+    for name, event in EVENT_CLASSES.items()
+    if event.fixed_overwrite or event in (FactPending, FactCorrected, ConflictResolved)
+)
+"""The names of the events in the view `overwrites`: ends of known facts, carried out or held back."""
+_COUNTED_EVENTS: Final = OVERWRITE_EVENTS | {"pending_confirmed", "pending_rejected", "decision_undone"}
+_SQL: Final = queries("overwrites")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedOut:
+    """How many overwrites of one kind, proposed by `by` with this model and prompt, a batch has carried out."""
+
+    event: str
+    by: str
+    model: str
+    prompt_version: str
+    overwrites: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """How many overwrites that a model proposed with a prompt a batch has taken back, and how."""
+
+    how: str
+    model: str
+    prompt_version: str
+    overwrites: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOverwrites:
+    """The overwrites of a batch, as the view `overwrites` has them."""
+
+    carried_out: tuple[CarriedOut, ...] = ()
+    taken_back: tuple[TakenBack, ...] = ()
+
+    @classmethod
+    def joined(cls, parts: Iterable["BatchOverwrites"]) -> "BatchOverwrites":
+        found = list(parts)
+        return cls(
+            carried_out=tuple(one for part in found for one in part.carried_out),
+            taken_back=tuple(one for part in found for one in part.taken_back),
+        )
+
+
+async def read_overwrites(connection: AsyncConnection[TupleRow], changes: Changes) -> BatchOverwrites:
+    """The overwrites of `changes`, which are in the tables already; most batches have none and ask nothing."""
+    event_ids = [row.event.event_id for row in changes.events if row.event.event in _COUNTED_EVENTS]
+    if not event_ids:
+        return BatchOverwrites()
+    asked: dict[str, Any] = {"event_ids": event_ids}
+    return BatchOverwrites(
+        carried_out=tuple(await fetch_rows(connection, CarriedOut, _SQL["carried_out"], asked)),
+        taken_back=tuple(await fetch_rows(connection, TakenBack, _SQL["taken_back"], asked)),
+    )
+
+
+def count_changes(changes: Changes, overwrites: BatchOverwrites, now: datetime) -> None:
+    """Count what has been committed to the tables; `now` is when it was seen there."""
+    for outcome, number in Counter(row.commit.outcome for row in changes.commits).items():
+        metrics.COMMITS.labels(outcome=outcome).inc(number)
+    for (event, by), number in Counter((row.event.event, row.event.decision.by) for row in changes.events).items():
+        metrics.EVENTS.labels(event=event, by=by).inc(number)
+    for reason, number in Counter(row.reason for row in changes.rejections).items():
+        metrics.REJECTIONS.labels(reason=reason).inc(number)
+    for done in overwrites.carried_out:
+        labels = {"model": done.model, "prompt_version": done.prompt_version}
+        metrics.OVERWRITES.labels(event=done.event, by=done.by, **labels).inc(done.overwrites)
+    for back in overwrites.taken_back:
+        labels = {"model": back.model, "prompt_version": back.prompt_version}
+        metrics.OVERWRITES_TAKEN_BACK.labels(how=back.how, **labels).inc(back.overwrites)
+    count_entities(changes)
+    metrics.STALE.inc(sum(row.stale for row in changes.events))
+    for commit in (row.commit for row in changes.commits):
+        if commit.outcome == "facts":
+            metrics.TURN_TO_FACT_SECONDS.observe(max(0.0, (now - commit.published_at).total_seconds()))
+
 
 # No text of a library goes into a row: rows have to be the same under its next version.
 NOT_A_COMMIT: Final = "these bytes are no commit of a version that this program knows"
@@ -42,7 +120,7 @@ NOTICE_CHANNEL: Final = "mnemolog_projected"
 # So many commits in a row are not all unstorable: then the fault is this program's.
 MAX_UNSTORABLE_IN_A_ROW: Final = 20
 
-_SQL: Final = queries("projector")
+_PROJECTOR_SQL: Final = queries("projector")
 log = get_logger(__name__)
 
 
@@ -111,12 +189,12 @@ class Projector(Store):
         return dict(await self._rows("next_offsets", {}))
 
 
-WriteRows = Callable[[Connection, Changes], Awaitable[None]]
+WriteRows = Callable[[RowConnection, Changes], Awaitable[None]]
 """Writes the rows that are new."""
 
 
 async def project_batch(
-    connection: Connection, records: Records, *, write_rows: WriteRows | None = None
+    connection: RowConnection, records: Records, *, write_rows: WriteRows | None = None
 ) -> BatchResult:
     """Fold one batch through `connection`, in transactions of its own, as `Projector.apply` says.
 
@@ -126,11 +204,11 @@ async def project_batch(
     return await _BatchWriter(connection, write_rows).write(parsed)
 
 
-async def _project_and_announce(connection: Connection, records: Records) -> BatchResult:
+async def _project_and_announce(connection: RowConnection, records: Records) -> BatchResult:
     applied = await project_batch(connection, records)
     # Not in the batch's transaction: any listener of the server can let the queue of notices fill.
     with suppress(psycopg.Error):
-        await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
+        await connection.execute(_PROJECTOR_SQL["announce"], {"channel": NOTICE_CHANNEL})
     return applied
 
 
@@ -160,7 +238,7 @@ def parse_commit(value: bytes) -> Commit | InvalidRecordError:
 
 
 async def _project_in_transaction(
-    connection: Connection, readings: Sequence[ParsedRecord], write_rows: WriteRows | None = None
+    connection: RowConnection, readings: Sequence[ParsedRecord], write_rows: WriteRows | None = None
 ) -> BatchResult:
     commits = [reading.commit for reading in readings if isinstance(reading.commit, Commit)]
     async with connection.transaction():
@@ -193,7 +271,7 @@ def fold_batch(state: FoldState, records: Sequence[ParsedRecord]) -> Changes:
 
 
 async def _write(
-    connection: Connection,
+    connection: RowConnection,
     next_offsets: Mapping[int, int],
     fresh: Sequence[ParsedRecord],
     changes: Changes,
@@ -213,22 +291,22 @@ async def _write(
     return BatchResult(next_offsets={**next_offsets, **moved}, changes=changes, skipped=repeated, overwrites=overwrites)
 
 
-async def move_partitions(connection: Connection, next_offsets: Mapping[int, int]) -> None:
+async def move_partitions(connection: RowConnection, next_offsets: Mapping[int, int]) -> None:
     """Advance the offsets of partitions, in the transaction of the rows."""
     moved = {"partitions": list(next_offsets), "next_offsets": list(next_offsets.values())}
-    await connection.execute(_SQL["move_partitions"], moved)
+    await connection.execute(_PROJECTOR_SQL["move_partitions"], moved)
 
 
 def _all_applied_before(next_offsets: Mapping[int, int], records: int) -> BatchResult:
     return BatchResult(next_offsets=next_offsets, changes=Changes(), skipped=records, overwrites=BatchOverwrites())
 
 
-async def _lock(connection: Connection, readings: Sequence[ParsedRecord]) -> AsyncCursor[TupleRow]:
+async def _lock(connection: RowConnection, readings: Sequence[ParsedRecord]) -> AsyncCursor[TupleRow]:
     """Lock out a rebuild's swap and every other projector of these partitions; gives the offsets to continue at."""
     partitions = {"partitions": sorted({one.position.partition for one in readings})}
-    await connection.execute(_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
-    await connection.execute(_SQL["open_partitions"], partitions)
-    return await connection.execute(_SQL["lock_partitions"], partitions)
+    await connection.execute(_PROJECTOR_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
+    await connection.execute(_PROJECTOR_SQL["open_partitions"], partitions)
+    return await connection.execute(_PROJECTOR_SQL["lock_partitions"], partitions)
 
 
 async def _locked_offsets(locked: AsyncCursor[TupleRow]) -> dict[int, int]:
@@ -251,7 +329,7 @@ def _new_records(next_offsets: Mapping[int, int], readings: Sequence[ParsedRecor
     return fresh
 
 
-async def _check_repeats(connection: Connection, readings: Sequence[ParsedRecord]) -> None:
+async def _check_repeats(connection: RowConnection, readings: Sequence[ParsedRecord]) -> None:
     """Raise `LogChangedError` for a skipped record that is not the folded one: a truncated log reuses offsets."""
     for partition, found in groupby(readings, lambda reading: reading.position.partition):
         records = list(found)
@@ -260,7 +338,7 @@ async def _check_repeats(connection: Connection, readings: Sequence[ParsedRecord
             "offsets": [record.position.offset for record in records],
             "records": [record.value for record in records],
         }
-        changed = await (await connection.execute(_SQL["changed_records"], asked)).fetchone()
+        changed = await (await connection.execute(_PROJECTOR_SQL["changed_records"], asked)).fetchone()
         if changed is not None:
             raise LogChangedError(partition, changed[0])
 
@@ -271,7 +349,7 @@ class _BatchWriter:
     Such a record becomes a rejection, so that it blocks no other. One that only takes too long is not skipped.
     """
 
-    def __init__(self, connection: Connection, write_rows: WriteRows | None) -> None:
+    def __init__(self, connection: RowConnection, write_rows: WriteRows | None) -> None:
         self._connection = connection
         self._options = {} if write_rows is None else {"write_rows": write_rows}
         self._unstorable_in_a_row = 0

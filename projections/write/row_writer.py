@@ -1,8 +1,4 @@
-"""Loads the state that a fold needs, and writes the rows that it made, in bulk.
-
-Works in the schema that comes first in the connection's search_path, so that a rebuild uses it as well.
-The connection has to know halfvec (`mnemolog.projections.db.pools.prepare_connection`).
-"""
+"""Loads the state that a fold needs, and writes the rows that it made, in bulk."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -11,11 +7,14 @@ from typing import Any, Final, cast
 from psycopg.rows import TupleRow
 from pydantic_core import to_json
 
+from mnemolog.projections.database import SCOPE_TYPES, CopyRow, RowConnection, copy_binary, jsonb
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.entities.writer import ask_entities, read_entities, write_entities
-from mnemolog.projections.write.log_rows import copy_log_rows
+from mnemolog.projections.write.entity_writer import ask_entities, read_entities, write_entities
+from mnemolog.projections.write.fold import FoldState, LastAttempt, fact_ids_of_commits, source_of
 from mnemolog.projections.write.rows import (
     Changes,
+    CommitRow,
+    EventRow,
     FactRow,
     FormerStateRow,
     KnownFact,
@@ -25,14 +24,77 @@ from mnemolog.projections.write.rows import (
     SettlementRow,
     TimedFactState,
 )
-from mnemolog.projections.write.state import FoldState, LastAttempt, fact_ids_of_commits, source_of
-from mnemolog.projections.write.table_writer import SCOPE_TYPES, Connection, Row, copy_binary, jsonb
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
 
-PROFILE_BATCH: Final = 100
+WITHOUT_VECTOR_DATA: Final[Any] = {"fact": {"vector": {"data"}}}
 _SQL: Final = queries("projector")
+_COMMIT_TYPES: Final = [
+    *["int4", "int8", "text", "text", "text"],
+    *SCOPE_TYPES,
+    *["text", "text", "text", "timestamptz", "timestamptz", "timestamptz", "text", "int4", "int8", "int8"],
+    *["int4", "float8", "int8", "int8", "int4", "jsonb", "jsonb", "int4", "text", "text", "jsonb", "bytea"],
+]
+_EVENT_TYPES: Final = [
+    *["uuid", "int4", "int8", "int4", "text", "text"],
+    *SCOPE_TYPES,
+    *["text", "uuid", "uuid[]", "timestamptz", "timestamptz", "text", "text", "bool", "jsonb"],
+    *["text", "text", "text", "uuid", "uuid"],
+]
+
+
+async def copy_log_rows(connection: RowConnection, changes: Changes) -> None:
+    """Write the applied commits and their events. COPY is not possible inside a pipeline."""
+    await copy_binary(connection, _SQL["copy_commits"], _COMMIT_TYPES, map(commit_row, changes.commits))
+    await copy_binary(connection, _SQL["copy_events"], _EVENT_TYPES, map(event_row, changes.events))
+
+
+def commit_row(row: CommitRow) -> CopyRow:
+    """The columns of `copy_commits`; the record is the last."""
+    commit, steps = row.commit, row.commit.provenance.steps
+    return (
+        *(row.position.partition, row.position.offset, commit.owner, commit.source_id, commit.source_kind),
+        *scope_columns(commit.scope),
+        *(commit.outcome, commit.reason, commit.detail, commit.occurred_at, commit.published_at, commit.decided_at),
+        *(commit.origin.topic, commit.origin.partition, commit.origin.offset, commit.based_on),
+        sum(step.llm_calls for step in steps),
+        sum(step.embedding_calls for step in steps),
+        sum(step.input_tokens for step in steps),
+        sum(step.output_tokens for step in steps),
+        sum(step.reprompts for step in steps),
+        jsonb(commit.provenance.model_dump_json()),
+        jsonb(to_json(commit.metadata)),
+        *(commit.attempt, commit.order.kind if commit.order else None, commit.actor),
+        jsonb(to_json(commit.limit)) if commit.limit else None,
+        row.record,
+    )
+
+
+def event_row(row: EventRow) -> CopyRow:
+    """The columns of `copy_events`."""
+    commit, event, decision = row.commit, row.event, row.event.decision
+    origin = event.promoted_from
+    return (
+        *(event.event_id, row.position.partition, row.position.offset, event.ordinal, commit.owner, commit.source_id),
+        *scope_columns(commit.scope),
+        *(
+            event.event,
+            row.fact_id,
+            list(row.targets),
+            origin.said_at if origin else commit.occurred_at,
+            commit.decided_at,
+        ),
+        *(decision.by, decision.reason, row.stale),
+        jsonb(event.model_dump_json(exclude=WITHOUT_VECTOR_DATA)),
+        *(decision.model, decision.prompt_version, decision.guard),
+        event.undone if isinstance(event, DecisionUndone) else None,
+        origin.fact_id if origin else None,
+    )
+
+
+PROFILE_BATCH: Final = 100
 _FACT_TYPES: Final = [
     *["uuid", "text"],
     *SCOPE_TYPES,
@@ -55,7 +117,7 @@ _STATE_PATHS: Final = {name: f"state.{name}" for name in TimedFactState.__slots_
 _REJECTION_TYPES: Final = ["int4", "int8", "int4", "text", "text", "text", "text", "bytea"]
 
 
-async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldState:
+async def load_state(connection: RowConnection, commits: Sequence[Commit]) -> FoldState:
     """The state that a fold of `commits` needs; inside a pipeline that is one round trip."""
     sources = [source_of(commit) for commit in commits]
     owners, source_ids = [owner for owner, _ in sources], [source_id for _, source_id in sources]
@@ -74,13 +136,13 @@ async def load_state(connection: Connection, commits: Sequence[Commit]) -> FoldS
     )
 
 
-async def copy_rows(connection: Connection, changes: Changes) -> None:
+async def copy_rows(connection: RowConnection, changes: Changes) -> None:
     """Write the rows that are new. COPY is not possible inside a pipeline."""
     await copy_log_rows(connection, changes)
     await copy_fact_rows(connection, changes)
 
 
-async def copy_fact_rows(connection: Connection, changes: Changes) -> None:
+async def copy_fact_rows(connection: RowConnection, changes: Changes) -> None:
     """Write the new rows but for the copy of the log (`log_rows`)."""
     await copy_binary(connection, _SQL["copy_facts"], _FACT_TYPES, map(_fact_row, changes.facts))
     await copy_binary(
@@ -91,7 +153,7 @@ async def copy_fact_rows(connection: Connection, changes: Changes) -> None:
     await copy_binary(connection, _SQL["copy_rejections"], _REJECTION_TYPES, map(_rejection_row, changes.rejections))
 
 
-async def update_rows(connection: Connection, changes: Changes) -> None:
+async def update_rows(connection: RowConnection, changes: Changes) -> None:
     """Update the rows that were there before, add those of entities, and step the versions of the scopes."""
     await write_entities(connection, changes.entities)
     if changes.commits:
@@ -119,19 +181,19 @@ async def update_rows(connection: Connection, changes: Changes) -> None:
         await connection.execute(_SQL["step_scopes"], {**steps, "speakers": speakers, **scopes})
 
 
-async def refresh_profiles(connection: Connection, scopes: Sequence[ScopeColumns]) -> None:
+async def refresh_profiles(connection: RowConnection, scopes: Sequence[ScopeColumns]) -> None:
     """Derive the profiles of `scopes` anew, in one statement."""
     if scopes:
         await connection.execute(_SQL["refresh_profiles"], _scopes(scopes))
 
 
-async def profile_batches(connection: Connection) -> list[list[ScopeColumns]]:
+async def profile_batches(connection: RowConnection) -> list[list[ScopeColumns]]:
     """All scopes that have a profile, by as many as one statement refreshes."""
     scopes = cast("list[ScopeColumns]", await (await connection.execute(_SQL["all_scopes"])).fetchall())
     return [scopes[start : start + PROFILE_BATCH] for start in range(0, len(scopes), PROFILE_BATCH)]
 
 
-def _fact_row(row: FactRow) -> Row:
+def _fact_row(row: FactRow) -> CopyRow:
     commit, fact, state = row.commit, row.fact, row.state
     return (
         *(fact.fact_id, commit.owner),
@@ -148,16 +210,16 @@ def _fact_row(row: FactRow) -> Row:
     )
 
 
-def _former_state_row(row: FormerStateRow) -> Row:
+def _former_state_row(row: FormerStateRow) -> CopyRow:
     state = (getattr(row.state, name) for name in FactState.model_fields)
     return (row.fact_id, row.event_id, row.state.state_since, row.until, *state)
 
 
-def _relation_row(row: RelationRow) -> Row:
+def _relation_row(row: RelationRow) -> CopyRow:
     return (row.fact_id, row.related_id, row.relation, row.event_id, row.since)
 
 
-def _pending_row(row: PendingRow) -> Row:
+def _pending_row(row: PendingRow) -> CopyRow:
     commit, event, settled = row.commit, row.event, row.settlement_row
     closed = settled is not None and settled.settlement is not None
     return (
@@ -169,7 +231,7 @@ def _pending_row(row: PendingRow) -> Row:
     )
 
 
-def _rejection_row(row: RejectionRow) -> Row:
+def _rejection_row(row: RejectionRow) -> CopyRow:
     where = (row.position.partition, row.position.offset, row.item)
     return (*where, row.owner, row.source_id, row.reason, row.detail, row.record)
 

@@ -1,4 +1,4 @@
-"""The rows that a fold makes, as values, and how those of several commits are merged."""
+"""Rows that a fold makes, as values, and how rows of several commits are merged."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
@@ -8,12 +8,80 @@ from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
-from mnemolog.projections.write.entities.rows import AnyEntityRow
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.event import Relation
-from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet
+from mnemolog.schemas.entities import Alias, EntityLink
+from mnemolog.schemas.entity_events import AnyEntityChange, EntityRegistered, RelationEnded, RelationStated
+from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet, Relation
 from mnemolog.schemas.facts import OPEN_STATUSES, FactState, FactStatus, NewFact
 from mnemolog.schemas.scope import ScopeColumns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityRow:
+    """A new entity; `possible_twins` are those of its scope."""
+
+    commit: Commit
+    event: EntityRegistered
+    possible_twins: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AliasRow:
+    """A name of an entity; `place` is that among the names that its commit gives, `is_own` the first of its own.
+
+    `told_by` is the repetition that told it, `told_of` the fact that was repeated.
+    """
+
+    commit: Commit
+    log_offset: int
+    entity_id: UUID
+    event_id: UUID
+    place: int
+    alias: Alias
+    is_own: bool = False
+    told_by: UUID | None = None
+    told_of: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRow:
+    """An entity that a fact names; `told_by` is the repetition that told it."""
+
+    fact_id: UUID
+    event_id: UUID
+    link: EntityLink
+    told_by: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRow:
+    """What a fact says of a relation, which becomes a row too where it is the first; `told_by` as in `LinkRow`."""
+
+    commit: Commit
+    relation_id: UUID
+    event: RelationStated | RelationEnded
+    told_by: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityChangeRow:
+    """What a person decided about entities."""
+
+    commit: Commit
+    partition: int
+    log_offset: int
+    event: AnyEntityChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedAgainRow:
+    """An entity had been undone and is named again, or got a name or a type: it is derived anew. No table has it."""
+
+    entity_id: UUID
+
+
+AnyEntityRow = EntityRow | AliasRow | LinkRow | EvidenceRow | EntityChangeRow | NamedAgainRow
+
 
 RejectionReason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
 Settlement = Literal["confirmed", "rejected", "overtaken", "deleted", "undone"]

@@ -1,16 +1,28 @@
-"""The context of one command: owner, scope, time and actor; it makes the common parts of its events."""
+"""The context of one command, what commands ask of the tables, and the refusal of a command with all its faults."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, Protocol, get_args
 from uuid import UUID
 
 from mnemolog.schemas import ids
+from mnemolog.schemas.command import Edit, Promote, Undo
 from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.filters import Filter
 from mnemolog.schemas.provenance import DecidedBy, Decision
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import StoredFact
+from mnemolog.schemas.stored import (
+    DueExpiry,
+    EventHistory,
+    LoggedEvent,
+    PendingCase,
+    PromotableFacts,
+    ScopeFacts,
+    StoredFact,
+)
+from mnemolog.streams.ends import EndedFactReader, RivalReader
+from mnemolog.streams.errors import StreamsError
 
 StoredFacts = Mapping[UUID, StoredFact]
 Events = tuple[MemoryEvent, ...]
@@ -40,3 +52,140 @@ class CommandContext:
 
     def owns(self, stored: StoredFact) -> bool:
         return stored.scope == self.scope
+
+
+class FactReader(EndedFactReader, RivalReader, Protocol):
+    """Reads known facts."""
+
+    async def user_names(self, scope: Scope, user_words: Collection[str]) -> Sequence[str]:
+        """The names of the user that exactly `scope` knows; `user_words` are subjects that say "the user"."""
+
+    async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
+        """The open cases among `fact_ids`."""
+
+    async def conflicting_fact_ids(self, fact_id: UUID) -> Sequence[UUID]:
+        """The facts that an unresolved fact was added beside."""
+
+    async def scope_facts(
+        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
+    ) -> ScopeFacts:
+        """The open facts of exactly `scope` that a filter lets through at `at`, of a key or category if given."""
+
+    async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> Sequence[UUID]:
+        """Those of `fact_ids` that a filter would let through if they were active."""
+
+
+class PromotionReader(Protocol):
+    """Reads what a promote command selects."""
+
+    async def promotable_facts(
+        self, into: Scope, payload: Promote, *, at: datetime, min_importance: float, limit: int
+    ) -> PromotableFacts:
+        """The first `limit` of the selected facts, those that can be promoted `into` a scope first."""
+
+
+class EventReader(Protocol):
+    """Reads what events did to facts."""
+
+    async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
+        """The events that an undo selects, in the log's order."""
+
+    async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> EventHistory:
+        """All events that name these facts, and the facts' states before and after them."""
+
+    async def events(self, event_ids: Sequence[UUID]) -> list[LoggedEvent]:
+        """These events, in the log's order."""
+
+
+class ExpiryReader(Protocol):
+    """Reads which facts are still active or pending although their end has passed."""
+
+    async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
+        """The next `limit` of them after `after`."""
+
+
+RefusalReason = Literal[
+    "foreign_fact",
+    "unknown_fact",
+    "foreign_entity",
+    "unknown_entity",
+    "merged_entity",
+    "name_taken",
+    "closed_fact",
+    "human_word",
+    "not_pending",
+    "not_unresolved",
+    "invalid_command",
+    "nothing_to_undo",
+    "already_undone",
+    "built_upon",
+    "summaries_off",
+    "nothing_to_summarise",
+]
+"""Why a command is refused, the gravest fault of an item first."""
+
+Fault = tuple[RefusalReason, str]
+"""What is wrong with one item of a command."""
+
+
+class CommandRefusedError(StreamsError):
+    """Nothing of the command is done. `detail` says what is wrong and what the caller can do."""
+
+    def __init__(self, reason: RefusalReason, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+def raise_for_faults(faults: Iterable[Fault | None]) -> None:
+    """Raise `CommandRefusedError` for the gravest fault, if there is one, with a detail that lists all."""
+    found = [fault for fault in faults if fault is not None]
+    if found:
+        reason = min((reason for reason, _ in found), key=get_args(RefusalReason).index)
+        raise CommandRefusedError(reason, "; ".join(text for _, text in found))
+
+
+def is_open(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> bool:
+    return open_fault(context, fact_id, facts) is None
+
+
+def open_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
+    stored = facts.get(fact_id)
+    if stored is None:
+        return "unknown_fact", f"{fact_id} is not known: check the id"
+    if not context.owns(stored):
+        return "foreign_fact", f"{fact_id} belongs to another scope: send the command in the scope of the fact"
+    if stored.is_open:
+        return None
+    return (
+        "closed_fact",
+        f"{fact_id} is {stored.state.status}: see its history for the fact in its place, or undo what closed it",
+    )
+
+
+def edit_fault(context: CommandContext, edit: Edit, facts: StoredFacts, *, by_human: bool) -> Fault | None:
+    if fault := open_fault(context, edit.fact_id, facts):
+        return fault
+    stored = facts[edit.fact_id]
+    if stored.state.status == "pending_confirmation":
+        return (
+            "closed_fact",
+            f"{edit.fact_id} waits for a confirmation: confirm or reject it, then edit the active fact",
+        )
+    if stored.authority == "human" and not by_human:
+        return "human_word", f"{edit.fact_id} is a human's word or immutable: only a human can correct it"
+    return None
+
+
+def pending_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
+    fault = open_fault(context, fact_id, facts)
+    if fault is None and facts[fact_id].state.status != "pending_confirmation":
+        return "not_pending", f"{fact_id} is active, not pending: delete it, or undo what added it"
+    return fault
+
+
+def unresolved_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
+    fault = open_fault(context, fact_id, facts)
+    if fault is None and not facts[fact_id].state.unresolved:
+        return "not_unresolved", f"{fact_id} is not unresolved: there is nothing to settle"
+    return fault

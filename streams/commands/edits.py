@@ -1,25 +1,120 @@
-"""Commands with a new text, or a choice between texts: update, correct and resolve, from facts to events."""
+"""Commands with a text: update, correct, resolve and import; values that follow from the new text."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from itertools import takewhile
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import Correct, Edit, Resolve, Update
-from mnemolog.schemas.events import ConflictResolved, FactContradicted, FactCorrected, FactReplaced, FactsMerged
-from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, NewFact, Statement
+from mnemolog.schemas.command import Correct, Edit, Import, Resolve, Update
+from mnemolog.schemas.events import (
+    ConflictResolved,
+    FactAdded,
+    FactContradicted,
+    FactCorrected,
+    FactReplaced,
+    FactsMerged,
+)
+from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, EmbeddedFact, ExtractedFact, NewFact, Statement
+from mnemolog.schemas.filters import Filter, parse_filter
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
-from mnemolog.streams.commands.refusals import (
+from mnemolog.streams.commands.context import (
+    CommandContext,
     CommandRefusedError,
+    Events,
+    StoredFacts,
     edit_fault,
     is_open,
     open_fault,
     raise_for_faults,
     unresolved_fault,
 )
-from mnemolog.streams.commands.values import adds_denial, beginning_after_edit, value_after_edit
+from mnemolog.streams.ends import EndRules, same_value, slot_relation, tells_end_of
+from mnemolog.streams.text.tokens import NEGATIONS
+
+MAX_NAME_WORDS: Final = 4
+_PUNCTUATION: Final = ".,;:!?\"'()"
+
+
+def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str | None:
+    """The value of `new_text`, where that is clear from `old_text` and its value; else None.
+
+    It is clear where the texts differ in one place. If that is in the value, its words are replaced: "lives in Munich",
+    "lives in Bonn". A name that is added beside it belongs to it: "lives in York", "lives in New York". If it is
+    elsewhere and tells no negation, the value stays.
+    """
+    old, new, value = _words(old_text), _words(new_text), _words(old_value or "")
+    places = [at for at in range(len(old)) if value and _folded(old[at : at + len(value)]) == _folded(value)]
+    if len(places) != 1:
+        return None
+    begins, ends = places[0], places[0] + len(value)
+    first, last, inserted = _changed_part(old, new)
+    is_added_name = first == last and first in (begins, ends) and _is_name(inserted)
+    if (last <= begins or first >= ends) and not is_added_name:
+        denies = any(word.casefold() in NEGATIONS for word in (*old[first:last], *inserted))
+        return None if denies else old_value
+    if first < begins or last > ends:
+        return None
+    found = [*old[begins:first], *inserted, *old[last:ends]]
+    verbatim = " ".join(_signed_words(new_text)[begins : begins + len(found)])
+    return verbatim.strip(_PUNCTUATION) if _may_be_value(found, value) else None
+
+
+def beginning_after_edit(old: StoredFact, new_text: str, at: datetime) -> datetime | None:
+    """Since when `new_text` is true, where it has another date in the place of the one since which `old` was.
+
+    The date of a text is that of its beginning if the fact began on it, or tells a change. None where that is not
+    clear, or nothing changed.
+    """
+    from mnemolog.streams.text.times import find_times  # noqa: PLC0415 - of the extra `server`; clients come by here
+
+    direction: Literal[-1, 1] = 1 if old.true_from > at or old.fact.action_hint == "update" else -1
+    before, after = (
+        [when for when in find_times(text, at, direction) if when.role != "until"] for text in (old.fact.text, new_text)
+    )
+    if len(before) != 1 or len(after) != 1 or before[0].first == after[0].first:
+        return None
+    is_beginning = old.fact.action_hint == "update" or old.true_from.date() == before[0].first
+    return after[0].start(at) if is_beginning else None
+
+
+def adds_denial(old_text: str, new_text: str) -> bool:
+    """Whether `new_text` denies something and `old_text` does not."""
+    old, new = ({word.casefold() for word in _words(text)} for text in (old_text, new_text))
+    return bool(new & NEGATIONS) and not old & NEGATIONS
+
+
+def _signed_words(text: str) -> list[str]:
+    return [word for word in text.split() if word.strip(_PUNCTUATION)]
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip(_PUNCTUATION) for word in _signed_words(text)]
+
+
+def _folded(words: list[str]) -> list[str]:
+    return [word.casefold() for word in words]
+
+
+def _changed_part(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
+    """From where to where `old` differs from `new`, and the words that `new` has there."""
+    same = [one == other for one, other in zip(old, new, strict=False)]
+    first = sum(takewhile(bool, same))
+    backwards = zip(reversed(old[first:]), reversed(new[first:]), strict=False)
+    kept = sum(takewhile(bool, (one == other for one, other in backwards)))
+    return first, len(old) - kept, new[first : len(new) - kept]
+
+
+def _may_be_value(words: list[str], old_value: list[str]) -> bool:
+    """Whether words may take the place of a value: no more than it has, or a name, and no negation."""
+    if not words or any(word.casefold() in NEGATIONS for word in words):
+        return False
+    return len(words) <= len(old_value) or (len(words) <= MAX_NAME_WORDS and _is_name(words))
+
+
+def _is_name(words: list[str]) -> bool:
+    return bool(words) and all(word[0].isupper() or word[0].isdigit() for word in words)
 
 
 def update(
@@ -178,4 +273,61 @@ def _facts_merged(
         targets=tuple(parent.fact_id for parent in parents),
         statement=Statement(text=fact.text, excerpt=fact.text),
         fact=fact.model_copy(update=common),
+    )
+
+
+_COMPARED: Final = ("key", "value", "subject", "event_time")
+
+
+def facts_to_compare(payload: Import) -> tuple[Filter, ...]:
+    """The facts that an imported one may repeat, and those beside which it may stand: of its text, and of its key."""
+    of_key = ({"key": {"eq": payload.fact.key}},) if payload.fact.key else ()
+    return tuple(parse_filter(one) for one in ({"memory": {"eq": payload.fact.text}}, *of_key))
+
+
+def import_fact(
+    context: CommandContext, payload: Import, embedded: EmbeddedFact, known: StoredFacts, rules: EndRules
+) -> Events:
+    """The fact is added, unless the scope has one of its text from which nothing that is given differs.
+
+    Beside another lasting value of its key it is unresolved: nobody has decided on the two.
+    """
+    fact = _new_fact(context, payload, embedded)
+    if any(_says_no_less(stored, fact) for stored in known.values()):
+        return ()
+    beside = [stored for stored in known.values() if _are_rivals(fact, stored, rules)]
+    decision = context.decision("application", "imported it", beside)
+    shown = decision.model_copy(update={"shown": tuple(stored.fact_id for stored in beside)})
+    return (FactAdded(**context.event_fields(0, shown), fact=fact, unresolved=bool(beside)),)
+
+
+def _says_no_less(stored: StoredFact, fact: NewFact) -> bool:
+    """Whether a fact of the scope has the text of another one, and all else that is given of that."""
+    has = {name: getattr(stored.fact, name) for name in _COMPARED} | {
+        "speaker": stored.speaker,
+        "valid_until": stored.ends_at,
+    }
+    return stored.fact.text == fact.text and all(getattr(fact, name) in (None, value) for name, value in has.items())
+
+
+def _are_rivals(fact: NewFact, stored: StoredFact, rules: EndRules) -> bool:
+    """Whether both may be lasting values of one slot, and not the same, or the fact tells the end of the other."""
+    if fact.action_hint == "retract":
+        return tells_end_of(fact, stored.fact)
+    if fact.valid_until or stored.ends_at or same_value(fact, stored.fact):
+        return False
+    return slot_relation(fact, stored.fact, rules) != "other"
+
+
+def _new_fact(context: CommandContext, payload: Import, embedded: EmbeddedFact) -> NewFact:
+    given = payload.fact
+    stated = {name: getattr(given, name) for name in type(given).model_fields if name in ExtractedFact.model_fields}
+    return NewFact(
+        **stated | {"excerpt": embedded.fact.excerpt, "search_text": embedded.fact.search_text},
+        fact_id=ids.fact_id(context.owner, context.source_id, 0),
+        confidence=CONFIDENCE_OF_CERTAINTY[given.certainty] if given.confidence is None else given.confidence,
+        true_from=given.true_from or context.issued_at,
+        speaker=given.speaker,
+        authority=given.authority,
+        vector=embedded.vector,
     )

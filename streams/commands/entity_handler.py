@@ -5,27 +5,28 @@ from typing import Final, Protocol, get_args
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import CommandPayload, Confirm, FactIds, Reject, Undo
-from mnemolog.schemas.entities.changes import AnyEntityChange
-from mnemolog.schemas.entities.commands import (
+from mnemolog.schemas.command import (
     AliasEntity,
+    CommandPayload,
+    Confirm,
     EntityCommand,
+    FactIds,
     ForgetEntity,
     MergeEntities,
+    Reject,
     RenameEntity,
     SplitEntity,
+    Undo,
 )
-from mnemolog.schemas.entities.stored import LoggedChange, StoredEntity, StoredProposal
+from mnemolog.schemas.entity_events import AnyEntityChange
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.commands import entity_changes
-from mnemolog.streams.commands.context import CommandContext
-from mnemolog.streams.commands.entity_changes import EntityContext
-from mnemolog.streams.commands.entity_undo import undo_changes
-from mnemolog.streams.commands.refusals import CommandRefusedError, raise_for_faults
-from mnemolog.streams.entities.entity_registry import EntityRegistry
+from mnemolog.schemas.stored import LoggedChange, StoredEntity, StoredProposal
+from mnemolog.streams.commands import entities as entity_changes
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, raise_for_faults
+from mnemolog.streams.commands.entities import EntityContext, undo_changes
 from mnemolog.streams.entities.linker import EntityReader
-from mnemolog.streams.entities.name_context import NameContext, keys_of_names
+from mnemolog.streams.entities.resolver import EntityRegistry, NameContext, keys_of_names
 
 ENTITY_COMMANDS: Final = get_args(EntityCommand)
 EntityChanges = tuple[AnyEntityChange, ...]

@@ -16,7 +16,7 @@ import orjson
 from mnemolog.schemas.command import MAX_ITEMS, Command, Expire
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import DueExpiry
-from mnemolog.streams.commands.ports import ExpiryReader
+from mnemolog.streams.commands.context import ExpiryReader
 
 BATCH_SIZE: Final = 500
 CLOCK_MARGIN: Final = timedelta(seconds=30)

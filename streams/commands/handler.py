@@ -8,6 +8,7 @@ from uuid import UUID
 
 from mnemolog.schemas.command import (
     MAX_ITEMS,
+    AliasEntity,
     CommandPayload,
     Confirm,
     Correct,
@@ -16,40 +17,40 @@ from mnemolog.schemas.command import (
     EndSession,
     Expire,
     Feedback,
+    ForgetEntity,
     Import,
+    MergeEntities,
     Promote,
     Reject,
+    RenameEntity,
     Resolve,
     SetPolicy,
+    SplitEntity,
+    SummariseEntity,
     Undo,
     Update,
     named_facts,
 )
-from mnemolog.schemas.entities.changes import EntityChange
-from mnemolog.schemas.entities.commands import (
-    AliasEntity,
-    ForgetEntity,
-    MergeEntities,
-    RenameEntity,
-    SplitEntity,
-    SummariseEntity,
-)
+from mnemolog.schemas.entity_events import EntityChange
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import EmbeddedFact
-from mnemolog.schemas.filters.model import EVERYTHING
+from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import LoggedEvent
 from mnemolog.streams.commands import edits, status_changes, undo
-from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
+from mnemolog.streams.commands.context import (
+    CommandContext,
+    CommandRefusedError,
+    EventReader,
+    Events,
+    FactReader,
+    StoredFacts,
+)
+from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entity_handler import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
-from mnemolog.streams.commands.imports import facts_to_compare, import_fact
-from mnemolog.streams.commands.ports import EventReader, FactReader
-from mnemolog.streams.commands.refusals import CommandRefusedError
-from mnemolog.streams.ends.end_rules import EndRules, Value
-from mnemolog.streams.ends.moved_ends import move_ends
-from mnemolog.streams.ends.undone_values import mark_unresolved
-from mnemolog.streams.text.subjects import USER_WORDS
+from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
+from mnemolog.streams.text.differences import USER_WORDS
 
 MAX_FACTS: Final = 2000
 NOTHING_SELECTED: Final = "nothing_selected"

@@ -8,8 +8,7 @@ from mnemolog.schemas.command import Promote
 from mnemolog.schemas.facts import MatchedFact, Original, PromotedFrom
 from mnemolog.schemas.ids import follow_up_id, is_follow_up_id
 from mnemolog.schemas.stored import PromotableFact, PromotableFacts
-from mnemolog.streams.commands.context import CommandContext
-from mnemolog.streams.commands.refusals import Fault, raise_for_faults
+from mnemolog.streams.commands.context import CommandContext, Fault, raise_for_faults
 
 MAX_PROMOTED: Final = 50
 """How many facts one command promotes: one question to the model holds their conflicts, and one commit their events."""

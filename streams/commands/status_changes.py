@@ -16,8 +16,16 @@ from mnemolog.schemas.events import (
     PolicySet,
 )
 from mnemolog.schemas.stored import PendingCase
-from mnemolog.streams.commands.context import CommandContext, Events, StoredFacts
-from mnemolog.streams.commands.refusals import CommandRefusedError, is_open, open_fault, pending_fault, raise_for_faults
+from mnemolog.streams.commands.context import (
+    CommandContext,
+    CommandRefusedError,
+    Events,
+    StoredFacts,
+    is_open,
+    open_fault,
+    pending_fault,
+    raise_for_faults,
+)
 
 
 def delete(context: CommandContext, payload: Delete, facts: StoredFacts) -> Events:

@@ -15,8 +15,7 @@ from mnemolog.schemas.command import MAX_ITEMS
 from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.facts import OPEN_STATUSES, FactState, Reversal
 from mnemolog.schemas.stored import EventHistory, LoggedEvent
-from mnemolog.streams.commands.context import CommandContext, Events
-from mnemolog.streams.commands.refusals import CommandRefusedError
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, Events
 
 MENTION_EVENTS: Final = ("fact_skipped", "fact_confirmed")
 INDEPENDENT_EVENTS: Final = (*MENTION_EVENTS, "fact_added")

@@ -1,8 +1,12 @@
-"""A record of a Kafka topic with its position; its bytes are not decoded."""
+"""A record of a Kafka topic with its position, its bytes not decoded.
 
+And the origins that a stage has processed, by which repeats are dropped.
+"""
+
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 Partition = tuple[str, int]
 StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
@@ -49,3 +53,35 @@ class RecordMetadata(Protocol):
 Reread = Callable[[Partition, int, int], Awaitable[tuple[Sequence[KafkaRecord], int]]]
 """Reads records of a partition again, from an offset on and before another: some of them, at least one if there are any
 left, and the offset to go on at."""
+
+
+DEFAULT_SIZE: Final = 65_536
+
+
+class SeenOrigins:
+    """The newest `size` origins, each `topic/partition/offset` of the record that a record came from.
+
+    Add an origin when its output is durable, never before. What is no longer remembered, or was processed by another
+    process, is processed again; deterministic ids make that harmless.
+    """
+
+    # A set, not the highest offset: the origins of one user can come in any order.
+
+    def __init__(self, size: int = DEFAULT_SIZE) -> None:
+        self._size = size
+        self._origins: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, origin: str) -> bool:
+        if origin not in self._origins:
+            return False
+        self._origins.move_to_end(origin)
+        return True
+
+    def __len__(self) -> int:
+        return len(self._origins)
+
+    def add(self, origin: str) -> None:
+        self._origins[origin] = None
+        self._origins.move_to_end(origin)
+        if len(self._origins) > self._size:
+            self._origins.popitem(last=False)

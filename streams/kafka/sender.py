@@ -12,8 +12,8 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships n
     RecordTooLargeError,
 )
 
-from mnemolog.projections.logs import get_logger
-from mnemolog.projections.retry import growing_delay, retry_while
+from mnemolog.common.logs import get_logger
+from mnemolog.common.retry import growing_delay, retry_while
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead, RecordTooLarge
 from mnemolog.streams.kafka.record import RecordMetadata

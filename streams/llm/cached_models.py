@@ -10,19 +10,20 @@ from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.base import Record
-from mnemolog.schemas.costs.prices import NO_PRICES, PriceTable
+from mnemolog.schemas.costs import NO_PRICES, PriceTable
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, SharedCall, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.call_metrics import count_cost, record_call
-from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
+from mnemolog.streams.llm.calls import count_cost, record_call
 from mnemolog.streams.llm.ports import (
     AskModel,
+    BatchSuspectError,
     ChatModel,
     DivideReply,
     Embedder,
     EmbeddingResult,
     Prompt,
+    PromptRefusedError,
     Reply,
     ReplyStore,
     RequestSource,

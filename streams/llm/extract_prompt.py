@@ -1,23 +1,88 @@
-"""The extraction prompt: its text, what it shows of a turn, and the schema of the reply."""
+"""The extraction prompt.
+
+Its text, what it shows of a turn, the instructions of a policy, and the schema of the reply.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final, get_args
 
-from mnemolog.schemas.entities.relations import PREDICATES
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from mnemolog.schemas.entities import PREDICATES
+from mnemolog.schemas.instructions import DescribedCategory, ForbiddenTopic, Instructions
+from mnemolog.schemas.provenance import Emotion, Energy, Mood
 from mnemolog.schemas.stored import Background, ShownEntity, ShownFact
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.instructions.prompt_part import prompt_part
-from mnemolog.streams.llm.grounding.evidence import shown_messages
-from mnemolog.streams.llm.grounding.extract_reply import FactsReply, TurnsReply
-from mnemolog.streams.llm.mood import MOOD_SCHEMA, MOOD_TEXT
+from mnemolog.streams.llm.ask import ReplyModel, object_text, one_line, quoted, reply_schema
+from mnemolog.streams.llm.extract_reply import FactsReply, TurnsReply, shown_messages
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
-from mnemolog.streams.llm.reply_parser import (
-    ReplyModel,
-    one_line,
-    quoted,
-    reply_schema,
+
+MOOD_TEXT: Final = (
+    f"\nmood, beside facts: how the user sounds in this turn: emotion: one of {', '.join(get_args(Emotion))}; "
+    f"intensity: 0 to 1; energy: {', '.join(get_args(Energy))}. Neutral, 0 and medium where nothing shows.\n"
 )
+MOOD_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "emotion": {"type": "string", "enum": list(get_args(Emotion))},
+        "intensity": {"type": "number"},
+        "energy": {"type": "string", "enum": list(get_args(Energy))},
+    },
+    "required": ["emotion", "intensity", "energy"],
+    "additionalProperties": False,
+}
+
+
+def read_mood(text: str) -> Mood | None:
+    """The mood that a reply names; None where it names none that is valid. No model is asked again for that alone."""
+    try:
+        reply = from_json(object_text(text))
+        return Mood.model_validate(reply.get("mood"), strict=True)
+    except (ValueError, ValidationError, AttributeError):
+        return None
+
+
+def prompt_part(instructions: Instructions | None) -> str:
+    """What stands behind the system text; empty without instructions. It is the same for all turns of a policy."""
+    if instructions is None:
+        return ""
+    parts = [
+        _listed("More about categories:", [_category_line(one) for one in instructions.categories]),
+        _listed(
+            "Give no fact about these, not even in passing:", [_topic_line(one) for one in instructions.never_store]
+        ),
+        _language_line(instructions.languages),
+        f"The operator's instructions:\n{instructions.text}" if instructions.text else "",
+    ]
+    said = [part for part in parts if part]
+    return "\n" + "\n\n".join(said) + "\n" if said else ""
+
+
+def _listed(title: str, lines: list[str]) -> str:
+    return "\n".join([title, *lines]) if lines else ""
+
+
+def _category_line(category: DescribedCategory) -> str:
+    return f"- {category.name}: {category.description}"
+
+
+def _topic_line(topic: ForbiddenTopic) -> str:
+    name = topic.name.replace("_", " ")
+    return f"- {name}: {topic.description}" if topic.description else f"- {name}"
+
+
+def _language_line(languages: tuple[str, ...]) -> str:
+    if not languages:
+        return ""
+    if len(languages) == 1:
+        return f"Write text and search_text in the language {languages[0]} (excerpts stay as they are)."
+    return (
+        f"Write text and search_text in the language of the conversation where that is one of {', '.join(languages)}; "
+        f"otherwise in {languages[0]} (excerpts stay as they are)."
+    )
+
 
 PROMPT_VERSION = "extract-6"
 _MAX_QUOTED = 80

@@ -1,10 +1,12 @@
-"""Build the models that the settings name. The packages of a provider are imported only where it is used."""
+"""Builds the models that the settings name. The packages of a provider are imported only where it is chosen."""
+
+# ruff: noqa: PLC0415 -- see above
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mnemolog.streams.llm.errors import ProviderConfigurationError
-from mnemolog.streams.llm.ports import ChatModel, Embedder, OnFailure, ignore_failure
+from mnemolog.streams.llm.ports import ChatModel, Embedder, OnFailure, ProviderConfigurationError, ignore_failure
+from mnemolog.streams.llm.rerank import ChatReranker, ChatVariants, QuestionVariants, Reranker
 from mnemolog.streams.settings import StreamsSettings
 
 # ruff: noqa: PLC0415 -- see above
@@ -49,3 +51,20 @@ def needs_extra(extra: str) -> Iterator[None]:
         raise ProviderConfigurationError(
             f"a package of the provider {extra} is missing ({error}): pip install 'mnemolog[{extra}]'"
         ) from error
+
+
+def build_reranker(settings: StreamsSettings) -> Reranker:
+    """The model that orders hits. Raises `ProviderConfigurationError` where none is set."""
+    return ChatReranker(build_openai_chat_model(_asked(settings, "orders hits")))
+
+
+def build_variants(settings: StreamsSettings) -> QuestionVariants:
+    """The model that says questions in other words. Raises `ProviderConfigurationError` where none is set."""
+    return ChatVariants(build_openai_chat_model(_asked(settings, "says questions in other words")))
+
+
+def _asked(settings: StreamsSettings, task: str) -> StreamsSettings:
+    """The settings of the chat model that searches ask."""
+    if settings.provider != "openai" and settings.search_model is None:
+        raise ProviderConfigurationError(f"no model is set that {task}: set MNEMOLOG_SEARCH_MODEL")
+    return settings.model_copy(update={"chat_model": settings.search_model or settings.chat_model})

@@ -16,9 +16,16 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.llm.errors import ProviderConfigurationError
-from mnemolog.streams.llm.ports import Embeddings, Usage
-from mnemolog.streams.model_thread import end_thread
+from mnemolog.streams.llm.ports import Embeddings, ProviderConfigurationError, Usage
+
+
+async def end_thread(thread: ThreadPoolExecutor) -> None:
+    """Calls that wait are cancelled, the one that runs is waited for, without holding the event loop up."""
+    try:
+        await asyncio.to_thread(thread.shutdown, cancel_futures=True)
+    except RuntimeError:  # at the exit of the program, which has waited for all threads, none can begin any more
+        thread.shutdown(cancel_futures=True)
+
 
 MODEL_NAME: Final = "all-MiniLM-L6-v2-int8"
 MAX_TOKENS: Final = 256  # what the model was trained on; the rest of a longer text is not read

@@ -1,4 +1,7 @@
-"""The ports to models: what stages ask for a source, what providers answer, and the store of replies between them."""
+"""The ports to models.
+
+What stages ask for a source, what providers answer, and errors of models, grouped by what a stage does about them.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,16 +10,17 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.base import known_sum
-from mnemolog.schemas.entities.model import ENTITY_TYPES, EntityType, SummaryLanguage
-from mnemolog.schemas.entities.stored import SummaryFact
+from mnemolog.schemas.entities import ENTITY_TYPES, EntityType, SummaryLanguage
 from mnemolog.schemas.envelopes import Envelope
+from mnemolog.schemas.errors import MnemologError
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.schemas.instructions.model import Instructions
+from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, SharedCall, StoredReply
+from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, SharedCall, StoredReply, SummaryFact
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName, DoubtfulNames
+from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
+from mnemolog.streams.errors import StreamsError
 
 Purpose = Literal["extract", "resolve", "summarise", "rerank", "variants"]
 OnFailure = Callable[[str], None]
@@ -305,10 +309,58 @@ class Embedder(Protocol):
 
 
 class ReplyStore(Protocol):
-    """Stores replies (`mnemolog.projections.stores.replies`); waits while the database is unavailable."""
+    """Stores replies (`mnemolog.projections.stores.turns`); waits while the database is unavailable."""
 
     async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]: ...
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]: ...
 
     async def paid(self, owner: str, source_id: str, stage: str, position: str) -> Sequence[StoredReply]: ...
+
+
+class ProviderError(MnemologError):
+    """Base of the providers' errors."""
+
+
+class PromptRefusedError(ProviderError):
+    """This call fails while others of its kind succeed: the turn fails, others go on.
+
+    `replies` are those to the question before it was asked again: they are paid for.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+        self.replies: tuple[TimedReply, ...] = ()
+
+
+class BatchSuspectError(ProviderError):
+    """A call for many items failed while other calls succeed: one of the items may be at fault, so ask for parts."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+
+
+class ProviderConfigurationError(ProviderError):
+    """The provider cannot work as configured (missing package, unknown model name): refused at start."""
+
+
+class UnusableReplyError(ProviderError):
+    """The reply to a search is not valid: the search goes on without it."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"the reply of the model is not valid: {detail}")
+
+
+class ReplyInvalidError(StreamsError):
+    """Every reply, re-prompts included, was invalid.
+
+    The caller ends the turn as failed (extraction) or adds the facts unresolved (resolution);
+    `replies` are paid for and belong in the provenance either way, `complaints` says what was wrong with each.
+    """
+
+    def __init__(self, complaints: tuple[str, ...], replies: tuple[TimedReply, ...]) -> None:
+        super().__init__(f"no valid reply after {len(replies)} calls, the last one: {complaints[-1]}")
+        self.complaints = complaints
+        self.replies = replies

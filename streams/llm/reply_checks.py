@@ -6,11 +6,11 @@ from datetime import datetime, time, timedelta, tzinfo
 from itertools import chain
 from typing import Final
 
-from mnemolog.schemas.event import VERDICTS_WITH_END_TIME
+from mnemolog.schemas.events import VERDICTS_WITH_END_TIME
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.llm.ask import MAX_LINE, one_line
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
-from mnemolog.streams.llm.reply_parser import MAX_LINE, one_line
 from mnemolog.streams.text.assertions import (
     DOUBTFUL,
     added_details,
@@ -23,9 +23,8 @@ from mnemolog.streams.text.assertions import (
     other_value,
     turned_negations,
 )
+from mnemolog.streams.text.differences import SubjectRelation, is_user_word, relate_subjects, same_terms
 from mnemolog.streams.text.readings import read
-from mnemolog.streams.text.subjects import SubjectRelation, is_user_word, relate_subjects
-from mnemolog.streams.text.terms import same_terms
 
 LONGEST_UNSAID: Final = timedelta(days=3653)
 """How far ahead an end may lie whose year nobody named."""

@@ -6,19 +6,18 @@ from typing import Any, Final
 import orjson
 
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.llm.errors import PromptRefusedError
 from mnemolog.streams.llm.ports import (
     ExtractionTask,
     NumberedConflicts,
     Prompt,
+    PromptRefusedError,
     Reply,
     SharedPrompt,
     SummaryTask,
     TaskPrompt,
 )
-from mnemolog.streams.llm.summaries.joined_facts import joined_facts
-from mnemolog.streams.offline.extract import read_turn
-from mnemolog.streams.offline.moods import read_mood_of
+from mnemolog.streams.llm.summary_prompt import joined_facts
+from mnemolog.streams.offline.extract import read_mood_of, read_turn
 from mnemolog.streams.offline.resolve import judge
 
 

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.entities.spoken_names import TIE_TYPES
+from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
-from mnemolog.streams.offline.answers import own_words
-from mnemolog.streams.offline.phrases import PETS, WORDS
-from mnemolog.streams.offline.sentences import plain
+from mnemolog.streams.offline.extract import own_words
+from mnemolog.streams.offline.sentences import PETS, WORDS, plain
 from mnemolog.streams.offline.slots import (
     FILLS,
     SlotStatement,
@@ -24,11 +23,9 @@ from mnemolog.streams.offline.slots import (
     without_fillers,
 )
 from mnemolog.streams.text.assertions import DOUBTFUL, is_denial
-from mnemolog.streams.text.differences import differences
-from mnemolog.streams.text.subjects import relate_subjects
-from mnemolog.streams.text.terms import same_terms
+from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
 from mnemolog.streams.text.times import names_end
-from mnemolog.streams.text.word_lists import NUMBERS, SENTENCE_STARTERS
+from mnemolog.streams.text.tokens import NUMBERS, SENTENCE_STARTERS
 
 _EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
 _FORM_WORDS: Final = frozenset("a an the do does at all any".split())  # noqa: SIM905 -- words

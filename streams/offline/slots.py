@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from mnemolog.schemas.facts import ImportanceCategory
-from mnemolog.streams.offline.phrases import PETS, RELATIVES, SLOT_PATTERNS, WORDS
-from mnemolog.streams.offline.sentences import plain
+from mnemolog.streams.offline.sentences import PETS, RELATIVES, SLOT_PATTERNS, WORDS, plain
 from mnemolog.streams.text.times import find_times
-from mnemolog.streams.text.word_lists import CITIES, COUNTRIES, DATES, REGIONS
+from mnemolog.streams.text.tokens import CITIES, COUNTRIES, DATES, REGIONS
 
 _PASSING: Final = ("home_city", "employer", "diet")  # where one may be for a day
 FILLS: Final = ("states", "changes", "suggests")

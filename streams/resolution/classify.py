@@ -1,19 +1,199 @@
-"""Classifies a fact as new, duplicate, conflict or obsolete: what similarity, words, key and time alone can tell."""
+"""Classifies a fact as new, duplicate, conflict or obsolete, by similarity, words, key and time.
 
-from collections.abc import Sequence
+Beside the facts that the turn has added.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
+from uuid import UUID
 
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import FactAdded, FactPending, FactReplaced, MemoryEvent, PendingConfirmed
 from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
 from mnemolog.schemas.stored import CandidateQuery
-from mnemolog.streams.ends.end_rules import same_value
-from mnemolog.streams.resolution.guards import StatementContext, predates
-from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
-from mnemolog.streams.text.subjects import relate_subjects
-from mnemolog.streams.text.terms import same_terms
+from mnemolog.schemas.vector import Vector, cosine_similarity
+from mnemolog.streams.ends import same_value
+from mnemolog.streams.resolution.guards import StatementContext, predates, statement_confidence
+from mnemolog.streams.text.differences import (
+    differences,
+    relate_subjects,
+    same_terms,
+    subjects_differ,
+    texts_equivalent,
+)
+
+MAX_EARLIER_FACTS: Final = 32
+"""How many facts before it a fact is compared with: all of them, but for the longest turns."""
+
+
+def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[MatchedFact, ...]:
+    """The facts, each with those before it in the turn that it may conflict with as further candidates.
+
+    They have a `provisional_fact_id`.
+    """
+    if len(envelope.facts) == 1:
+        return envelope.facts
+    earlier: list[tuple[Candidate, Vector]] = []
+    facts: list[MatchedFact] = []
+    for place, matched in enumerate(envelope.facts):
+        fact = matched.fact
+        candidates = [
+            known.model_copy(update={"similarity": _similarity(matched.vector, vector)})
+            for known, vector in earlier[-MAX_EARLIER_FACTS:]
+            if _may_conflict(fact, known, rules)
+        ]
+        facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
+        candidate = known_candidate(
+            fact,
+            fact_id=provisional_fact_id(envelope.owner, envelope.source_id, place),
+            confidence=statement_confidence(matched, rules),
+            true_from=matched.holds_since(envelope.occurred_at),
+            said_at=matched.said_at(envelope.occurred_at),
+        )
+        earlier.append((candidate, matched.vector))
+    return tuple(facts)
+
+
+def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: EffectivePolicy) -> bool:
+    """Whether two facts of one turn may be a change of mind.
+
+    Mostly such facts are true together, however alike they are ("a dog and a cat"): asking about all of them would take
+    an LLM call for nearly every turn.
+    """
+    one_value = fact.single_valued or earlier.single_valued or rules.is_single_valued(fact.key)
+    return (
+        fact.action_hint != "new"
+        or (fact.key == earlier.key and (fact.key is None or one_value))
+        or fact.content_hash == earlier.content_hash
+        or "negation" in differences(fact.text, earlier.text)
+    )
+
+
+def _similarity(one: Vector, other: Vector) -> float:
+    if one.model != other.model:
+        return 0.0
+    return round(max(-1.0, min(1.0, cosine_similarity(one.values, other.values))), 4)
+
+
+class TurnState:
+    """The effect of a turn's decisions so far on known facts and on its own.
+
+    `own_ids` are the facts that it brought, without those that a known one was merged into, and `facts_of` those of
+    them that one source said, which a promotion has several of. `confirmed_ids` are the
+    facts whose confidence it may not raise (again), `held_back` its own pending overwrites, `version_starts` the
+    starts of the versions before a fact.
+    """
+
+    def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:
+        self.confirmed_ids: set[UUID] = set()
+        self.held_back: dict[UUID, FactPending] = {}
+        self._said_by: dict[UUID, str | None] = {}
+        self.version_starts = dict(version_starts)
+        self._actual_ids: dict[UUID, UUID] = {}
+        self._facts: dict[UUID, Candidate] = {}
+        self._ended_ids: set[UUID] = set()
+
+    @property
+    def own_ids(self) -> Collection[UUID]:
+        return self._said_by.keys()
+
+    def facts_of(self, source_id: str | None) -> frozenset[UUID]:
+        """Those of `own_ids` that a source said from which they are promoted, or with None this turn itself."""
+        return frozenset(fact_id for fact_id, said_by in self._said_by.items() if said_by == source_id)
+
+    def current_fact(self, candidate: Candidate) -> Candidate:
+        """What a candidate is by now."""
+        fact_id = self._actual_ids.get(candidate.fact_id, candidate.fact_id)
+        own = {"similarity": candidate.similarity, "subject_relation": candidate.subject_relation}
+        return self._facts.setdefault(fact_id, candidate).model_copy(update=own)
+
+    def open_fact(self, candidate: Candidate) -> Candidate | None:
+        """What a candidate is by now, or None where it had ended before, or this turn has ended it."""
+        known = self.current_fact(candidate)
+        return None if known.status == "ended" or known.fact_id in self._ended_ids else known
+
+    def open_facts(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+        """What the candidates are by now, each once, without those that have ended."""
+        found: dict[UUID, Candidate] = {}
+        for candidate in candidates:
+            if (known := self.open_fact(candidate)) is not None:
+                found.setdefault(known.fact_id, known)
+        return tuple(found.values())
+
+    def ended_facts(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Those that had ended before this turn was decided, or that it has added as history."""
+        return [known for known in map(self.current_fact, candidates) if known.status == "ended"]
+
+    def open_ids(self, fact_ids: Iterable[UUID]) -> tuple[UUID, ...]:
+        """Those that this turn has not ended."""
+        return tuple(fact_id for fact_id in fact_ids if fact_id not in self._ended_ids)
+
+    def compared_facts(self, fact_ids: Iterable[UUID]) -> tuple[Candidate, ...]:
+        """Those that a fact of this turn was compared with, as they are by now."""
+        return tuple(self._facts[fact_id] for fact_id in fact_ids if fact_id in self._facts)
+
+    def apply(self, events: Sequence[MemoryEvent], provisional_id: UUID | None = None) -> None:
+        """Apply the events of one decision; `provisional_id` is that of the turn's fact that it was about."""
+        for event in events:
+            self._ended_ids.update(event.ended_ids)
+            if event.confirmed_id is not None:
+                self.confirmed_ids.add(event.confirmed_id)
+            if isinstance(event, PendingConfirmed):
+                self._facts[event.target] = self._facts[event.target].model_copy(update={"status": "active"})
+            if isinstance(event, FactPending):
+                self.held_back[event.fact.fact_id] = event
+            if isinstance(event, FactReplaced):
+                self.version_starts[event.fact.fact_id] = self._version_starts_of(event.targets)
+            if (fact := event.new_fact) is not None:
+                said_by = event.promoted_from.source_id if event.promoted_from else None
+                if event.overwrite != "merge" or self.facts_of(said_by).issuperset(event.affected_ids):
+                    self._said_by[fact.fact_id] = said_by
+                self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
+                self._facts[fact.fact_id] = known_candidate(
+                    fact,
+                    fact_id=fact.fact_id,
+                    confidence=fact.confidence,
+                    true_from=fact.true_from,
+                    said_at=fact.said_at,
+                    authority=fact.authority,
+                    **_state_of_new(event, fact.fact_id),
+                )
+        if provisional_id is not None:
+            own = [event.new_fact.fact_id for event in events if event.new_fact]
+            actual_id = own[-1] if own else events[0].confirmed_id or events[0].subject_id
+            if actual_id is None:
+                raise AssertionError(f"no statement leads to {events[0].event} alone")
+            self._actual_ids[provisional_id] = actual_id
+
+    def _version_starts_of(self, fact_ids: Iterable[UUID]) -> tuple[datetime, ...]:
+        return tuple(
+            began
+            for known in self.compared_facts(fact_ids)
+            for began in (known.true_from, *self.version_starts.get(known.fact_id, ()))
+        )
+
+
+def _state_of_new(event: MemoryEvent, fact_id: UUID) -> dict[str, Any]:
+    """The status of the fact that an event brings; history has ended when it comes."""
+    if isinstance(event, FactAdded) and event.ended_at is not None:
+        return {"status": "ended", "true_to": event.ended_at}
+    own_ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact_id]
+    if own_ends and own_ends[-1] is not None:
+        return {"status": "ended", "true_to": own_ends[-1]}
+    return {"status": "pending_confirmation" if isinstance(event, FactPending) else "active"}
+
+
+def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
+    """A fact as a candidate, with `fields` for its state; its distance is not measured."""
+    shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
+    taken = {name: getattr(fact, name) for name in (*shared, "action_hint", "event_time")}
+    return Candidate(similarity=0.0, **taken, **fields)
+
 
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 MAX_ENDED_CANDIDATES: Final = 3

@@ -4,28 +4,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
-from mnemolog.schemas.events import FactExtended, FactsRelated, MemoryEvent
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, FactExtended, FactsRelated, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MovedEnd, NewFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Decision, Verdict
-from mnemolog.streams.llm.conflict_list import MAX_CANDIDATES
-from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete
-from mnemolog.streams.resolution.event_builder import (
+from mnemolog.streams.llm.resolve_prompt import MAX_CANDIDATES
+from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete, TurnState
+from mnemolog.streams.resolution.events import (
     NOT_ASKED,
     DecisionContext,
     EventBuilder,
     LlmDecision,
     NoDecision,
+    repetition_events,
     snapshots,
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, is_late_news, predates
 from mnemolog.streams.resolution.late_statements import add_as_history, add_obsolete, apply_to_ended, is_outdated
 from mnemolog.streams.resolution.later_ends import LaterEndOutcome, by_place, events_of_denied, with_later_ends
 from mnemolog.streams.resolution.overwrites import apply_overwrite
-from mnemolog.streams.resolution.repetitions import repetition_events
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
-from mnemolog.streams.resolution.turn_state import TurnState
 
 _OF_ONE_SUBJECT: Final = frozenset({"KEEP", *OVERWRITE_OF_VERDICT})
 """Verdicts on facts of one subject: the others say of two facts only that both hold."""

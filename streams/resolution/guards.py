@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import (
     CAUTIOUS_CONFIDENCE,
     CONFIDENCE_OF_CERTAINTY,

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
-from mnemolog.schemas.events import FactAdded, MemoryEvent
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME, FactAdded, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.streams.resolution.classify import Obsolete
-from mnemolog.streams.resolution.event_builder import EventBuilder, LlmDecision, snapshots
+from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, snapshots
 from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
     find_guard,

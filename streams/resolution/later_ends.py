@@ -11,15 +11,14 @@ from datetime import datetime
 from typing import Final
 
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.event import VERDICTS_WITH_END_TIME
-from mnemolog.schemas.events import FactAdded, FactPending, FactRetracted, MemoryEvent
+from mnemolog.schemas.events import VERDICTS_WITH_END_TIME, FactAdded, FactPending, FactRetracted, MemoryEvent
 from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, MovedEnd
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds
 from mnemolog.streams.llm.ports import KnownAs
-from mnemolog.streams.resolution.classify import may_be_same_slot
-from mnemolog.streams.resolution.event_builder import EventBuilder, LlmDecision, NoDecision
+from mnemolog.streams.resolution.classify import known_candidate, may_be_same_slot
+from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, NoDecision
 from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
     StatementContext,
@@ -28,8 +27,7 @@ from mnemolog.streams.resolution.guards import (
     statement_confidence,
 )
 from mnemolog.streams.resolution.overwrites import target_end
-from mnemolog.streams.resolution.turn_state import known_candidate
-from mnemolog.streams.text.subjects import relate_subjects
+from mnemolog.streams.text.differences import relate_subjects
 
 MAX_LATER_ENDS: Final = 3
 """How many ends that were told before it a late statement is held against, the nearest first."""

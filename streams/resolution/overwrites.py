@@ -1,10 +1,18 @@
-"""Builds the events of a decision that ends known facts: carried out, or held back by a guard."""
+"""Events of a decision that ends known facts: carried out, or held back where a guard says so.
 
-from collections.abc import Sequence
+Held overwrites without a target lapse.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
+from mnemolog.schemas import ids
+from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import (
+    OVERWRITE_OF_VERDICT,
+    VERDICTS_WITH_END_TIME,
     FactContradicted,
     FactExpired,
     FactExtended,
@@ -13,10 +21,12 @@ from mnemolog.schemas.events import (
     FactRetracted,
     FactsMerged,
     MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
 )
 from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.schemas.provenance import Decision, Guard, Verdict
-from mnemolog.streams.resolution.event_builder import EventBuilder, LlmDecision, snapshots
+from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, confirm_pending, snapshots, supports
 from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
     find_guard,
@@ -25,7 +35,66 @@ from mnemolog.streams.resolution.guards import (
     is_planned,
     next_version_start,
 )
-from mnemolog.streams.resolution.repetitions import confirm_pending, supports
+from mnemolog.streams.resolution.ports import ChallengeReader
+
+LAPSE_REASON: Final = "everything that it challenged has ended"
+
+
+class LapseWriter:
+    """Adds to the events of a source those that close the held overwrites that lapse by them.
+
+    Nothing lapses by an undo: it also takes back the closing, or is refused while a held overwrite depends on it.
+    """
+
+    def __init__(self, challenges: ChallengeReader) -> None:
+        self._challenges = challenges
+
+    async def __call__(
+        self, envelope: MatchedFacts, events: Sequence[MemoryEvent], now: datetime
+    ) -> tuple[MemoryEvent, ...]:
+        """The events, and the rejections that follow from them. Looks up only where something ends by `now`."""
+        ended = set(_ended_ids(events, now))
+        if not ended or envelope.scope is None:
+            return tuple(events)
+        known = await self._challenges.challenges(envelope.scope, sorted(ended))
+        own = {event.fact.fact_id: event.targets for event in events if isinstance(event, FactPending)}
+        lapsed = _lapsed({**known, **own}, ended, events)
+        return (*events, *_rejections(envelope, lapsed, len(events)))
+
+
+def _ended_ids(events: Sequence[MemoryEvent], now: datetime) -> Iterable[UUID]:
+    """What the events end by `now`; what was merged or corrected goes on in another fact."""
+    ended: dict[UUID, None] = {}
+    for event in events:
+        if event.overwrite != "merge" and (event.end_time is None or event.end_time <= now):
+            ended |= dict.fromkeys(event.ended_ids)
+        for moved in event.moved_ends:
+            if moved.ended_at is None or moved.ended_at > now:
+                ended.pop(moved.fact_id, None)
+    return ended
+
+
+def _lapsed(
+    challenges: Mapping[UUID, Sequence[UUID]], ended: set[UUID], events: Sequence[MemoryEvent]
+) -> Iterator[UUID]:
+    """The held overwrites of which each challenged fact is among `ended`, or has lapsed itself."""
+    confirmed = {event.target for event in events if isinstance(event, PendingConfirmed)}
+    merged = {target for event in events if event.overwrite == "merge" for target in event.ended_ids}
+    waiting = {pending: fact_ids for pending, fact_ids in challenges.items() if pending not in confirmed | merged}
+    gone = set(ended)
+    while lapsed := [pending for pending, fact_ids in waiting.items() if gone.issuperset(fact_ids)]:
+        for pending in lapsed:
+            del waiting[pending]
+            if pending not in gone:
+                yield pending
+        gone.update(lapsed)
+
+
+def _rejections(envelope: MatchedFacts, lapsed: Iterator[UUID], ordinal: int) -> Iterator[PendingRejected]:
+    for place, pending in enumerate(lapsed, ordinal):
+        event_id = ids.event_id(envelope.owner, envelope.source_id, place)
+        decision = Decision(by="policy", reason=LAPSE_REASON)
+        yield PendingRejected(event_id=event_id, ordinal=place, decision=decision, target=pending)
 
 
 def apply_overwrite(

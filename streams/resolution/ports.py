@@ -9,7 +9,7 @@ from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import CandidateQuery, PendingCase
-from mnemolog.streams.ends.moved_ends import EndedFactReader
+from mnemolog.streams.ends import EndedFactReader
 
 
 class Lookups(EndedFactReader, Protocol):

@@ -6,27 +6,20 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from mnemolog.schemas.entities.model import KnownEntity
+from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Decision, Thresholds
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.entities.subject_relations import entity_relation, subjects_by_fact
-from mnemolog.streams.llm.conflict_list import as_extracted_fact
-from mnemolog.streams.resolution.classify import conflicting_facts
-from mnemolog.streams.resolution.event_builder import (
-    DecisionContext,
-    EventBuilder,
-    LlmDecision,
-    NoDecision,
-    snapshots,
-)
+from mnemolog.streams.entities.linker import entity_relation, subjects_by_fact
+from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
+from mnemolog.streams.resolution.classify import TurnState, conflicting_facts, known_candidate
+from mnemolog.streams.resolution.events import DecisionContext, EventBuilder, LlmDecision, NoDecision, snapshots
 from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, find_guard, next_version_start
 from mnemolog.streams.resolution.late_statements import is_outdated
 from mnemolog.streams.resolution.overwrites import call_off_plans, overwrite_event, target_end
-from mnemolog.streams.resolution.turn_state import TurnState, known_candidate
-from mnemolog.streams.text.subjects import EntityRelation
+from mnemolog.streams.text.differences import EntityRelation
 
 MAX_RETRIED_CONFLICTS: Final = 3
 """How many unresolved facts one call asks about again, so that one turn does not pay for many."""

@@ -1,36 +1,124 @@
-"""What a worker does beside its stages: expire facts, export figures of quality and lag, delete old replies."""
+"""What a worker does beside its stages, in loops: expire facts, export figures of quality and lag."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
-from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafka ships no types
+from psycopg import OperationalError
+from psycopg_pool import PoolTimeout
 
+from mnemolog.common.logs import get_logger
+from mnemolog.common.retry import growing_delay
 from mnemolog.projections import metrics as table_metrics
-from mnemolog.projections.db.pools import Pool
-from mnemolog.projections.logs import get_logger
-from mnemolog.projections.queries.feedback import FeedbackFigures
-from mnemolog.projections.queries.quality import OverwriteCounts, quality_counts
+from mnemolog.projections.database import Pool
+from mnemolog.projections.errors import LogUnreadableError
+from mnemolog.projections.queries.quality import FeedbackFigures, OverwriteCounts, quality_counts
 from mnemolog.projections.stores.facts import FactStore
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import MAX_ITEMS, Command
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
+from mnemolog.streams.commands.context import ExpiryReader
 from mnemolog.streams.commands.expiry import ExpirySweep
-from mnemolog.streams.commands.ports import ExpiryReader
 from mnemolog.streams.errors import StaleProjection, StreamsError
-from mnemolog.streams.kafka.backlog import BacklogReader, PartitionBacklog
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.lag import BacklogReader, PartitionBacklog
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
-from mnemolog.streams.runtime.loops import BackgroundLoop
-from mnemolog.streams.runtime.projection_notices import ProjectionNotices
+from mnemolog.streams.runtime.read_your_writes import ProjectionNotices
 from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.extract import partition_of
 from mnemolog.streams.stages.project import projection_lag
-from mnemolog.streams.stages.rekey import partition_of
+
+FIRST_DELAY_SECONDS: Final = 5.0
+MAX_DELAY_SECONDS: Final = 300.0
+ROUND_SECONDS: Final = 600.0
+UNAVAILABLE_ERRORS: Final = (KafkaError, OperationalError, PoolTimeout, LogUnreadableError, TimeoutError)
+"""Errors of a server that is away: a warning without a traceback."""
+
+log = get_logger(__name__)
+
+
+async def _nothing() -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundLoop:
+    """`run_round` is called every `interval` seconds, `close` once at the end. A round may take `ROUND_SECONDS`."""
+
+    name: str
+    interval: float
+    run_round: Callable[[], Awaitable[object]]
+    close: Callable[[], Awaitable[object]] = _nothing
+
+
+async def run_loop(
+    loop: BackgroundLoop,
+    failing: MutableMapping[str, str],
+    *,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> None:
+    """Run rounds until cancelled. After a failed round the pause grows up to five minutes, or to the interval.
+
+    `failing` has the error of a loop whose last round failed; the metric `background_failures` counts all.
+    """
+    delay, failures = growing_delay(FIRST_DELAY_SECONDS, max(MAX_DELAY_SECONDS, loop.interval)), 0
+    try:
+        while True:
+            error = await _run_round(loop)
+            if error is None:
+                failures = 0
+                failing.pop(loop.name, None)
+            else:
+                failures += 1
+                failing[loop.name] = repr(error)
+                metrics.BACKGROUND_FAILURES.labels(operation=loop.name).inc()
+                unexpected = None if isinstance(error, UNAVAILABLE_ERRORS) else error
+                log.warning(
+                    "background_round_failed",
+                    loop=loop.name,
+                    failures=failures,
+                    error=repr(error),
+                    exc_info=unexpected,
+                )
+            await sleep(delay(failures) if failures else loop.interval)
+    finally:
+        await loop.close()
+
+
+async def _run_round(loop: BackgroundLoop) -> BaseException | None:
+    """The error of a round, if any. A cancellation that nobody asked this task for is one as well."""
+    task = asyncio.current_task()
+    try:
+        async with asyncio.timeout(ROUND_SECONDS):
+            await loop.run_round()
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the next round may succeed
+        return error
+    except asyncio.CancelledError as error:
+        if task is None or task.cancelling():
+            raise
+        return error
+    return None
+
+
+@asynccontextmanager
+async def running_loops(loops: Iterable[BackgroundLoop], failing: MutableMapping[str, str]) -> AsyncIterator[None]:
+    """Run loops while the context lasts."""
+    tasks = [asyncio.create_task(run_loop(loop, failing)) for loop in loops]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
@@ -40,8 +128,6 @@ POSITION_SECONDS: Final = 5.0
 FIGURES: Final = ("quality", "lag", "backlog")
 """Groups of gauges that say when they were last computed."""
 QUALITY_PERIOD: Final = timedelta(days=30)
-
-log = get_logger(__name__)
 
 
 class Timer:

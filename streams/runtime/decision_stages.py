@@ -5,51 +5,43 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final, Protocol, TypeVar
 
-from mnemolog.projections.db.pools import Pool
-from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.conversation import ConversationStore
-from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.stores.entity_changes import EntityChangeStore
-from mnemolog.projections.stores.event_history import EventHistoryStore
-from mnemolog.projections.stores.facts import FactStore
-from mnemolog.projections.stores.limits import LimitReservations
-from mnemolog.projections.stores.linked_facts import LinkedFactStore
-from mnemolog.projections.stores.policies import PolicyStore
-from mnemolog.projections.stores.promotions import PromotionStore
-from mnemolog.projections.stores.replies import ReplyStore
-from mnemolog.projections.stores.shown_entities import ShownEntityStore
-from mnemolog.projections.stores.shown_facts import ShownFactStore
-from mnemolog.projections.stores.summaries import SummaryStore
+from mnemolog.projections.database import Pool
+from mnemolog.projections.stores.entities import EntityChangeStore, EntityStore, ShownEntityStore, SummaryStore
+from mnemolog.projections.stores.facts import (
+    CandidateFinder,
+    EventHistoryStore,
+    FactStore,
+    LinkedFactStore,
+    PromotionStore,
+    ShownFactStore,
+)
+from mnemolog.projections.stores.turns import ConversationStore, LimitReservations, PolicyStore, ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.entity_handler import EntityCommandHandler
 from mnemolog.streams.commands.handler import CommandHandler
-from mnemolog.streams.conversation.background import BackgroundReader
-from mnemolog.streams.conversation.recent_turns import RecentTurns
-from mnemolog.streams.conversation.said_names import TIE_HEADS
 from mnemolog.streams.entities.linker import EntityLinker
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.llm import ports
+from mnemolog.streams.llm.background import TIE_HEADS
 from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
-from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer
-from mnemolog.streams.resolution.llm_decisions import LlmDecider
-from mnemolog.streams.resolution.turn import TurnDecider
+from mnemolog.streams.resolution.overwrites import LapseWriter
+from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.settings import StreamsSettings, asks_about_names
+from mnemolog.streams.stages.background import BackgroundReader, RecentTurns
 from mnemolog.streams.stages.embed import EmbedStage
-from mnemolog.streams.stages.envelope import ReceivedEnvelope, StageInput, ended_envelope
-from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from mnemolog.streams.stages.match import MatchStage
-from mnemolog.streams.stages.ports import WaitUntilProjected
+from mnemolog.streams.stages.processor import ReceivedEnvelope, StageInput, WaitUntilProjected, ended_envelope
 from mnemolog.streams.stages.promote import Promoter, PublishCommand, publish_nothing
 from mnemolog.streams.stages.resolve import ResolveStage
-from mnemolog.streams.summaries.due_summaries import DueSummaries
-from mnemolog.streams.summaries.summariser import EntitySummariser
-from mnemolog.streams.text.subjects import USER_WORDS
+from mnemolog.streams.summaries import DueSummaries, EntitySummariser
+from mnemolog.streams.text.differences import USER_WORDS
 
 MAX_COMMIT_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.database import open_pool
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn

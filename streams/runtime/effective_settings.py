@@ -6,8 +6,8 @@ A similarity of one embedding model means nothing for another, so each known mod
 from functools import cache, lru_cache
 from typing import Final
 
-from mnemolog.projections.logs import get_logger
-from mnemolog.projections.stores.policies import PolicyStore
+from mnemolog.common.logs import get_logger
+from mnemolog.projections.stores.turns import PolicyStore
 from mnemolog.schemas.base import Fraction
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.provenance import Thresholds

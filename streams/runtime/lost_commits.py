@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 
-from mnemolog.projections.rebuild.log_source import LogSource
+from mnemolog.projections.rebuild.replay import LogSource
 from mnemolog.projections.write.projector import LogRecord, parse_commit
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams.errors import LogNotRestored, WorkersRunning
 from mnemolog.streams.kafka.admin import connected_admin
-from mnemolog.streams.kafka.stage_lag import group_members
+from mnemolog.streams.kafka.lag import group_members
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, TOPICS, group_id, topic_name
 
 BATCH: Final = 200

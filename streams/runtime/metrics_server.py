@@ -1,8 +1,8 @@
-"""Serve `/metrics` for Prometheus and `/health` for whatever restarts workers."""
+"""Serves `/metrics` for Prometheus and `/health` for what restarts workers."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -10,7 +10,24 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from mnemolog.projections.metrics import WAITING
 from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.metrics import MODEL_PAUSED, STAGE_HELD
-from mnemolog.streams.runtime.health import Health
+
+
+@dataclass(slots=True, kw_only=True)
+class Health:
+    """Filled by those who know; `/health` shows it.
+
+    `stages`: whether each is a member of its group. `waiting_for`: by server that the start waits for, why.
+    `failing`: by background loop whose last round failed, its error.
+    """
+
+    stages: dict[str, bool] = field(default_factory=dict)
+    waiting_for: dict[str, str] = field(default_factory=dict)
+    failing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> bool:
+        """Whether turns are processed. A failing background loop delays no turn, and a restart would not help it."""
+        return not self.waiting_for and bool(self.stages) and all(self.stages.values())
 
 
 @asynccontextmanager

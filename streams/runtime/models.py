@@ -78,6 +78,6 @@ def build_chat_model(settings: StreamsSettings, on_failure: OnFailure = ignore_f
     if settings.provider == "openai":
         return build_openai_chat_model(settings, on_failure)
     with needs_extra("offline"):
-        from mnemolog.streams.offline import RuleModel  # noqa: PLC0415 -- loads the rules
+        from mnemolog.streams.offline.model import RuleModel  # noqa: PLC0415 -- loads the rules
 
         return RuleModel()

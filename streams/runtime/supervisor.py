@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from faust.contrib.asgi import bind_to_running_loop
 
-from mnemolog.projections.logs import get_logger
-from mnemolog.projections.retry import growing_delay
+from mnemolog.common.logs import get_logger
+from mnemolog.common.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
 from mnemolog.streams.kafka.app import StageApp
-from mnemolog.streams.kafka.windows.state import WindowProgress
+from mnemolog.streams.kafka.window import WindowProgress
 
 log = get_logger(__name__)
 

@@ -7,19 +7,17 @@ they are: each belongs to one of its items.
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from mnemolog.schemas.entities.model import NameVector
+from mnemolog.schemas.entities import NameVector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
 from mnemolog.schemas.provenance import DroppedStatement, Step
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams import metrics
-from mnemolog.streams.entities.similar.name_vectors import names_to_embed
+from mnemolog.streams.entities.resolver import names_to_embed
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import EmbeddingResult, RequestSource, SourceEmbedder
-from mnemolog.streams.stages.envelope import ReceivedEnvelope, next_envelope
-from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.ports import ThresholdsFor
+from mnemolog.streams.llm.ports import EmbeddingResult, PromptRefusedError, RequestSource, SourceEmbedder
+from mnemolog.streams.stages.processor import ReceivedEnvelope, ThresholdsFor, next_envelope
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
 
 

@@ -1,7 +1,4 @@
-"""`extract`: from a turn's bytes to its facts, with one model call; without one for a raw turn or a command.
-
-Commands are records of the same topic, so that each keeps its place among the turns of its owner.
-"""
+"""`extract`: from a turn's bytes to its facts, with one model call that waiting turns of the conversation share."""
 
 import hmac
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,39 +7,84 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from aiokafka.partitioner import murmur2  # type: ignore[import-untyped] # aiokafka ships no types
 from pydantic import SecretStr
 
+from mnemolog.common.logs import get_logger
 from mnemolog.schemas.admission import Refusal, parse_record
 from mnemolog.schemas.command import Command, CommandPayload, Import, embedded_texts
-from mnemolog.schemas.entities.model import ENTITY_TYPES
+from mnemolog.schemas.entities import ENTITY_TYPES
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Mood, Step
+from mnemolog.schemas.policy import BUDGETS, EffectivePolicy, LimitHit
+from mnemolog.schemas.provenance import DroppedStatement, Mood, Step
+from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import NO_BACKGROUND, Background
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
-from mnemolog.streams.instructions.withheld import with_instructions, withhold, withhold_texts
+from mnemolog.streams.errors import RecordTooLarge, SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
-from mnemolog.streams.llm.errors import PromptRefusedError, ReplyInvalidError
-from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
-from mnemolog.streams.llm.grounding.evidence import evidence_messages
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
-from mnemolog.streams.llm.mood import read_mood
-from mnemolog.streams.llm.ports import RequestSource, SourceChatModel, TimedReply
-from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
-from mnemolog.streams.shared_calls.call_turns import CallTurn
-from mnemolog.streams.shared_calls.call_wait import CallWait
-from mnemolog.streams.shared_calls.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
-from mnemolog.streams.shared_calls.turn_questions import Backgrounds, TurnQuestion, TurnQuestions
-from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
-from mnemolog.streams.stages.envelope import new_envelope, next_envelope
-from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.over_limit import as_raw, end_over_limit, raw_note
-from mnemolog.streams.stages.ports import Precheck, RulesFor
+from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, read_mood
+from mnemolog.streams.llm.extract_reply import evidence_messages, parse_extraction
+from mnemolog.streams.llm.ports import PromptRefusedError, ReplyInvalidError, RequestSource, SourceChatModel, TimedReply
+from mnemolog.streams.llm.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
+from mnemolog.streams.llm.shared_prompt import CallTurn
+from mnemolog.streams.llm.withheld import with_instructions, withhold, withhold_texts
+from mnemolog.streams.stages.processor import Precheck, RulesFor, limit_end, new_envelope, next_envelope
+from mnemolog.streams.stages.shared_calls import Backgrounds, Behind, CallSharer, CallWait, TurnQuestion, TurnQuestions
+from mnemolog.streams.text.differences import texts_equivalent
+from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
+
+
+def drop_recalled_echoes(
+    facts: Sequence[ExtractedFact], turn: Turn
+) -> tuple[tuple[ExtractedFact, ...], tuple[DroppedStatement, ...]]:
+    """The facts that the user states, and those that echo `turn.recalled`, dropped as `recalled`.
+
+    A fact is an echo if no user says its excerpt, but for copies of whole recalled texts, or if it says just what a
+    recalled text says, by words, and its excerpt is a part of that. A short answer ("No", "2", "Berlin") is none, even
+    where the memory has that word. Without recalled texts all facts are kept.
+    """
+    recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
+    if not recalled:
+        return tuple(facts), ()
+    said = tuple(comparable_text(message.content) for message in turn.messages if message.role == "user")
+    kept: list[ExtractedFact] = []
+    dropped: list[DroppedStatement] = []
+    for fact in facts:
+        excerpt = comparable_text(fact.excerpt)
+        hiding = [text for text in recalled if excerpt in text]
+        is_said = any(has_words(without_texts(content, hiding), excerpt) for content in said)
+        repeats = any(has_words(text, excerpt) and texts_equivalent(fact.text, text) for text in turn.recalled)
+        if is_said and not repeats:
+            kept.append(fact)
+        else:
+            dropped.append(DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt))
+    return tuple(kept), tuple(dropped)
+
+
+def end_over_limit(hit: LimitHit, rules: EffectivePolicy) -> End | None:
+    """How the turn ends here; None where its policy has it stored without a model."""
+    if hit.name not in BUDGETS:
+        return limit_end(hit)
+    metrics.OVER_BUDGET.labels(result=rules.when_spent).inc()
+    return limit_end(hit) if rules.when_spent == "reject" else None
+
+
+def as_raw(turn: Turn, envelope: ExtractedFacts) -> tuple[Turn, ExtractedFacts]:
+    """The turn as if it had been published with `infer=False`."""
+    raw = {"infer": False}
+    return turn.model_copy(update=raw), envelope.model_copy(update=raw)
+
+
+def raw_note(hit: LimitHit) -> str:
+    """What is told of a turn that is stored as it is."""
+    return f"{hit}: each message of a user is stored as it is, and no model extracts facts"
+
 
 _DELETIONS: Final = ("delete", "delete_all", "reject", "undo", "forget_entity")
 """Commands by which somebody takes back what was said: nothing before them explains a later turn."""
@@ -287,3 +329,37 @@ def command_facts(payload: CommandPayload) -> tuple[ExtractedFact, ...]:
     return tuple(
         ExtractedFact(text=text, search_text=text, excerpt=text if said else "") for text in embedded_texts(payload)
     )
+
+
+REKEYED_HEADER: Final = "mnemolog-rekeyed"
+"""On a copy; it is not copied again, whatever its key and partition are."""
+
+log = get_logger(__name__)
+
+Work = Callable[[ParsedSource, KafkaRecord], Awaitable[ExtractedFacts | None]]
+
+
+def partition_of(scope: Scope, partitions: int) -> int:
+    """The partition of an owner's records, as Kafka's own partitioner chooses it."""
+    return int(murmur2(scope.key) & 0x7FFFFFFF) % partitions
+
+
+def rekeying(work: Work, sender: Sender, *, topic: str, partitions: int) -> Work:
+    """`work`, and None for a record that was published again into `topic` instead."""
+
+    async def rekey(source: ParsedSource, record: KafkaRecord) -> ExtractedFacts | None:
+        scope = source.envelope.scope
+        if scope is None or REKEYED_HEADER in dict(record.headers):
+            return await work(source, record)
+        if record.key == scope.key and record.partition == partition_of(scope, partitions):
+            return await work(source, record)
+        metrics.WRONG_KEYS.inc()
+        try:
+            headers = [*record.headers, (REKEYED_HEADER, b"1")]
+            await sender.send(topic, key=scope.key, value=record.value, headers=headers)
+        except RecordTooLarge as error:
+            log.warning("not_published_again", position=record.position, error=str(error))
+            return await work(source, record)
+        return None
+
+    return rekey

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter
 
-from mnemolog.projections.stores.journal import Journal, JournalEntry
+from mnemolog.projections.stores.turns import Journal, JournalEntry
 from mnemolog.schemas.admission import parse_turn, source_kind
 from mnemolog.streams import metrics
 from mnemolog.streams.kafka.record import KafkaRecord

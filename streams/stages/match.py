@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Final
 
-from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
+from mnemolog.projections.stores.facts import CandidateFinder, CandidateRequest
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.classify import candidate_query
-from mnemolog.streams.stages.envelope import ReceivedEnvelope, next_envelope
-from mnemolog.streams.stages.ports import RulesFor, ThresholdsFor
-from mnemolog.streams.text.subjects import subject_in_turn
+from mnemolog.streams.stages.processor import ReceivedEnvelope, RulesFor, ThresholdsFor, next_envelope
+from mnemolog.streams.text.differences import subject_in_turn
 
 # Bytes that the candidates of one record may take, and about what one takes besides its texts.
 MAX_CANDIDATE_BYTES: Final = 128 * 1024

@@ -1,33 +1,214 @@
-"""Takes one record through a stage: read, drop repeats, work, send durably or hand on. Every record leaves an output.
+"""Takes one record through a stage: decode the envelope, drop repeats, work, send durably or hand on."""
 
-What concerns this record alone (a refused prompt, undecodable bytes) ends its source, with a dead letter.
-What may concern all records (an error of the program, replies that are never valid) does so while others succeed;
-after many in a row it is held back (`failure_budget`).
-What concerns the stage (the database, the producer, a newer schema) escapes, and crashes it unacknowledged.
-"""
-
+import asyncio
+import random
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from time import perf_counter
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from mnemolog.projections.db.faults import fault_of
+from mnemolog.common.logs import get_logger
+from mnemolog.common.retry import growing_delay
 from mnemolog.projections.errors import StatementTimeoutError
-from mnemolog.projections.logs import get_logger
-from mnemolog.schemas.envelopes import End
-from mnemolog.schemas.provenance import Stage, Step
+from mnemolog.projections.faults import fault_of
+from mnemolog.schemas.admission import Refusal
+from mnemolog.schemas.command import Command, Import
+from mnemolog.schemas.envelopes import End, Envelope, ExtractedFacts
+from mnemolog.schemas.errors import InvalidRecordError
+from mnemolog.schemas.policy import LIMIT_ADVICE, EffectivePolicy, LimitHit, StoredPolicies
+from mnemolog.schemas.provenance import Origin, Stage, Step, Thresholds
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.streams import metrics
-from mnemolog.streams.errors import RecordTooLarge
+from mnemolog.streams.errors import RecordTooLarge, SourceEndedError
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
-from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, SeenOrigins
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.stages.envelope import StageInput
-from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.failure_budget import FailureBudgets
+
+ThresholdsFor = Callable[[str, Overrides], Thresholds]
+"""The thresholds for an embedding model and a turn's overrides."""
+RulesFor = Callable[[Scope, Overrides], Awaitable[EffectivePolicy]]
+"""The rules for a scope and a turn's overrides."""
+Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit | None]]
+"""The limit for which a turn of so many bytes, published then, is rejected before any model is called."""
+WaitUntilProjected = Callable[[str, int], Awaitable[None]]
+"""Returns when the tables hold all that was committed for an owner, whose log is the partition."""
+
+
+class TurnSettings(Protocol):
+    """The thresholds and rules for one turn."""
+
+    def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds: ...
+
+    async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy: ...
+
+    def rules_from(self, policies: StoredPolicies, overrides: Overrides) -> EffectivePolicy:
+        """As `rules_for`, without looking the policies up."""
+
+
+E = TypeVar("E", bound=Envelope)
+
+
+class StageInput(Protocol):
+    """What a stage reads from a record: at least the envelope that names the source."""
+
+    @property
+    def envelope(self) -> Envelope: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedEnvelope(Generic[E]):
+    """An envelope; `fault` says why the bytes could not be decoded, then the envelope only names the record."""
+
+    envelope: E
+    fault: str | None = None
+
+    def require_valid(self) -> E:
+        """The envelope. Raises `SourceEndedError` for bytes that could not be decoded."""
+        if self.fault is not None:
+            raise SourceEndedError("not_a_record", self.fault)
+        return self.envelope
+
+
+def envelope_reader(kind: type[E]) -> Callable[[KafkaRecord], ReceivedEnvelope[E]]:
+    """Read records of one kind, or take the envelope that an earlier stage of this process has handed on.
+
+    A record of a newer version escapes: the stage waits to be upgraded.
+    """
+
+    def read(record: KafkaRecord) -> ReceivedEnvelope[E]:
+        if isinstance(record.content, kind):
+            return ReceivedEnvelope(record.content)
+        try:
+            return ReceivedEnvelope(kind.from_bytes(record.value))
+        except InvalidRecordError as error:
+            refusal = Refusal(source_id=record.position, scope=None, reason="not_a_record", detail=error.detail)
+            return ReceivedEnvelope(next_envelope(kind, new_envelope(record, refusal)), error.detail)
+
+    return read
+
+
+def new_envelope(record: KafkaRecord, parsed: Turn | Command | Refusal) -> ExtractedFacts:
+    """The first envelope of a turn or a command: its identity and times, without facts yet."""
+    published_at = datetime.fromtimestamp(record.timestamp, UTC)
+    match parsed:
+        case Turn():
+            names = ("occurred_at", "infer", "speaker", "metadata", "overrides", "immutable")
+            fields = {"source_id": parsed.turn_id, **{name: getattr(parsed, name) for name in names}}
+        case Command(order=payload, actor=actor):
+            fields = {"source_id": parsed.command_id, "occurred_at": parsed.issued_at, "order": payload, "actor": actor}
+            fields |= {"metadata": payload.metadata} if isinstance(payload, Import) else {}
+        case Refusal():
+            fields = {"source_id": parsed.source_id, "occurred_at": published_at}
+    return ExtractedFacts(
+        scope=parsed.scope,
+        source_kind=parsed.kind,
+        origin=Origin(topic=record.topic, partition=record.partition, offset=record.offset),
+        published_at=published_at,
+        size=len(record.value or b""),
+        **fields,
+    )
+
+
+def next_envelope(kind: type[E], envelope: Envelope, **changes: Any) -> E:
+    """The next stage's envelope from this one's common part and `changes`."""
+    common = {name: getattr(envelope, name) for name in Envelope.model_fields}
+    return kind(**(common | changes))
+
+
+def ended_envelope(kind: type[E]) -> Callable[[StageInput, End, Step | None], E]:
+    """Makes the output of a source that ends here: later stages pass it on to its commit."""
+
+    def finish(stage_input: StageInput, end: End, step: Step | None) -> E:
+        envelope = stage_input.envelope
+        return next_envelope(kind, envelope, end=end, steps=(*envelope.steps, *([step] if step else [])))
+
+    return finish
+
+
+def limit_end(hit: LimitHit) -> End:
+    """The end of a turn or an import that is rejected for a limit: it can be published again."""
+    again = "raise the limit (`mnemolog policy set`) and publish it again under its id"
+    detail = f"{hit}: {again}, or {LIMIT_ADVICE[hit.name]}"
+    return End(outcome="rejected", reason="limit", detail=detail, limit=hit)
+
+
+MAX_FAILURES_IN_A_ROW: Final = 20
+"""So many records in a row are not all at fault: it is the program, or its model. At a failure rate of 50 % that many
+come in a row once in a million records."""
+FIRST_DELAY_SECONDS: Final = 1.0
+MAX_DELAY_SECONDS: Final = 60.0
 
 log = get_logger(__name__)
+
+
+class FailureBudget:
+    """Lets so many records end as failed; then holds every further failure back until a record succeeds.
+
+    Of the records that are held, one is tried again after each pause, and all once a record succeeds. A budget outlives
+    restarts of its stage, so that a stage that crashes again and again does not get a new one each time.
+    """
+
+    def __init__(self, stage: str, *, jitter: Callable[[], float] = random.random) -> None:
+        self._stage = stage
+        self._delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
+        self._left = MAX_FAILURES_IN_A_ROW
+        self._tries = 0
+        self._held = metrics.STAGE_HELD.labels(stage=stage)
+        self._turn = asyncio.Lock()
+        self._refilled = asyncio.Event()
+
+    def record_success(self) -> None:
+        """A record of the same kind of work succeeded."""
+        if self._left == MAX_FAILURES_IN_A_ROW:
+            return
+        if not self._left:
+            log.info("stage_failures_released", stage=self._stage)
+        self._left, self._tries = MAX_FAILURES_IN_A_ROW, 0
+        self._refilled.set()
+
+    async def spend(self) -> bool:
+        """Whether the record may end as failed. If not, this waits until the record is to be tried again."""
+        if self._left:
+            self._left -= 1
+            if not self._left:
+                self._refilled.clear()
+                log.error("stage_failures_held", stage=self._stage, failures=MAX_FAILURES_IN_A_ROW)
+            return True
+        self._held.inc()
+        try:
+            async with self._turn:
+                await self._wait_for_success()
+        finally:
+            self._held.dec()
+        return False
+
+    async def _wait_for_success(self) -> None:
+        """Wait for a success, or for a pause that grows with each record that was tried in vain."""
+        if self._left:
+            return
+        self._tries += 1
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._delay(self._tries)):
+                await self._refilled.wait()
+
+
+class FailureBudgets:
+    """The budgets of a process: one for each stage and kind of source."""
+
+    def __init__(self) -> None:
+        self._budgets: dict[tuple[str, str], FailureBudget] = {}
+
+    def of(self, stage: str, source_kind: str) -> FailureBudget:
+        """The budget of a kind of work; the same one at each call."""
+        key = (stage, source_kind)
+        if key not in self._budgets:
+            self._budgets[key] = FailureBudget(stage)
+        return self._budgets[key]
+
 
 _PROGRAM_ERRORS: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 

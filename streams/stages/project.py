@@ -7,12 +7,12 @@ from time import perf_counter
 from typing import Any, Final
 
 from mnemolog.projections.errors import PartitionError
-from mnemolog.projections.rebuild.log_source import LogSource
+from mnemolog.projections.rebuild.replay import LogSource
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import LogMismatch
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 
 _STOPPING: Final = (PartitionError, UnsupportedVersionError)

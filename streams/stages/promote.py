@@ -16,11 +16,9 @@ from mnemolog.schemas.ids import follow_up_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.schemas.stored import PromotableFacts
-from mnemolog.streams.commands.context import CommandContext
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, PromotionReader
 from mnemolog.streams.commands.handler import CommandResult
-from mnemolog.streams.commands.ports import PromotionReader
 from mnemolog.streams.commands.promotions import MAX_PROMOTED, promoted_statements, promotion_detail
-from mnemolog.streams.commands.refusals import CommandRefusedError
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
 

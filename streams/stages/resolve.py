@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Final
 
-from mnemolog.projections.stores.candidates import CandidateFinder, SourceStatus
+from mnemolog.projections.stores.facts import CandidateFinder, SourceStatus
 from mnemolog.schemas.admission import REFUSAL_REASONS
-from mnemolog.schemas.command import Command, Promote
+from mnemolog.schemas.command import Command, Promote, SummariseEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import SummariseEntity
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
@@ -22,20 +21,16 @@ from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.entity_handler import numbered
 from mnemolog.streams.commands.handler import CommandResult
-from mnemolog.streams.entities.linker import EntityLinker
-from mnemolog.streams.entities.subject_relations import EntityCandidates, with_subject_relations
-from mnemolog.streams.entities.unlinked_names import unlinked_names
+from mnemolog.streams.entities.linker import EntityCandidates, EntityLinker, unlinked_names, with_subject_relations
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
-from mnemolog.streams.resolution.lapses import LapseWriter
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
+from mnemolog.streams.resolution.overwrites import LapseWriter
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
-from mnemolog.streams.stages.envelope import ReceivedEnvelope, limit_end
 from mnemolog.streams.stages.match import MatchStage
-from mnemolog.streams.stages.ports import TurnSettings, WaitUntilProjected
+from mnemolog.streams.stages.processor import ReceivedEnvelope, TurnSettings, WaitUntilProjected, limit_end
 from mnemolog.streams.stages.promote import Promoter, PromotionRules, PublishCommand
-from mnemolog.streams.summaries.due_summaries import DueSummaries
-from mnemolog.streams.summaries.summariser import EntitySummariser
+from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 
 _MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
 _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)

@@ -2,21 +2,21 @@
 
 from typing import Any, Final
 
-from mnemolog.projections.db.faults import RECORD_ERRORS
-from mnemolog.projections.db.pools import Pool
+from mnemolog.projections.database import Pool
 from mnemolog.projections.errors import StatementTimeoutError
-from mnemolog.projections.stores.candidates import (
+from mnemolog.projections.faults import RECORD_ERRORS
+from mnemolog.projections.stores.facts import (
     CandidateFinder,
     CandidateLists,
     CandidateRequest,
     SourceQuery,
     SourceStatus,
 )
-from mnemolog.projections.stores.policies import PolicyStore
+from mnemolog.projections.stores.turns import PolicyStore
 from mnemolog.schemas.policy import EffectivePolicy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.micro_batcher import MicroBatcher
-from mnemolog.streams.text.subjects import USER_WORDS
+from mnemolog.streams.text.differences import USER_WORDS
 
 MAX_TURNS_AT_ONCE: Final = 32
 """A turn of a large scope delays the other turns of its statement, so these are not too many."""

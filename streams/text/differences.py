@@ -1,6 +1,6 @@
-"""Finds differences of two texts that vectors miss: in a number, date, unit, negation, name, or any word.
+"""Differences of two texts that vectors miss: in a number, date, unit, negation, name or subject.
 
-What is read by word lists and capitals is read in six languages. A wrongly found difference costs an LLM call.
+And whether both hold for the same term.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,16 +10,102 @@ from typing import Final, Literal
 
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.streams.text.subjects import compare_subjects, is_user_word
-from mnemolog.streams.text.tokens import (
-    dates_of,
-    names_of,
-    negations_of,
-    numbers_of,
-    tokens_of,
-    units_of,
-    words_of,
+from mnemolog.streams.text.tokens import dates_of, names_of, negations_of, numbers_of, tokens_of, units_of, words_of
+
+
+def same_terms(fact: ExtractedFact, known: Candidate) -> bool:
+    """Whether both name the same end, or none.
+
+    An announced end of the known fact is no term of it, but the statement may name it.
+    """
+    if fact.valid_until is None:
+        return known.valid_until is None
+    return fact.valid_until in (known.valid_until, known.true_to)
+
+
+SubjectRelation = Literal["same", "other", "unsure"]
+EntityRelation = Literal["same", "other", "twin"]
+"""What the entities of two facts tell of whom these are about; a possible twin is an entity of its own."""
+USER: Final = "the user"
+
+USER_WORDS: Final[frozenset[str]] = frozenset(
+    {
+        *("user", "the user", "speaker", "the speaker", "i", "me", "myself"),
+        *("nutzer", "der nutzer", "die nutzerin", "benutzer", "der benutzer", "die benutzerin", "ich", "sprecher"),
+        *("utilisateur", "l'utilisateur", "l\u2019utilisateur", "l'utilisatrice", "l\u2019utilisatrice", "je", "moi"),
+        *("usuario", "el usuario", "la usuaria", "yo", "usu\u00e1rio", "o usu\u00e1rio", "a usu\u00e1ria", "eu"),
+        *("utente", "l'utente", "l\u2019utente", "io", "gebruiker", "de gebruiker"),
+    }
 )
+"""Subjects that say "the user" without a name, normalised; models write them in the language of the conversation."""
+
+
+WORDS_FOR_USER: Final = frozenset(word for name in USER_WORDS for word in name.replace("\u2019", "'").split())
+"""The words of these: where one is written with a capital ("Nutzer"), it is no name."""
+
+
+def is_user_word(subject: str) -> bool:
+    """Whether a subject says "the user" and names nobody."""
+    return normalise(subject) in USER_WORDS
+
+
+def compare_subjects(one: str | None, other: str | None, user_names: Sequence[str] = ()) -> SubjectRelation:
+    """Whether two subjects of one scope are the same person or thing.
+
+    No subject, a word for the user and each of `user_names` are the user. It is unsure for a fact without a subject
+    beside a named one, for the user beside a name while no name of the user is known, and for names of which one has
+    all words of the other ("Mira", "Mira Kovac").
+    """
+    names = frozenset(map(normalise, user_names))
+    left, right = _identity(one, names), _identity(other, names)
+    if left == right or (left | right) <= _USER:
+        return "same"
+    if not (left and right) or (_USER & (left | right) and not names):
+        return "unsure"
+    spoken = [_spoken_names(side, names) for side in (left, right)]
+    alike = any(_have_common_words(a, b) for a in spoken[0] for b in spoken[1])
+    return "unsure" if alike else "other"
+
+
+def relate_subjects(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> SubjectRelation:
+    """Whether a fact and a known one are about the same, as `relate_names`."""
+    return relate_names(fact.subject, known.subject, known.subject_relation, user_names)
+
+
+def relate_names(
+    one: str | None, other: str | None, entities: EntityRelation | None, user_names: Sequence[str] = ()
+) -> SubjectRelation:
+    """Whether two subjects are the same: as their entities say where that is certain, else by names."""
+    if entities in ("same", "other"):
+        return entities
+    by_names = compare_subjects(one, other, user_names)
+    return "unsure" if entities == "twin" and by_names == "same" else by_names
+
+
+def subject_in_turn(subject: str | None, speaker: str | None, user_names: Sequence[str]) -> str | None:
+    """Whom a subject names in a turn of `speaker`: nobody, or "the user", is the speaker where that is not the user."""
+    if speaker is None or not user_names or (subject is not None and not is_user_word(subject)):
+        return subject
+    return subject if compare_subjects(speaker, USER, user_names) == "same" else speaker
+
+
+_USER: Final = frozenset({USER})
+
+
+def _identity(subject: str | None, names: frozenset[str]) -> frozenset[str]:
+    """One normalised name, that of the user for each of theirs; empty where there is no subject."""
+    name = normalise(subject or "")
+    return _USER if name in USER_WORDS or name in names else frozenset({name} - {""})
+
+
+def _spoken_names(identity: frozenset[str], names: frozenset[str]) -> frozenset[str]:
+    return names if identity == _USER else identity
+
+
+def _have_common_words(one: str, other: str) -> bool:
+    words, others = set(one.split()), set(other.split())
+    return words <= others or others <= words
+
 
 Difference = Literal["number", "date", "unit", "negation", "name"]
 

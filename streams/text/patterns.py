@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from mnemolog.streams.text.word_lists import AMBIGUOUS_WORDS, DATES, NUMBERS, UNITS
+from mnemolog.streams.text.tokens import AMBIGUOUS_WORDS, DATES, NUMBERS, UNITS
 
 _PLACEHOLDER: Final = re.compile(r"\{(?:([a-z]+):)?([a-z_]+)\}")
 

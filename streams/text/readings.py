@@ -6,21 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from mnemolog.streams.text.subjects import WORDS_FOR_USER
+from mnemolog.streams.text.differences import WORDS_FOR_USER
 from mnemolog.streams.text.tokens import (
-    CLAUSE_ENDS,
-    CONJUNCTIONS,
-    composed_numbers,
-    dates_of,
-    names_of,
-    numbers_of,
-    plain,
-    tokens_of,
-    units_of,
-)
-from mnemolog.streams.text.word_lists import (
     ADVERSATIVES,
     AMBIGUOUS_WORDS,
+    CLAUSE_ENDS,
+    CONJUNCTIONS,
     DATES,
     ENDED,
     ENDINGS,
@@ -32,6 +23,13 @@ from mnemolog.streams.text.word_lists import (
     QUALIFIERS,
     SMALL_WORDS,
     SUBORDINATORS,
+    composed_numbers,
+    dates_of,
+    names_of,
+    numbers_of,
+    plain,
+    tokens_of,
+    units_of,
 )
 
 _FOREIGN = re.compile(r"[^\W\d_a-zA-Z\u00aa-\u024f\u1e00-\u1eff]")  # letters that are not Latin

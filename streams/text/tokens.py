@@ -1,31 +1,169 @@
-"""Splits texts into words, numbers and signs, and reads numbers, dates, units, negations and names from them.
+"""Splits texts into words, numbers and signs, brings them into comparable form, and reads numbers, dates.
 
-By word lists and capitals, in six languages.
+Units and negations.
 """
 
+import json
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from itertools import zip_longest
+from itertools import product, zip_longest
+from pathlib import Path
 from typing import Final
 
-from mnemolog.streams.text.word_lists import (
-    AMBIGUOUS_WORDS,
-    ARTICLES,
-    BEFORE_UNITS,
-    DATES,
-    ENGLISH,
-    NEGATIONS,
-    NOT_ENGLISH,
-    NUMBERS,
-    ONES,
-    SENTENCE_STARTERS,
-    SMALL_ELSEWHERE,
-    SMALL_WORDS,
-    TENS,
-    UNITS,
+from mnemolog.schemas.base import normalise
+
+_QUOTES: Final = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+_DASHES: Final = {"\u2013": "-", "\u2014": "-", "\u00ad": None}
+_TYPOGRAPHY: Final = str.maketrans({**_QUOTES, **_DASHES})
+_WORD_SIGN: Final = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+"""Of scripts that put spaces between words, or a digit."""
+_SPACED_WORD: Final = re.compile(rf"{_WORD_SIGN}+")
+_INSIDE_WORD: Final = re.compile(rf"{_WORD_SIGN}{{2}}")
+_ACCENTS: Final = re.compile("[\u0300-\u036f]")  # of Latin, Greek and Cyrillic letters; the signs of others are letters
+_LETTERS: Final = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i", "ħ": "h", "ŧ": "t"}
 )
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Control characters, and what Unicode calls default ignorable: readers see a name without them."""
+_SHORTEST_COPY: Final = 6  # a word counts as two, a sign of a script without spaces as one
+
+
+def comparable_text(text: str) -> str:
+    """`normalise`, with typographic quotes and dashes made plain: models retype them when they copy."""
+    return normalise(unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHY))
+
+
+def plain_letters(text: str) -> str:
+    """A text without case, accents, width and what nobody sees.
+
+    Letters that are not made of one with an accent ("ø", "ł") are taken for those that they look like.
+    """
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", plain)).casefold().translate(_LETTERS)
+
+
+def has_words(text: str, quotation: str) -> bool:
+    """Whether a comparable text has the words of another one: "no" is not in "norway"."""
+    words = comparable_text(quotation)
+    return bool(words) and next(whole_words(words, comparable_text(text)), None) is not None
+
+
+def without_texts(content: str, texts: Iterable[str]) -> str:
+    """A comparable text without copies of whole `texts`, which are comparable too; nothing grows together.
+
+    A text of one or two words ("Berlin") may be an answer as well as a copy, and stays.
+    """
+    for text in sorted(texts, key=len, reverse=True):
+        words = text.rstrip(" .!?…")
+        if len(_SPACED_WORD.sub("__", words).replace(" ", "")) >= _SHORTEST_COPY:
+            content = _without(words, content)
+    return content
+
+
+def _without(words: str, content: str) -> str:
+    starts = list(whole_words(words, content))
+    ends = [0, *(start + len(words) for start in starts)]
+    return "\n".join(content[end:start] for end, start in zip(ends, [*starts, len(content)], strict=True))
+
+
+# A pattern for each text would be slower: to compile one with these ranges of signs takes milliseconds.
+def whole_words(words: str, text: str) -> Iterator[int]:
+    """Where `words` begin in `text` without being a part of longer words; one place does not overlap the next."""
+    start = text.find(words)
+    while start >= 0:
+        end = start + len(words)
+        goes_on_before = start > 0 and _INSIDE_WORD.match(text, start - 1)
+        is_whole = not (goes_on_before or _INSIDE_WORD.match(text, end - 1))
+        if is_whole:
+            yield start
+        start = text.find(words, end if is_whole else start + 1)
+
+
+_GENERATED: Final = json.loads(Path(__file__).with_name("cldr_words.json").read_text(encoding="utf-8"))
+_PLACES: Final = json.loads(Path(__file__).with_name("cldr_places.json").read_text(encoding="utf-8"))
+_BY_HAND: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+
+
+def _meanings(section: str) -> dict[str, str]:
+    """Each word of a section with its meaning."""
+    rows = [*_GENERATED[section].items(), *_BY_HAND[section].items()]
+    return {word: meaning for meaning, words in rows for word in words.split()}
+
+
+def _phrases(name: str) -> re.Pattern[str]:
+    """One of the patterns of a list, for tokens in small letters with a space between."""
+    lines = _BY_HAND["patterns"][name].strip().splitlines()
+    return re.compile(rf"\b(?:{'|'.join(lines)})(?!\w)")
+
+
+SMALL_ELSEWHERE: Final[dict[str, str]] = _BY_HAND["small_elsewhere"]
+"""Words of English that are small words in another language, each with the word that a text of that one has instead."""
+
+
+def _listed(name: str) -> frozenset[str]:
+    """The words of a list but those that are others in English."""
+    return frozenset(_BY_HAND["words"][name].split()) - SMALL_ELSEWHERE.keys()
+
+
+def _sides(name: str) -> tuple[tuple[frozenset[str], ...], ...]:
+    """The lines of a list, each with its two sides."""
+    lines = _BY_HAND["words"][name].strip().splitlines()
+    return tuple(tuple(frozenset(side.split()) for side in line.split(" | ")) for line in lines)
+
+
+NUMBERS: Final = _meanings("numbers")
+ONES: Final = {word: number for word, number in NUMBERS.items() if number in set("123456789")}
+TENS: Final = {word: number for word, number in NUMBERS.items() if number in {f"{ten}0" for ten in range(2, 10)}}
+DATES: Final = _meanings("dates")
+UNITS: Final = _meanings("units")
+QUALIFIERS: Final = {word: meaning for meaning, words in _BY_HAND["qualifiers"].items() for word in words.split()}
+"""Words that say how far a statement goes, each with its meaning."""
+NEGATIONS: Final = _listed("negations")
+SENTENCE_STARTERS: Final = frozenset(_BY_HAND["words"]["sentence_starters"].split())
+AMBIGUOUS_WORDS: Final = frozenset(_BY_HAND["words"]["ambiguous"].split())
+"""Words with a second meaning. They count when two texts are compared: a false alarm costs no more than a question to
+the LLM. They do not count when a text is refused."""
+SMALL_WORDS: Final = (SENTENCE_STARTERS | _listed("small_words")) - SMALL_ELSEWHERE.keys()
+"""Words that tell little alone: they begin sentences, or are forms of "to be" and the like."""
+DENYING_WORDS: Final = _listed("denying_words")
+SUBORDINATORS: Final = _listed("subordinators")
+ADVERSATIVES: Final = _listed("adversatives")
+PREPOSITIONS: Final = _listed("prepositions")
+ARTICLES: Final = _listed("articles")
+ENGLISH: Final = frozenset(_BY_HAND["words"]["english"].split())
+NOT_ENGLISH: Final = frozenset(_BY_HAND["words"]["not_english"].split())
+BEFORE_UNITS: Final = frozenset(_BY_HAND["words"]["before_units"].split())
+POSSESSIVES: Final = frozenset(_BY_HAND["words"]["possessives"].split())
+LINKING_WORDS: Final = frozenset(_BY_HAND["words"]["linking"].split())
+"""Words that a sentence may have to join what others say: "a dog called Rex"."""
+OTHER_NEGATIONS: Final = tuple(_BY_HAND["words"]["other_negations"].split())
+ENDINGS: Final = frozenset(_BY_HAND["words"]["endings"].split())
+ENDED: Final = _phrases("ended")
+NEVER: Final = _phrases("never")
+OPPOSITES: Final = _sides("opposites")
+"""Pairs of sets of words that exclude each other."""
+TENSES: Final = _sides("tenses")
+"""Forms of one verb in the past and in the present."""
+TENSE_ENDINGS: Final = tuple(
+    (past, now)
+    for pasts, nows in _sides("tense_endings")
+    for past, now in product(pasts, (ending.strip("-") for ending in nows))
+)
+"""Endings of verbs in the past, each with one that the same verb has in the present."""
+AUXILIARIES: Final = _listed("auxiliaries")
+COUNTRIES: Final = frozenset(_PLACES["countries"])
+REGIONS: Final = frozenset(
+    name for line in _BY_HAND["words"]["regions"].split("\n") for name in line.split(", ") if name
+)
+CITIES: Final = frozenset(_PLACES["cities"])
+"""In small letters; cities only where CLDR has them: those that a time zone is named after."""
+
 
 _PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00ad": None})
 _TOKEN = re.compile(

@@ -14,8 +14,8 @@ from mnemolog import (
     ServerUnavailableError,
     WaitTimeoutError,
 )
-from mnemolog.client.queries.embedder import QueryEmbedder
-from mnemolog.projections.queries.errors import QueryError, UnknownFactError, UnknownTurnError
+from mnemolog.client.search_models import QueryEmbedder
+from mnemolog.projections.errors import QueryError, UnknownFactError, UnknownTurnError
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.settings import Settings

@@ -30,7 +30,7 @@ from mnemolog import (
     WaitTimeoutError,
     WriteResult,
 )
-from mnemolog.client.receipts import message_hash
+from mnemolog.client.producer import message_hash
 from tests.acceptance.test_client import NOW, turn
 from tests.support.harnesses.command_line import CommandLine
 

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.receipts import CommandReceipt
+from mnemolog.client.producer import CommandReceipt
 from mnemolog.schemas.provenance import Stage
 from tests.bench.environment import Environment
 from tests.bench.processes import workers

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.database import open_pool
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.scope import Scope
 from tests.bench.sample_commits import random_vector

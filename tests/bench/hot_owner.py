@@ -26,11 +26,10 @@ from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.runtime.stage_windows import CHAINABLE
+from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.runtime.supervisor import run_stages
-from mnemolog.streams.stages.rekey import partition_of
+from mnemolog.streams.runtime.worker import CHAINABLE
+from mnemolog.streams.stages.extract import partition_of
 from tests.support.databases import temporary_folder
 
 STAGE: Final = CHAINABLE[0]

@@ -12,10 +12,9 @@ from psycopg import AsyncConnection
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.metrics import SearchPhase
-from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.database import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import SearchOptions, search
 from tests.bench.environment import Environment
 from tests.bench.processes import workers
 from tests.bench.rebuild_speed import RebuildSpeed, measure_rebuilds

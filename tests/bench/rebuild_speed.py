@@ -19,7 +19,7 @@ from mnemolog.admin import Source, rebuild
 from mnemolog.projections.migrations.upgrade import create_projection_schema
 from mnemolog.projections.rebuild.digest import ComparedTable, tables_of
 from mnemolog.projections.rebuild.rebuild import RebuildReport
-from mnemolog.streams.kafka.log_reader import open_kafka_log
+from mnemolog.streams.kafka.readers import open_kafka_log
 from tests.bench.environment import Environment, environment, servers
 from tests.bench.sample_commits import fill_log
 

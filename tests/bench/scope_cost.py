@@ -10,12 +10,11 @@ from typing import Final
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
-from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
-from mnemolog.projections.stores.limits import LimitReservations
+from mnemolog.projections.search.search import SearchOptions, search
+from mnemolog.projections.stores.facts import CandidateFinder, CandidateRequest
+from mnemolog.projections.stores.turns import LimitReservations
 from mnemolog.projections.write.row_writer import refresh_profiles
 from mnemolog.schemas.policy import EffectivePolicy, Limits, Policy, TurnUsage
 from mnemolog.schemas.scope import Scope, scope_columns

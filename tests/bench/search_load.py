@@ -17,12 +17,10 @@ from typing import Final
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import LEAST_FACTS, index_scopes
-from mnemolog.projections.search.hits import Findings, Hit
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import Findings, Hit, SearchOptions, search
 from mnemolog.schemas.vector import Vector
 from tests.bench.commit_writer import commits_written
 from tests.bench.environment import Environment, environment, servers

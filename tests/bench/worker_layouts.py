@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mnemolog.schemas.provenance import Stage
-from mnemolog.streams.runtime.wiring import ALL_STAGES
+from mnemolog.streams.runtime.worker import ALL_STAGES
 
 __all__ = ["ALL_STAGES", "LAYOUTS", "Layout"]
 

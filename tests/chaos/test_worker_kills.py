@@ -23,7 +23,7 @@ from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
-from mnemolog.streams.runtime.wiring import ALL_STAGES
+from mnemolog.streams.runtime.worker import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
     publish_records,

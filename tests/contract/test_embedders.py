@@ -9,12 +9,10 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 import pytest_asyncio
 
-from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model
 from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder
-from mnemolog.streams.llm.openai_client import Endpoint
-from mnemolog.streams.llm.openai_models import OpenAiEmbedder
-from mnemolog.streams.llm.ports import Embedder
+from mnemolog.streams.llm.openai_models import Endpoint, OpenAiEmbedder
+from mnemolog.streams.llm.ports import Embedder, ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.servers.openai_server import OpenAiServer
 

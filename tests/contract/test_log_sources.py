@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource, open_table_log
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import LogSource, TableLogSource, open_table_log
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from tests.support.builders.commits import ALICE, BOB, added, commit, fact_id_at, replaced
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.servers.kafka_client import PARTITIONS, producer

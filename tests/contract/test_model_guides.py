@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.factory import build_embedder
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
 from mnemolog.streams.runtime.models import build_chat_model
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.prompts import extraction, user

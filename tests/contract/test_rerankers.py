@@ -8,12 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from mnemolog.streams.llm.errors import ProviderConfigurationError
-from mnemolog.streams.llm.openai_client import Endpoint
-from mnemolog.streams.llm.openai_models import OpenAiChatModel
-from mnemolog.streams.rerank.chat_reranker import ChatReranker
-from mnemolog.streams.rerank.factory import build_reranker, build_variants
-from mnemolog.streams.rerank.ports import Reranker
+from mnemolog.streams.llm.factory import build_reranker, build_variants
+from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
+from mnemolog.streams.llm.ports import ProviderConfigurationError
+from mnemolog.streams.llm.rerank import ChatReranker, Reranker
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies

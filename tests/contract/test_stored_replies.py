@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.stored import StoredReply
 from tests.simulation.servers.models import StoredReplies
 

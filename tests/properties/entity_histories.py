@@ -7,24 +7,24 @@ from uuid import UUID
 
 from hypothesis.strategies import SearchStrategy, integers
 
-from mnemolog.projections.lists.entities import entities
-from mnemolog.projections.lists.entity_summary import summary_of
-from mnemolog.projections.lists.relations import relations
+from mnemolog.projections.queries.entities import entities, relations, summary_of
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.schemas.command import Confirm, Delete, Reject
-from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import EntitySplit, EntitySummarised, MergeProposed
-from mnemolog.schemas.entities.commands import (
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.schemas.command import (
     AliasEntity,
+    Confirm,
+    Delete,
     EntityCommand,
     ForgetEntity,
     MergeEntities,
+    Reject,
     RenameEntity,
     SplitEntity,
     SummariseEntity,
 )
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entity_events import EntitySplit, EntitySummarised, MergeProposed
 from mnemolog.schemas.scope import Scope
 from tests.properties.entity_naming import given_names, has_name, holders_of, meant, said_by
 from tests.properties.entity_oracle import Name, Seen, World, key_of, world_after

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import MergeProposed
-from mnemolog.schemas.entities.events import EntityAliasAdded, EntityRegistered, FactLinked
+from mnemolog.schemas.entity_events import EntityAliasAdded, EntityRegistered, FactLinked, MergeProposed
 from tests.properties.entity_oracle import Name, key_of
 from tests.properties.entity_steps import Said
 from tests.properties.entity_themes import TIES

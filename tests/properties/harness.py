@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.command import Command, CommandPayload
@@ -20,13 +20,13 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.commands.expiry import ExpirySweep
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.ports import AskModel, EmbeddingResult, Prompt, RequestSource, SourceQuestion, TimedReply
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope
-from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import parse_source
+from mnemolog.streams.stages.processor import ReceivedEnvelope, ended_envelope
 from tests.properties.sentences import read
 from tests.support.builders.commits import MODEL, vector
 

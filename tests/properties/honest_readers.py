@@ -10,14 +10,12 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from mnemolog.projections.queries.diff import diff
-from mnemolog.projections.queries.explain import explain
+from mnemolog.projections.queries.explain import explain, history
 from mnemolog.projections.queries.facts import PROFILE_SECTIONS, facts, facts_as_of, profile
-from mnemolog.projections.queries.history import history
 from mnemolog.projections.queries.pending import pending, unresolved
 from mnemolog.projections.queries.quality import decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import SearchOptions, search
 from tests.properties.conversations import START
 from tests.properties.harness import Harness, text_vector
 from tests.properties.held_overwrites import waiting_for_nothing

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.facts import FactStatus
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from tests.properties.log_reader import OPEN, LoggedFact
 from tests.properties.telling import Told
 

@@ -10,16 +10,9 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
+from mnemolog.schemas.command import AliasEntity, EntityCommand, MergeEntities, RenameEntity, SplitEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import EntitySplit
-from mnemolog.schemas.entities.commands import (
-    AliasEntity,
-    EntityCommand,
-    MergeEntities,
-    RenameEntity,
-    SplitEntity,
-)
-from mnemolog.schemas.entities.events import FactLinked
+from mnemolog.schemas.entity_events import EntitySplit, FactLinked
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.properties.harness import Harness
 from tests.support.builders.model_replies import decision_json

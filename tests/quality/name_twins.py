@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from mnemolog.schemas.entities.model import EntityType
-from mnemolog.streams.entities.similar.name_vectors import has_meaning, same_numbers
-from mnemolog.streams.entities.spoken_names import SpokenName, read_name
+from mnemolog.schemas.entities import EntityType
+from mnemolog.streams.entities.names import SpokenName, read_name
+from mnemolog.streams.entities.resolver import has_meaning, same_numbers
 from mnemolog.streams.llm.factory import build_embedder
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.settings import StreamsSettings

@@ -12,8 +12,7 @@ from typing import Any, Final
 import orjson
 
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import ChatModel, Embedder, Embeddings, Prompt, Reply, Usage
+from mnemolog.streams.llm.ports import ChatModel, Embedder, Embeddings, Prompt, PromptRefusedError, Reply, Usage
 
 CHAT: Final = "chat.jsonl"
 EMBEDDINGS: Final = "embeddings.jsonl"

@@ -16,7 +16,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ChatModel, Embedder, ExtractionTask
 from mnemolog.streams.text.differences import texts_equivalent
 from tests.quality.cases import Case, load

@@ -12,7 +12,7 @@ from typing import Final
 
 from platformdirs import user_cache_path
 
-from mnemolog.client.queries.search_models import SearchModels
+from mnemolog.client.search_models import SearchModels
 from mnemolog.settings import Settings
 from mnemolog.streams.llm.factory import build_embedder
 from tests.recall.ablation import Figures, measure_all

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, zip_longest
 
-from mnemolog.client.queries.search_models import RERANKED, SearchModels
-from mnemolog.client.queries.wordings import joined_words, mean_vector
-from mnemolog.projections.db.pools import Pool
+from mnemolog.client.search import joined_words, mean_vector
+from mnemolog.client.search_models import RERANKED, SearchModels
+from mnemolog.projections.database import Pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.projections.search.turn_search import search_turns
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.ports import Embedder
-from mnemolog.streams.text.asked_period import asked_period
+from mnemolog.streams.text.times import asked_period
 from tests.recall.diversity import diversified
 from tests.recall.measures import DEEPEST
 from tests.recall.variations import Variation

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 from mnemolog.embedded.stack import EmbeddedStack
-from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.migrations.upgrade import migrate
-from mnemolog.projections.stores.journal import Journal, JournalEntry
+from mnemolog.projections.stores.turns import Journal, JournalEntry
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope

@@ -10,14 +10,13 @@ from unittest.mock import patch
 from faust.types import TP
 
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import SourceStatus
+from mnemolog.projections.stores.facts import SourceStatus
 from mnemolog.projections.write import projector
-from mnemolog.projections.write.fold import _CommitFold
+from mnemolog.projections.write.fold import FoldState, _CommitFold
 from mnemolog.projections.write.fold import fold as fold_commit
 from mnemolog.projections.write.row_writer import load_state
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
-from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
+from mnemolog.streams.kafka.app import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
+from mnemolog.streams.llm.calls import CallFailure, CallRetrier
 from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, TaskPrompt
 from tests.simulation.conflict_model import decisions_on
 

@@ -6,7 +6,7 @@ from typing import Final
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Thresholds
-from mnemolog.streams.entities.turn_entities import TurnEntities
+from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.resolution.turn import PreparedTurn, TurnDecider
 
 _SPENT: Final = LimitHit(name="active_facts", level="scope", count=2, limit=1)

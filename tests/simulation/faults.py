@@ -8,18 +8,15 @@ from unittest.mock import patch
 
 from faust.transport.consumer import Consumer
 
-from mnemolog.projections.suspicion import Suspicion
+from mnemolog.common.suspicion import Suspicion
 from mnemolog.streams import micro_batcher
-from mnemolog.streams.kafka.app import StageApp
-from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
+from mnemolog.streams.kafka.app import StageApp, _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery, FailureHandler, PartitionProgress, WindowEntry
-from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.kafka.window import Delivery, FailureHandler, KeyedWindow, PartitionProgress, Window, WindowEntry
+from mnemolog.streams.llm.calls import CallFailure, CallRetrier
+from mnemolog.streams.llm.ports import PromptRefusedError
 from mnemolog.streams.micro_batcher import MicroBatcher
-from mnemolog.streams.stages.failure_budget import FailureBudget
+from mnemolog.streams.stages.processor import FailureBudget
 from tests.simulation.chain_faults import CHAIN_FAULTS
 from tests.simulation.fault import Fault, all_of
 from tests.simulation.shared_call_faults import SHARED_CALL_FAULTS

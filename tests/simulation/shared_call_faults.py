@@ -6,10 +6,10 @@ from typing import Final
 from unittest.mock import patch
 
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.windows.waiting_records import WaitingRecords
+from mnemolog.streams.kafka.window import WaitingRecords
 from mnemolog.streams.llm.ports import ExtractionTask, Reply
-from mnemolog.streams.shared_calls import call_sharer
-from mnemolog.streams.shared_calls.reply_parts import divide_reply
+from mnemolog.streams.llm.shared_prompt import divide_reply
+from mnemolog.streams.stages import shared_calls as call_sharer
 from tests.simulation.fault import Fault
 
 

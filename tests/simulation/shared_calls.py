@@ -6,11 +6,10 @@ from typing import Any
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import NO_BACKGROUND, Background
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.llm.cached_models import CachedChatModel
-from mnemolog.streams.shared_calls.call_sharer import Behind, CallSharer
-from mnemolog.streams.shared_calls.call_turns import CallTurn
-from mnemolog.streams.shared_calls.turn_questions import TurnQuestions
-from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.llm.shared_prompt import CallTurn
+from mnemolog.streams.stages.shared_calls import Behind, CallSharer, TurnQuestions
 
 
 class _NoBackgrounds:

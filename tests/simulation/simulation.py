@@ -14,10 +14,10 @@ import structlog
 from mode import Service
 
 from mnemolog.projections.write import projector as projector_module
-from mnemolog.projections.write.change_counts import BatchOverwrites
+from mnemolog.projections.write.projector import BatchOverwrites
 from mnemolog.projections.write.rows import Changes
 from mnemolog.streams.kafka import app as app_module
-from mnemolog.streams.runtime import stage_windows as windows_module
+from mnemolog.streams.runtime import worker as windows_module
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from tests.simulation.checker import Checker
 from tests.simulation.decision_checker import wrong_decisions

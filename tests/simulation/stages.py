@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final, cast
 
-from mnemolog.projections.rebuild.log_source import TableLogSource
-from mnemolog.projections.stores.journal import Journal
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.stores.turns import Journal
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import ExtractedFacts, MatchedFacts
@@ -17,29 +17,26 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Stage, Step
 from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
+from mnemolog.streams.kafka.window import KeyedWindow
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
-from mnemolog.streams.llm.call_retry import CallRetrier
-from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import RequestSource
-from mnemolog.streams.resolution.llm_decisions import LlmDecider
+from mnemolog.streams.llm.calls import CallRetrier
+from mnemolog.streams.llm.ports import PromptRefusedError, RequestSource
+from mnemolog.streams.resolution.turn import LlmDecider
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.runtime.read_your_writes import Watermark
-from mnemolog.streams.runtime.stage_windows import SharedResources
-from mnemolog.streams.runtime.wiring import StageFactory
+from mnemolog.streams.runtime.worker import SharedResources, StageFactory
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.shared_calls.call_sharer import Behind
 from mnemolog.streams.stages.embed import EmbedStage
-from mnemolog.streams.stages.envelope import StageInput, next_envelope
-from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
-from mnemolog.streams.stages.ports import WaitUntilProjected
+from mnemolog.streams.stages.processor import StageInput, WaitUntilProjected, next_envelope
 from mnemolog.streams.stages.promote import PublishCommand
 from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.stages.shared_calls import Behind
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.chat import EXTRACT_SECONDS, SimulatedChat
 from tests.simulation.decisions import AskedDecider, TurnLimits

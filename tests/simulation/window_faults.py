@@ -8,10 +8,9 @@ from unittest.mock import patch
 from faust.types import TP
 
 from mnemolog.streams.kafka import window
-from mnemolog.streams.kafka.faust_patches import _PatchedConsumer
+from mnemolog.streams.kafka.app import _PatchedConsumer
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.state import DrainResult, KeyQueue, WindowEntry
+from mnemolog.streams.kafka.window import DrainResult, KeyQueue, Window, WindowEntry
 from tests.simulation.fault import Fault, all_of
 
 

@@ -23,12 +23,10 @@ import orjson
 
 from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.streams.llm.cached_models import CachedEmbedder
-from mnemolog.streams.llm.call_retry import RetrySettings
-from mnemolog.streams.llm.errors import PromptRefusedError
+from mnemolog.streams.llm.calls import RetrySettings
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.openai_client import Endpoint
-from mnemolog.streams.llm.openai_models import OpenAiChatModel, OpenAiEmbedder
-from mnemolog.streams.llm.ports import RequestSource
+from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel, OpenAiEmbedder
+from mnemolog.streams.llm.ports import PromptRefusedError, RequestSource
 from tests.support.builders.prompts import extraction, user
 from tests.support.virtual_time import run_in_virtual_time
 

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 
-from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.database import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 
 SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import pytest
 import pytest_asyncio
 
-from mnemolog.client.inputs.arguments import ScopeArgs
+from mnemolog.client.inputs import ScopeArgs
 from mnemolog.errors import LimitExceededError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.policy import Level, LimitHit, LimitName

@@ -4,8 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from mnemolog.projections.context.formats import ContextFormat
-from mnemolog.projections.context.result import Context
+from mnemolog.projections.context import Context, ContextFormat
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness
 

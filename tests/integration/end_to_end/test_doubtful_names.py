@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS

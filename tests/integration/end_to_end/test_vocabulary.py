@@ -8,10 +8,10 @@ from typing import Any, get_args
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import LogSource, TableLogSource
 from mnemolog.schemas.events import EVENT_CLASSES
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from scripts import vocabulary
 from scripts.vocabulary import VOCABULARY, VocabularyEntry
 from tests.support.cases import settlement_cases, statement_cases

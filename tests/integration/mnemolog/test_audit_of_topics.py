@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from mnemolog.admin import audit
-from mnemolog.projections.queries.turns.audit import Finding
+from mnemolog.projections.queries.audit import Finding
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.stage_lag import stage_lags
+from mnemolog.streams.kafka.lag import stage_lags
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import publish_records, running_worker, user_turn, wait_for_outcomes
 from tests.support.servers.kafka_client import wait_until

@@ -10,15 +10,15 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.admin import rebuild
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.restore import restore_log
 from mnemolog.schemas.commit import Commit
 from mnemolog.settings import Settings
 from mnemolog.streams.errors import LogMismatch, LogNotRestored, WorkersRunning
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.runtime.lost_commits import append_lost_commits, find_losses, restoring_producer
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
 from mnemolog.streams.stages.project import checked_end

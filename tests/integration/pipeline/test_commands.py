@@ -13,10 +13,10 @@ from pydantic import SecretStr
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import PublishError
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.turns.audit import audit
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.queries.audit import audit
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.schemas.command import (
     Command,
     CommandPayload,

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.turns.audit import audit
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.queries.audit import audit
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
     publish_records,

@@ -8,26 +8,30 @@ from datetime import UTC, datetime
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.turns.audit import audit
-from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.queries.audit import audit
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import LogSource, TableLogSource
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.errors import ProducerDead
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
-from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
-from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.readers import KafkaLogReader
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, SeenOrigins
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, TOPICS, topic_name
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.window import Delivery, KeyedWindow
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.envelope import ReceivedEnvelope, ended_envelope, envelope_reader, next_envelope
-from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
+from mnemolog.streams.stages.processor import (
+    ReceivedEnvelope,
+    StageDefinition,
+    StageProcessor,
+    ended_envelope,
+    envelope_reader,
+    next_envelope,
+)
 from tests.support.builders.commits import added, commit, day, replaced
 from tests.support.databases import database_name, fresh_database
 from tests.support.harnesses.worker_harness import (

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.turns.audit import audit
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.queries.audit import audit
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from tests.support.harnesses.worker_harness import TenantHarness, client_settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]

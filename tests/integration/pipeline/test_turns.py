@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.turns.why_not import why_not
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.queries.write_result import why_not
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.kafka.dead_letters import DeadLetter

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from mnemolog.client.queries.search_models import SearchModels
+from mnemolog.client.search_models import SearchModels
 from mnemolog.settings import Settings
 from mnemolog.streams.llm.ports import Embeddings
 from tests.recall.ablation import Figures, measure_all

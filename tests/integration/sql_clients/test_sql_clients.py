@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from mnemolog.embedded.errors import JarsUnavailableError
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
-from mnemolog.schemas.entities.model import Alias
+from mnemolog.errors import JarsUnavailableError
+from mnemolog.schemas.entities import Alias
 from tests.support.builders.commits import added, commit, day, fact_id_at, pending, replaced
 from tests.support.builders.entity_events import entity_id_at, linked, registered, relation_stated, with_entities
 from tests.support.harnesses.projected_database import ProjectedDatabase

@@ -5,14 +5,15 @@ from uuid import UUID
 
 from psycopg.sql import SQL
 
-from mnemolog.projections.lists import entities, entity_summary
-from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries import entities
+from mnemolog.projections.queries import entities as entity_summary
+from mnemolog.projections.queries.scope_filter import read_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.write.entities import refresh
-from mnemolog.projections.write.entities.current_state import CurrentState
-from mnemolog.schemas.entities.changes import EntitySplit
-from mnemolog.streams.commands.entity_changes import EntityContext
+from mnemolog.projections.write import entity_writer as refresh
+from mnemolog.projections.write.entity_fold import CurrentState
+from mnemolog.schemas.entity_events import EntitySplit
+from mnemolog.streams.commands.entities import EntityContext
 from tests.properties.faults.patches import PatchedPlaces
 
 

@@ -8,24 +8,26 @@ from psycopg.sql import SQL
 
 from mnemolog.projections.queries import diff as diff_query
 from mnemolog.projections.queries import quality
-from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.facts import FactStore
+from mnemolog.projections.queries.scope_filter import read_query
+from mnemolog.projections.stores.facts import CandidateFinder, FactStore
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams import ends as end_rules
 from mnemolog.streams.commands import handler
-from mnemolog.streams.ends import end_rules
-from mnemolog.streams.entities import subject_relations
+from mnemolog.streams.entities import linker as subject_relations
 from mnemolog.streams.llm import reply_checks, resolve_prompt
-from mnemolog.streams.resolution import classify, decide, guards, overwrites, repetitions, turn
-from mnemolog.streams.resolution.event_builder import EventBuilder
-from mnemolog.streams.resolution.lapses import LapseWriter
-from mnemolog.streams.stages import echo_filter, extract
+from mnemolog.streams.resolution import classify, decide, guards, overwrites, turn
+from mnemolog.streams.resolution import events as repetitions
+from mnemolog.streams.resolution.events import EventBuilder
+from mnemolog.streams.resolution.overwrites import LapseWriter
+from mnemolog.streams.stages import extract
+from mnemolog.streams.stages import extract as echo_filter
 from mnemolog.streams.stages.extract import ParsedSource
-from mnemolog.streams.text import differences, subjects
-from mnemolog.streams.text.normalise import comparable_text
+from mnemolog.streams.text import differences
+from mnemolog.streams.text import differences as subjects
+from mnemolog.streams.text.tokens import comparable_text
 from tests.properties import harness
 
 PatchedPlaces = Sequence[tuple[Any, str, Any]]

@@ -2,7 +2,7 @@
 
 from typing import Final, LiteralString
 
-from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.database import open_pool
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.recorded.dialogue_run import DialogueFigures, dialogue_turns, said_in, subjects_of

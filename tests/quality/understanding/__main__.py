@@ -13,7 +13,7 @@ import orjson
 
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.migrations.upgrade import migrate
-from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.llm.ports import ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
 from tests.quality.recorded_replies import ReplyNotRecordedError

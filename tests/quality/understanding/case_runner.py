@@ -7,12 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, LiteralString
 from uuid import UUID
 
-from mnemolog.projections.lists.entities import entities
-from mnemolog.projections.lists.relations import EntityRelation, relations
+from mnemolog.projections.queries.entities import EntityRelation, entities, relations
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.events import FactLinked
-from mnemolog.schemas.entities.model import EntityLink
+from mnemolog.schemas.entities import EntityLink
+from mnemolog.schemas.entity_events import FactLinked
 from mnemolog.schemas.events import FactPending
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from mnemolog.schemas.base import Count, Identifier, Record, Text
-from mnemolog.schemas.entities.relations import WORDS
+from mnemolog.schemas.entities import WORDS
 from mnemolog.schemas.turn import Message
 
 FOLDER: Final = Path(__file__).with_name("cases")

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from mnemolog.projections.lists.relations import EntityRelation
-from mnemolog.schemas.entities.relations import PREDICATES, WORDS
+from mnemolog.projections.queries.entities import EntityRelation
+from mnemolog.schemas.entities import PREDICATES, WORDS
 from tests.quality.understanding.case_runner import CaseResult
 from tests.quality.understanding.cases import DialogueCase, ExpectedRelation
 

@@ -6,7 +6,7 @@ from itertools import combinations
 from uuid import UUID
 
 from mnemolog.schemas.base import Count, Record
-from mnemolog.schemas.entities.model import EntityLink
+from mnemolog.schemas.entities import EntityLink
 from tests.quality.understanding.case_runner import CaseResult, SeenFact
 from tests.quality.understanding.cases import USER, DialogueCase, EndedFact, ExpectedEntity, ExpectedFact, ends_with
 from tests.quality.understanding.relation_faults import relation_faults

@@ -10,7 +10,7 @@ from faust.transport.producer import Producer
 from faust.types import TP
 from mode import Service
 
-from mnemolog.streams.kafka.faust_patches import PatchedTransport, _PatchedConsumer
+from mnemolog.streams.kafka.app import PatchedTransport, _PatchedConsumer
 from tests.simulation.loop import PROCESS
 from tests.simulation.servers.broker import Broker
 from tests.simulation.servers.consumer_group import Group, Member, travel

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mnemolog.schemas.stored import ReplyKey, StoredReply
-from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, RetrySettings
+from mnemolog.streams.llm.calls import CallFailure, CallRetrier, RetrySettings
 from mnemolog.streams.llm.ports import Embeddings, Usage
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.told_facts import MODEL, direction_of

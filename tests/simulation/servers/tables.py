@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import CANDIDATE_COLUMNS, CandidateFinder
+from mnemolog.projections.stores.facts import CANDIDATE_COLUMNS, CandidateFinder
+from mnemolog.projections.write.fold import FoldState
 from mnemolog.projections.write.rows import Changes, CommitRow, FactRow, RejectionRow, TimedFactState
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from mnemolog.schemas.event import Overwrite
-from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.events import MemoryEvent, Overwrite
 from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, content_hash
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Thresholds
@@ -16,7 +15,7 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import Conflict
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision
+from mnemolog.streams.resolution.events import DecisionContext, LlmDecision
 
 OWNER, SOURCE = "default/mira", "t1"
 TODAY = datetime(2026, 3, 1, 12, tzinfo=UTC)

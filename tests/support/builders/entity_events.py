@@ -7,17 +7,16 @@ from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import EntityRenamed
-from mnemolog.schemas.entities.events import (
+from mnemolog.schemas.entities import PREDICATES, Alias, EntityLink, ResolutionStep, Role, Strength
+from mnemolog.schemas.entity_events import (
     AnyEntityEvent,
     EntityAliasAdded,
     EntityRegistered,
+    EntityRenamed,
     FactLinked,
     RelationEnded,
     RelationStated,
 )
-from mnemolog.schemas.entities.model import Alias, EntityLink, ResolutionStep, Role
-from mnemolog.schemas.entities.relations import PREDICATES, Strength
 from mnemolog.schemas.provenance import Decision
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import fact_id_at

@@ -5,8 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.search.hits import Hit, Score
-from mnemolog.projections.search.turn_hits import TurnHit, TurnScore
+from mnemolog.projections.search.search import Hit, Score
+from mnemolog.projections.search.turn_search import TurnHit, TurnScore
 from mnemolog.schemas.facts import FactStatus
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)

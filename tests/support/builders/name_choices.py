@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from mnemolog.schemas.entities.model import KnownEntity
-from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName
+from mnemolog.schemas.entities import KnownEntity
+from mnemolog.streams.entities.questions import DoubtfulName
 
 Choose = Callable[[DoubtfulName], KnownEntity | None]
 

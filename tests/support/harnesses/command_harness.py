@@ -5,10 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.stores.entity_changes import EntityChangeStore
-from mnemolog.projections.stores.event_history import EventHistoryStore
-from mnemolog.projections.stores.facts import FactStore
+from mnemolog.projections.stores.entities import EntityChangeStore, EntityStore
+from mnemolog.projections.stores.facts import EventHistoryStore, FactStore
 from mnemolog.schemas.command import Command, CommandPayload, Import
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -18,7 +16,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.entity_handler import EntityCommandHandler, numbered
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.resolution.commits import commit_of
-from mnemolog.streams.resolution.lapses import LapseWriter
+from mnemolog.streams.resolution.overwrites import LapseWriter
 from mnemolog.streams.runtime.decision_stages import MAX_COMMIT_BYTES
 from mnemolog.streams.stages.extract import command_facts
 from tests.support.builders.commits import ALICE, pseudo_random_vector

@@ -4,8 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from mnemolog.schemas.entities.events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
-from mnemolog.schemas.entities.model import (
+from mnemolog.schemas.entities import (
     AnsweredName,
     EntityLink,
     EntityType,
@@ -14,12 +13,12 @@ from mnemolog.schemas.entities.model import (
     NameQuery,
     name_ends,
 )
+from mnemolog.schemas.entity_events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName, doubtful_names, without_decided
-from mnemolog.streams.entities.link_events import entity_events
-from mnemolog.streams.entities.name_context import NameContext, lookup_keys, named_entities
-from mnemolog.streams.entities.similar.name_vectors import NO_VECTORS, NameVectors
-from mnemolog.streams.entities.turn_entities import TurnEntities
+from mnemolog.streams.entities.linker import entity_events
+from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.questions import DoubtfulName, doubtful_names, without_decided
+from mnemolog.streams.entities.resolver import NO_VECTORS, NameContext, NameVectors, lookup_keys, named_entities
 from tests.support.builders.commits import added, commit
 from tests.support.builders.name_choices import Choose, choose_nobody
 

@@ -4,9 +4,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.rows import Changes, LogPosition, TimedFactState
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import FactStatus, Reversal
 from tests.support.builders.commits import (

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from mnemolog.projections.rebuild.log_source import LogOpener
+from mnemolog.projections.rebuild.replay import LogOpener
 from mnemolog.projections.write.projector import LogRecord
 
 

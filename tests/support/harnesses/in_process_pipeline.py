@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.database import Pool, open_pool
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.rows import EventRow, FactRow, LogPosition
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.model import KnownEntity
+from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.facts import ExtractedFact, FactState
 from mnemolog.schemas.scope import Scope

@@ -13,8 +13,8 @@ from mnemolog.schemas.command import Command, CommandPayload, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName
-from mnemolog.streams.llm.names.name_list import entity_labels
+from mnemolog.streams.entities.questions import DoubtfulName
+from mnemolog.streams.llm.names_prompt import entity_labels
 from mnemolog.streams.llm.ports import (
     Embedder,
     ExtractionTask,

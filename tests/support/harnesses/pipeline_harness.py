@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings

@@ -8,8 +8,8 @@ from typing import LiteralString, Self
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.journal import Journal, JournalEntry
+from mnemolog.projections.database import Pool, open_pool
+from mnemolog.projections.stores.turns import Journal, JournalEntry
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -20,7 +20,7 @@ from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.ports import Embeddings, NumberedConflicts, Prompt, Reply, TaskPrompt, Usage
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.envelope import ReceivedEnvelope
+from mnemolog.streams.stages.processor import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.harnesses.command_harness import command_envelope

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, Final
 
 from mnemolog.projections.errors import StatementTimeoutError
-from mnemolog.projections.stores.conversation import ConversationRequest
-from mnemolog.projections.stores.shown_entities import ShownEntities
-from mnemolog.projections.stores.shown_facts import ShownFacts
+from mnemolog.projections.stores.entities import ShownEntities
+from mnemolog.projections.stores.facts import ShownFacts
+from mnemolog.projections.stores.turns import ConversationRequest
 from mnemolog.schemas.base import Record
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
@@ -17,16 +17,14 @@ from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ReplyKey, ShownFact, StoredReply
 from mnemolog.schemas.turn import Message, Overrides, Turn
-from mnemolog.streams.conversation.background import BackgroundReader
-from mnemolog.streams.conversation.recent_turns import RecentTurns
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel
-from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
-from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt, Usage
-from mnemolog.streams.offline import RuleModel
-from mnemolog.streams.shared_calls.call_wait import CallWait
-from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError, Reply, SharedPrompt, Usage
+from mnemolog.streams.offline.model import RuleModel
+from mnemolog.streams.stages.background import BackgroundReader, RecentTurns
 from mnemolog.streams.stages.extract import ExtractStage, parse_source, turns_behind
+from mnemolog.streams.stages.shared_calls import CallWait
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SAID: Final = ("I live in Berlin.", "My cat is called Tom.", "I work at Acme.", "I am allergic to nuts.")

@@ -4,15 +4,13 @@ from typing import Any
 from uuid import UUID
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.lists.entities import EntityDetails
-from mnemolog.projections.lists.entity_summary import EntitySummary
-from mnemolog.projections.queries.errors import UnknownEntityError
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.errors import UnknownEntityError
+from mnemolog.projections.queries.entities import EntityDetails, EntitySummary
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.schemas.command import Command, CommandPayload, SetPolicy, tenant_scope
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.schemas.command import Command, CommandPayload, SetPolicy, SummariseEntity, tenant_scope
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import SummariseEntity
-from mnemolog.schemas.entities.model import NamedEntity
+from mnemolog.schemas.entities import NamedEntity
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.ports import NumberedConflicts, Prompt, SummaryTask, TaskPrompt

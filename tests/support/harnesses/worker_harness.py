@@ -18,8 +18,7 @@ from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
-from mnemolog.streams.runtime.wiring import ALL_STAGES
-from mnemolog.streams.runtime.worker import WorkerReport, run_worker
+from mnemolog.streams.runtime.worker import ALL_STAGES, WorkerReport, run_worker
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.polling import eventually
 from tests.support.servers.kafka_client import PARTITIONS, publish, read_all

@@ -11,8 +11,8 @@ from packaging.requirements import Requirement
 from mnemolog.cli.app import run
 from mnemolog.errors import MissingExtraError
 from mnemolog.extras import PACKAGES, Extra, require_extras
-from mnemolog.streams.llm.errors import ProviderConfigurationError
 from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model
+from mnemolog.streams.llm.ports import ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
 
 PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]

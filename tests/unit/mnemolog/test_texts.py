@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from mnemolog.projections.queries.explain import FactExtraction, LinkedEntity
-from mnemolog.projections.queries.turns.trace import TracedCall, TracedDecision
-from mnemolog.projections.queries.turns.why_not import MissingStatement
-from mnemolog.projections.search.scope_counts import ScopeCount
-from mnemolog.schemas.entities.model import ResolutionStep
+from mnemolog.projections.queries.trace import TracedCall, TracedDecision
+from mnemolog.projections.queries.write_result import MissingStatement
+from mnemolog.projections.search.search import ScopeCount
+from mnemolog.schemas.entities import ResolutionStep
 from mnemolog.texts import (
     _MISSING_SENTENCES,
     _STEP_PHRASES,

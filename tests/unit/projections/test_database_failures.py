@@ -8,9 +8,9 @@ from prometheus_client import REGISTRY
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from mnemolog.projections.db.faults import Fault, StatementTallies, fault_of
-from mnemolog.projections.db.pools import retry_while_unavailable
+from mnemolog.projections.database import retry_while_unavailable
 from mnemolog.projections.errors import StatementTimeoutError
+from mnemolog.projections.faults import Fault, StatementTallies, fault_of
 
 FAULTS: dict[type[BaseException], Fault] = {
     # the server, or the way to it

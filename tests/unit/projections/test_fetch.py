@@ -2,10 +2,9 @@
 
 from psycopg.sql import SQL
 
-from mnemolog.projections.db.fetch import numbered
+from mnemolog.projections.database import numbered
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.statement import search_query
+from mnemolog.projections.search.search import SearchOptions, search_query
 
 
 def test_parameters_are_numbered_by_their_first_place() -> None:

@@ -7,11 +7,11 @@ import sys
 import pytest
 import structlog
 
-from mnemolog.projections.logs import get_logger
+from mnemolog.common.logs import get_logger
 
 PROGRAM = """
 import logging, sys
-from mnemolog.projections.logs import get_logger
+from mnemolog.common.logs import get_logger
 if "basic" in sys.argv:
     logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s %(message)s")
 log = get_logger("mnemolog.x")

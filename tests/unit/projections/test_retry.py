@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mnemolog.projections.retry import growing_delay, retry_while
+from mnemolog.common.retry import growing_delay, retry_while
 
 
 class Flaky:

@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 from pydantic import TypeAdapter
 
-from mnemolog.projections.write.change_counts import OVERWRITE_EVENTS
-from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES
+from mnemolog.projections.write.projector import OVERWRITE_EVENTS
+from mnemolog.schemas.entity_events import ENTITY_EVENT_CLASSES
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
 
 ROOT: Final = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mnemolog.projections.suspicion import Suspicion
+from mnemolog.common.suspicion import Suspicion
 
 
 def attempts_until_conclusive(*, successes: int, failures: int) -> int:

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.lists.relations import EntityRelation
-from mnemolog.schemas.entities.relations import Strength
+from mnemolog.projections.queries.entities import EntityRelation
+from mnemolog.schemas.entities import Strength
 from tests.quality.scores import Cost
 from tests.quality.understanding.case_runner import CaseResult
 from tests.quality.understanding.cases import USER, DialogueCase

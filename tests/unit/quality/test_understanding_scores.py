@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from mnemolog.schemas.entities.model import EntityLink
+from mnemolog.schemas.entities import EntityLink
 from tests.quality.scores import Cost
 from tests.quality.understanding import baseline
 from tests.quality.understanding.case_runner import CaseResult, SeenEntity, SeenFact

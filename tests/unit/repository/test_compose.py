@@ -12,7 +12,7 @@ from mnemolog.cli.app import app
 from mnemolog.embedded import kafka
 from mnemolog.settings import PREFIX, Settings, load_settings
 from mnemolog.streams.kafka.app import KafkaTuning
-from mnemolog.streams.runtime.wiring import ALL_STAGES
+from mnemolog.streams.runtime.worker import ALL_STAGES
 from tests.support.deployment_files import compose, compose_schema, own_services, read_yaml, services, worker_services
 from tests.support.paths import ROOT
 

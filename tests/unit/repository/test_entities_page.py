@@ -3,11 +3,10 @@
 import re
 from typing import get_args
 
-from mnemolog.schemas.entities import model
-from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES
-from mnemolog.schemas.entities.model import ENTITY_TYPES, Comparison, ResolutionStep, Role
-from mnemolog.schemas.entities.relations import MAX_RELATIONS, STRENGTHS
-from mnemolog.streams.entities.source.source_names import MAX_NEW_ENTITIES
+from mnemolog.schemas import entities as model
+from mnemolog.schemas.entities import ENTITY_TYPES, MAX_RELATIONS, STRENGTHS, Comparison, ResolutionStep, Role
+from mnemolog.schemas.entity_events import ENTITY_EVENT_CLASSES
+from mnemolog.streams.entities.resolver import MAX_NEW_ENTITIES
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs/entities.md").read_text()

@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.event import Event
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
+    Event,
     FactAdded,
     FactCorrected,
     FactReplaced,

@@ -14,7 +14,7 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.base import Record, Versioned
 from mnemolog.schemas.command import Command, CommandPayload
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES, AnyEntityEvent, EntityRegistered
+from mnemolog.schemas.entity_events import ENTITY_EVENT_CLASSES, AnyEntityEvent, EntityRegistered
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent

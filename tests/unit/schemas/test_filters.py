@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from mnemolog.schemas.errors import InvalidArgumentError
-from mnemolog.schemas.filters.model import parse_filter, written_filter
+from mnemolog.schemas.filters import parse_filter, written_filter
 
 
 @pytest.mark.parametrize("day", ["2026-01-31", " 2026-01-31 ", date(2026, 1, 31)])

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from mnemolog.schemas.entities.relations import PREDICATES, WORDS, PredicateName, read_predicate
-from mnemolog.streams.entities.spoken_names import TIE_TYPES
+from mnemolog.schemas.entities import PREDICATES, WORDS, PredicateName, read_predicate
+from mnemolog.streams.entities.names import TIE_TYPES
 
 NAMES = sorted(PREDICATES)
 NAME: TypeAdapter[str] = TypeAdapter(PredicateName)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mnemolog.schemas.costs.prices import NO_PRICES, Cost, ModelPrice, ModelUsage, PriceTable, usages_of
+from mnemolog.schemas.costs import NO_PRICES, Cost, ModelPrice, ModelUsage, PriceTable, usages_of
 from mnemolog.schemas.provenance import Step
 
 DAY = date(2026, 3, 1)

@@ -32,10 +32,9 @@ from mnemolog.schemas.command import (
     Update,
 )
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.event import Event
-from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
+from mnemolog.schemas.events import EVENT_CLASSES, Event, MemoryEvent
 from mnemolog.schemas.facts import FactState, MovedEnd, NewFact, PromotedFrom, Reversal, Statement
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.policy import LimitHit, Limits, Policy
 from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
 from mnemolog.schemas.scope import Scope

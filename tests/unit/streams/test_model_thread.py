@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import asyncio, atexit
 from concurrent.futures import ThreadPoolExecutor
-from mnemolog.streams.model_thread import end_thread
+from mnemolog.streams.llm.minilm_embedder import end_thread
 
 thread = ThreadPoolExecutor(max_workers=1)
 thread.submit(print, "worked")

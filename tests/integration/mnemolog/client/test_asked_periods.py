@@ -9,7 +9,7 @@ import pytest_asyncio
 from prometheus_client import REGISTRY
 
 from mnemolog import AsyncMemoryClient, QueryError
-from mnemolog.client.inputs.search_aids import WhenAsked
+from mnemolog.client.search_arguments import WhenAsked
 from mnemolog.settings import Settings
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -86,7 +86,7 @@ async def test_a_time_can_be_ignored_and_a_given_period_goes_first(client: Async
 async def test_without_the_package_that_reads_times_only_narrowing_is_refused(
     client: AsyncMemoryClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "mnemolog.streams.text.asked_period", None)
+    monkeypatch.setitem(sys.modules, "mnemolog.streams.text.times", None)
     assert await places(client, "Which trip was in May 2024?")
     with pytest.raises(QueryError, match=r"pip install 'mnemolog\[offline\]'"):
         await places(client, "Which trip was in May 2024?", "narrow")

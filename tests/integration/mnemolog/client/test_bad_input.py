@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.errors import QueryError
 from mnemolog.schemas.errors import MnemologError
 from mnemolog.settings import Settings
 from tests.support.builders.commits import BOB, added, commit, day

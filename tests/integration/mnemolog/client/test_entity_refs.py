@@ -8,15 +8,9 @@ from uuid import UUID
 import pytest
 
 from mnemolog import AmbiguousIdError, UnknownEntityError
-from mnemolog.projections.lists.entities import Entity
+from mnemolog.projections.queries.entities import Entity
+from mnemolog.schemas.command import AliasEntity, ForgetEntity, RenameEntity, SplitEntity, SummariseEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import (
-    AliasEntity,
-    ForgetEntity,
-    RenameEntity,
-    SplitEntity,
-    SummariseEntity,
-)
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.named_people import NamedPeople, named_people
 from tests.support.harnesses.offline_client import OfflineClient
@@ -152,7 +146,7 @@ async def test_a_tie_that_a_person_gave_is_found_moved_and_undone(family: Family
 
 
 async def test_my_may_be_of_too_many_users(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnemolog.projections.lists.entity_graph.MAX_USERS", 1)
+    monkeypatch.setattr("mnemolog.projections.queries.entity_graph.MAX_USERS", 1)
     await family.met("my wife")
     await family.met("my wife Bea", scope=BEN, speaker="Ben")
     assert await family.client.who("my wife", user_id="alice")

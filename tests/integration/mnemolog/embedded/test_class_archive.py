@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from mnemolog.embedded import kafka
-from mnemolog.embedded.class_archive import ClassArchive
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
+from mnemolog.embedded.kafka import ClassArchive
 from mnemolog.embedded.stack import EmbeddedStack
 from tests.support.polling import eventually
 

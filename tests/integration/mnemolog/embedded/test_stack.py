@@ -18,8 +18,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
 
-from mnemolog.embedded.errors import DataFolderError, DataFolderInUse, ServerFailedError, WrongStateError
 from mnemolog.embedded.stack import EmbeddedStack
+from mnemolog.errors import DataFolderError, DataFolderInUse, ServerFailedError, WrongStateError
 from tests.support.polling import eventually
 
 TOPIC = "greetings"

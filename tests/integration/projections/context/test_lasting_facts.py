@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.context.lasting_facts import lasting_facts
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.context import lasting_facts
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, BOB, added, commit, day, fact_id_at, pending, replaced

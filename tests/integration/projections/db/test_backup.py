@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mnemolog.embedded.postgres import install_folder
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from tests.support.builders.commits import added, commit, day, fact_id_at, replaced
 from tests.support.harnesses.projected_database import ProjectedDatabase
 

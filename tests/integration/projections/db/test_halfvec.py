@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from mnemolog.projections.db.halfvec import register_halfvec
+from mnemolog.projections.database import register_halfvec
 from mnemolog.schemas.vector import Vector
 
 pytestmark = pytest.mark.postgres

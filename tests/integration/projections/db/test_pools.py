@@ -5,7 +5,7 @@ import pytest
 from prometheus_client import REGISTRY
 from psycopg_pool import PoolClosed
 
-from mnemolog.projections.db.pools import connection_settings, open_pool, prepare_connection, retry_while_unavailable
+from mnemolog.projections.database import connection_settings, open_pool, prepare_connection, retry_while_unavailable
 from mnemolog.projections.errors import SchemaMissingError
 
 pytestmark = pytest.mark.postgres

@@ -4,11 +4,10 @@ from itertools import count
 
 import pytest
 
-from mnemolog.projections.lists.counts import IdCount, count_facts, named_ids
-from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.facts import facts
+from mnemolog.projections.errors import QueryError
+from mnemolog.projections.queries.facts import IdCount, count_facts, facts, named_ids
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import added, commit, day, fact_id_at, pending, retracted
 from tests.support.harnesses.projected_database import ProjectedDatabase

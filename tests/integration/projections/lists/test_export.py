@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from mnemolog.projections.lists import export
-from mnemolog.projections.lists.export import exported_lines
-from mnemolog.projections.queries.facts import facts
+from mnemolog.projections.queries import facts as export
+from mnemolog.projections.queries.facts import exported_lines, facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from tests.support.builders.commits import added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.naive_filters import sample_commits

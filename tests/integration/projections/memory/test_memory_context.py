@@ -6,12 +6,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from mnemolog.projections.context.composer import ContextRules, compose
-from mnemolog.projections.context.lasting_facts import lasting_facts
-from mnemolog.projections.context.result import Context
+from mnemolog.projections.context import Context, ContextRules, compose, lasting_facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import SearchOptions, search
 from tests.support.builders.commits import added, commit, fact_id_at, pending
 from tests.support.harnesses.projected_database import ProjectedDatabase
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from tests.support.builders.commits import BOB, added, commit
 from tests.support.databases import database_name
 from tests.support.harnesses.projected_database import ProjectedDatabase

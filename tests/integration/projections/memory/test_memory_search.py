@@ -9,9 +9,14 @@ import pytest
 from mnemolog.projections.memory.client_queries import SEARCH_DEFAULTS
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
-from mnemolog.projections.search.options import FIELD_WEIGHTS, SearchOptions
-from mnemolog.projections.search.question import MAX_QUERY_WORDS
-from mnemolog.projections.search.search import CANDIDATES_PER_HIT, MIN_CANDIDATES, search
+from mnemolog.projections.search.search import (
+    CANDIDATES_PER_HIT,
+    FIELD_WEIGHTS,
+    MAX_QUERY_WORDS,
+    MIN_CANDIDATES,
+    SearchOptions,
+    search,
+)
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import BOB, added, commit, fact_id_at, pending, replaced

@@ -12,14 +12,14 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
-from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.queries.scope_filter import read_query
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import CandidateFinder
 from mnemolog.projections.stores.entities import near_columns
-from mnemolog.schemas.entities.model import NameQuery
+from mnemolog.projections.stores.facts import CandidateFinder
+from mnemolog.schemas.entities import NameQuery
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.conversation.said_names import names_said_in
+from mnemolog.streams.llm.background import names_said_in
 from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS
 from tests.support.databases import database_name, fresh_database
 from tests.support.filled_entities import fill_entities, name_of_entity

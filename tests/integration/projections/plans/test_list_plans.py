@@ -7,12 +7,10 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.lists.counts import named_ids
 from mnemolog.projections.queries.diff import diff
-from mnemolog.projections.queries.fact_rows import read_query
-from mnemolog.projections.queries.facts import facts, facts_as_of, listing_query
-from mnemolog.projections.queries.history import history
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.explain import history
+from mnemolog.projections.queries.facts import facts, facts_as_of, listing_query, named_ids
+from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
 from mnemolog.projections.sql import queries
 from tests.support.plans import SIZES, facts_read, plan_of, rows_read
 

@@ -10,20 +10,20 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.fact_rows import read_query
+from mnemolog.projections.database import open_pool
 from mnemolog.projections.queries.facts import listing_query
-from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
-from mnemolog.projections.search.statement import scope_parameters, search_query
-from mnemolog.projections.search.turn_hits import SHOWN_STATUSES
-from mnemolog.projections.search.turn_search import turns_query
+from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
+from mnemolog.projections.search.search import DEFAULT_WEIGHTS, SearchOptions, scope_parameters, search_query
+from mnemolog.projections.search.turn_search import SHOWN_STATUSES, turns_query
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.event_history import EventHistoryStore
-from mnemolog.projections.stores.facts import FactStore
-from mnemolog.projections.stores.replies import ReplyStore
-from mnemolog.projections.stores.shown_facts import RECENT_FACTS, ShownFactStore
+from mnemolog.projections.stores.facts import (
+    RECENT_FACTS,
+    CandidateFinder,
+    EventHistoryStore,
+    FactStore,
+    ShownFactStore,
+)
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database

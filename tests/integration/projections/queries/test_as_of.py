@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from mnemolog.projections.queries.audit import Audit, audit, failed_turns, received_turn, table_counts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.turns.audit import Audit, audit, failed_turns, received_turn, table_counts
 from mnemolog.schemas.command import DeleteAll, SetPolicy
 from mnemolog.schemas.policy import LimitHit, Policy
 from tests.support.builders.commits import (

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, facts_as_of, profile
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import MAX_TOP_K, SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import MAX_TOP_K, SearchOptions, search
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, added, commit, day, fact_id_at, pending, replaced

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.queries.costs import CostFigures
-from mnemolog.projections.queries.quality import decision_quality
+from mnemolog.projections.queries.quality import CostFigures, decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.costs.prices import Cost, ModelPrice, PriceTable
+from mnemolog.schemas.costs import Cost, ModelPrice, PriceTable
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.diff import Change, Diff, diff
-from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from tests.support.builders.commits import (
     ALICE,

@@ -6,10 +6,10 @@ from uuid import UUID
 import orjson
 import pytest
 
-from mnemolog.projections.queries.errors import UnknownFactError
+from mnemolog.projections.database import RowConnection
+from mnemolog.projections.errors import UnknownFactError
 from mnemolog.projections.queries.explain import Explanation, explain
-from mnemolog.projections.queries.turns.why_not import why_not
-from mnemolog.projections.write.table_writer import Connection
+from mnemolog.projections.queries.write_result import why_not
 from mnemolog.schemas.command import Correct, Edit
 from mnemolog.schemas.provenance import FactSnapshot, Provenance, Step, Thresholds
 from mnemolog.texts import explanation_sentences, missing_sentence
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.postgres
 HELLO = [{"name": None, "role": "user", "content": "Hello."}]
 
 
-async def explained(conn: Connection, tenant: str, fact_id: UUID) -> Explanation:
+async def explained(conn: RowConnection, tenant: str, fact_id: UUID) -> Explanation:
     explanation, texts = await explain(conn, tenant, fact_id)
     return replace(explanation, words=explanation_sentences(explanation, texts))
 

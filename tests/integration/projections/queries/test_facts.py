@@ -6,12 +6,11 @@ from datetime import timedelta
 import orjson
 import pytest
 
-from mnemolog.projections.queries.errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
-from mnemolog.projections.queries.fact_rows import ANY_VALUE
+from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
 from mnemolog.projections.queries.facts import facts, facts_as_of, profile
 from mnemolog.projections.queries.results import Fact, Profile, Tokens, WriteResult
-from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.queries.turns.write_result import first_messages, turn_status
+from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
+from mnemolog.projections.queries.write_result import first_messages, turn_status
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import LimitHit

@@ -5,9 +5,8 @@ from uuid import UUID, uuid4
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.feedback import FeedbackFigures
-from mnemolog.projections.queries.quality import decision_quality
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.queries.quality import FeedbackFigures, decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Feedback
 from mnemolog.schemas.commit import Commit

@@ -6,10 +6,10 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase

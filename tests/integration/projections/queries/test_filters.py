@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.schemas.facts import FactStatus
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from tests.support.builders.commits import added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.naive_filters import FILTERS, holds_at, in_scope, naive, sample_commits

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.queries.errors import UnknownFactError
-from mnemolog.projections.queries.history import history
+from mnemolog.projections.errors import UnknownFactError
+from mnemolog.projections.queries.explain import history
 from mnemolog.schemas.facts import FactState, Reversal
 from tests.support.builders.commits import (
     BOB,

@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.queries.errors import (
+from mnemolog.projections.errors import (
     AmbiguousIdError,
     AmbiguousTurnError,
     QueryError,

@@ -2,10 +2,9 @@
 
 import pytest
 
-from mnemolog.projections.queries.fact_rows import ANY_VALUE
 from mnemolog.projections.queries.pending import pending as waiting_in
 from mnemolog.projections.queries.pending import unresolved
-from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
 from tests.support.builders.commits import (
     ALICE,
     BOB,

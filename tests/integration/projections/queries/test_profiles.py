@@ -9,9 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, profile
-from mnemolog.projections.queries.profiles import published_profile
+from mnemolog.projections.errors import QueryError
+from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, profile, published_profile
 from mnemolog.projections.queries.results import Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Delete, EndSession, SetPolicy

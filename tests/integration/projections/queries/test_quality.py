@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.facts import Reversal

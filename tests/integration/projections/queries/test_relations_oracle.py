@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mnemolog.projections.lists.relations import AskedTimes, relations
+from mnemolog.projections.queries.entities import AskedTimes, relations
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.relations import Strength
+from mnemolog.schemas.entities import Strength
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     added,

@@ -6,21 +6,20 @@ from typing import Any, get_args
 
 import pytest
 
+from mnemolog.projections.database import RowConnection
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries import scope_filter
 from mnemolog.projections.queries.diff import Axis, diff
-from mnemolog.projections.queries.errors import QueryError
 from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.pending import pending as pending_facts
 from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.quality import decision_quality
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
-from mnemolog.projections.write.table_writer import Connection
+from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.schemas.command import DeleteAll, Undo
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from tests.support.builders.commits import added, commit, day, fact_id_at, pending, replaced, skipped, with_decision
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -46,7 +45,7 @@ FEW_FILTERS: list[dict[str, Any]] = [dict.fromkeys(SCOPE_FIELDS[1:], wildcard) f
     {"user_id": "ann", "app_id": "**"},
     {"agent_id": "*", "run_id": "*"},
 ]
-Query = Callable[[Connection, ScopeFilter], Awaitable[Iterable[Any]]]
+Query = Callable[[RowConnection, ScopeFilter], Awaitable[Iterable[Any]]]
 
 
 def name_of(scope: Scope) -> str:

@@ -3,8 +3,8 @@
 import pytest
 
 from mnemolog.projections.rebuild import digest
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.projected_database import ProjectedDatabase
 

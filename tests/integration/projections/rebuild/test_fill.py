@@ -10,14 +10,13 @@ from typing import LiteralString
 
 import pytest
 
-from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.rebuild import fill, next_schema
+from mnemolog.projections.errors import LogGapError, RebuildError
+from mnemolog.projections.rebuild import fill
+from mnemolog.projections.rebuild import swap as next_schema
 from mnemolog.projections.rebuild.connections import open_connection
-from mnemolog.projections.rebuild.errors import RebuildError
-from mnemolog.projections.rebuild.fill_process import FillOrder
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.rebuild.fill import FillOrder
 from mnemolog.projections.rebuild.rebuild import Progress, rebuild
-from mnemolog.projections.rebuild.replay import BATCH
+from mnemolog.projections.rebuild.replay import BATCH, TableLogSource
 from mnemolog.projections.rebuild.swap import share_filling
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.scope import Scope

@@ -7,12 +7,11 @@ from typing import Any, LiteralString
 
 import pytest
 
+from mnemolog.projections.errors import SwapRefusedError
 from mnemolog.projections.rebuild import fill as filling
 from mnemolog.projections.rebuild import swap
-from mnemolog.projections.rebuild.errors import SwapRefusedError
-from mnemolog.projections.rebuild.log_source import LogSource, TableLogSource
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport, rebuild
-from mnemolog.projections.rebuild.replay import BATCH
+from mnemolog.projections.rebuild.replay import BATCH, LogSource, TableLogSource
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, BOB, added, commit, day
 from tests.support.builders.sample_logs import every_decision_log

@@ -11,10 +11,9 @@ from typing import Any, LiteralString
 import pytest
 from psycopg import AsyncConnection
 
-from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.rebuild.errors import DependentViewsError, LogTooShortError, RebuildRunningError
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.errors import DependentViewsError, LogGapError, LogTooShortError, RebuildRunningError
 from mnemolog.projections.rebuild.rebuild import Progress, rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.provenance import Step
@@ -290,8 +289,8 @@ async def test_an_interrupted_rebuild_leaves_the_live_tables_and_the_next_one_su
 
 KILLED = """
 import asyncio, sys, time
-from mnemolog.projections.rebuild.log_source import TableLogSource
-from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.database import open_pool
 from mnemolog.projections.rebuild.rebuild import rebuild
 
 def halt(progress):

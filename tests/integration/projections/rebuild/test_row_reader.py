@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
-from mnemolog.projections.rebuild.row_reader import open_row_reader
+from mnemolog.projections.rebuild.connections import open_row_reader
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.polling import eventually

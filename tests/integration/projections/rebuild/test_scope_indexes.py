@@ -8,11 +8,11 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.database import connection_settings, prepare_connection
+from mnemolog.projections.errors import RebuildRunningError
 from mnemolog.projections.rebuild import scope_indexes
-from mnemolog.projections.rebuild.errors import RebuildRunningError
-from mnemolog.projections.rebuild.log_source import open_table_log
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import open_table_log
 from mnemolog.projections.rebuild.scope_indexes import IndexReport, index_scopes
 from mnemolog.projections.rebuild.swap import REBUILD_LOCK
 from mnemolog.projections.sql import queries

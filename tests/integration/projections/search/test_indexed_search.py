@@ -12,13 +12,10 @@ import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.db.fetch import fetch_long
-from mnemolog.projections.db.pools import connection_settings, prepare_connection
+from mnemolog.projections.database import connection_settings, fetch_long, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
-from mnemolog.projections.search.hits import Findings, Hit
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import MIN_CANDIDATES, search
+from mnemolog.projections.search.search import MIN_CANDIDATES, Findings, Hit, SearchOptions, search
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes

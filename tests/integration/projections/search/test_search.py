@@ -4,12 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from mnemolog.projections.queries.errors import QueryError
-from mnemolog.projections.queries.fact_rows import ANY_OR_NONE, ANY_VALUE
-from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import DEFAULT_RRF_K, SearchOptions
-from mnemolog.projections.search.scope_counts import ScopeCount, count_facts
-from mnemolog.projections.search.search import search
+from mnemolog.projections.errors import QueryError
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ANY_VALUE, ScopeFilter
+from mnemolog.projections.search.search import DEFAULT_RRF_K, ScopeCount, SearchOptions, count_facts, search
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import (

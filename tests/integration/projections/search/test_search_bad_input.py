@@ -7,8 +7,7 @@ import pytest
 
 from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import SearchOptions, search
 from tests.support.builders.commits import ALICE, BOB, added, commit, day, vector_with_similarity
 from tests.support.harnesses.projected_database import ProjectedDatabase
 

@@ -6,8 +6,7 @@ from typing import Any, Final
 import pytest
 
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import DEFAULT_WEIGHTS, SearchOptions
-from mnemolog.projections.search.search import MAX_SCOPES, search
+from mnemolog.projections.search.search import DEFAULT_WEIGHTS, MAX_SCOPES, SearchOptions, search
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import FactStatus, PromotedFrom
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope

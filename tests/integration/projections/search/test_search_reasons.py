@@ -6,9 +6,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.hits import Findings, LeftOutHits
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.search.search import Findings, LeftOutHits, SearchOptions, search
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from tests.support.builders.commits import ALICE, added, commit, day, fact_id_at, replaced, vector_with_similarity

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.turn_hits import SHOWN_STATUSES, TurnFindings, TurnStatus
-from mnemolog.projections.search.turn_search import search_turns
+from mnemolog.projections.search.search import SearchOptions
+from mnemolog.projections.search.turn_search import SHOWN_STATUSES, TurnFindings, TurnStatus, search_turns
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.provenance import DroppedStatement, Step
 from mnemolog.schemas.scope import Scope

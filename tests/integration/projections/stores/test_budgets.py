@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from mnemolog.client.limit_check import LimitPrecheck
-from mnemolog.client.read_pool import ReadPool
+from mnemolog.client.base import LimitPrecheck, ReadPool
 from mnemolog.errors import LimitExceededError
-from mnemolog.projections.stores.limits import LimitReservations
-from mnemolog.schemas.costs.prices import ModelPrice, PriceTable
+from mnemolog.projections.stores.turns import LimitReservations
+from mnemolog.schemas.costs import ModelPrice, PriceTable
 from mnemolog.schemas.policy import (
     EffectivePolicy,
     Level,

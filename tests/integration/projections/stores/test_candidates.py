@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.candidates import (
-    CandidateFinder,
-    CandidateRequest,
-    SourceQuery,
-    SourceStatus,
-)
+from mnemolog.projections.database import Pool, open_pool
+from mnemolog.projections.stores.facts import CandidateFinder, CandidateRequest, SourceQuery, SourceStatus
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit

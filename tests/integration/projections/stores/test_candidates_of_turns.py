@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mnemolog.projections.stores.candidates import CandidateFinder, CandidateRequest
+from mnemolog.projections.stores.facts import CandidateFinder, CandidateRequest
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import content_hash
 from mnemolog.schemas.scope import Scope

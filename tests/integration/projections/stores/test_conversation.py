@@ -8,8 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.stores.conversation import ConversationRequest, ConversationStore
-from mnemolog.projections.stores.journal import Journal, JournalEntry
+from mnemolog.projections.stores.turns import ConversationRequest, ConversationStore, Journal, JournalEntry
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.command import Delete, DeleteAll, Reject, Undo
 from mnemolog.schemas.scope import Scope

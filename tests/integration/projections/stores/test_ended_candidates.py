@@ -6,8 +6,7 @@ from datetime import datetime
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.stores.candidates import CandidateFinder
-from mnemolog.projections.stores.facts import MAX_ENDED_OF_KEY, FactStore
+from mnemolog.projections.stores.facts import MAX_ENDED_OF_KEY, CandidateFinder, FactStore
 from mnemolog.schemas.events import FactAdded
 from mnemolog.schemas.facts import Candidate, ExtractedFact, content_hash
 from mnemolog.schemas.stored import CandidateQuery

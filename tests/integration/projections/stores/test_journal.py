@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.journal import Journal, JournalEntry
+from mnemolog.projections.database import Pool, open_pool
+from mnemolog.projections.stores.turns import Journal, JournalEntry
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn

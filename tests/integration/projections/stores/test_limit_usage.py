@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.stores.limits import LimitReservations
+from mnemolog.projections.stores.turns import LimitReservations
 from mnemolog.schemas.command import DeleteAll
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import EffectivePolicy, Level, LimitHit, Limits, Policy, TurnUsage

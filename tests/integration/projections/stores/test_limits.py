@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.stores.limits import LimitReservations
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.stores.turns import LimitReservations
 from mnemolog.schemas.command import DeleteAll, Import, ImportedFact
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts

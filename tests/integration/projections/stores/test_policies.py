@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from mnemolog.projections.stores.policies import PolicyStore
+from mnemolog.projections.stores.turns import PolicyStore
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, EffectivePolicy, Limits, Policy
 from mnemolog.schemas.scope import Scope

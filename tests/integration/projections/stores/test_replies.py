@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.db.pools import Pool, open_pool
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.database import Pool, open_pool
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.stored import ReplyKey, SharedCall, StoredReply
 
 pytestmark = pytest.mark.postgres

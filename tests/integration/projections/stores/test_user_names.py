@@ -4,16 +4,12 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.stores.candidates import (
-    CandidateFinder,
-    CandidateLists,
-    CandidateRequest,
-)
+from mnemolog.projections.stores.facts import CandidateFinder, CandidateLists, CandidateRequest
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import Reversal
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, CandidateQuery
-from mnemolog.streams.text.subjects import USER_WORDS
+from mnemolog.streams.text.differences import USER_WORDS
 from tests.support.builders.commits import (
     ALICE,
     BOB,

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.errors import LogGapError
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.commit import Commit

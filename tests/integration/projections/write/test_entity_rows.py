@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.schemas.entities.model import Alias
+from mnemolog.schemas.entities import Alias
 from tests.support.builders.commits import BOB, added, commit, fact_id_at
 from tests.support.builders.entity_events import (
     alias_added,

@@ -12,7 +12,7 @@ import pytest_asyncio
 from prometheus_client import REGISTRY
 from psycopg import sql
 
-from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.errors import LogChangedError, LogGapError
 from mnemolog.projections.write.projector import SWAP_LOCK, LogRecord, Projector
 from mnemolog.projections.write.row_writer import profile_batches, refresh_profiles

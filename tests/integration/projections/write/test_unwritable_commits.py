@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 import mnemolog.projections.write.projector
-from mnemolog.projections.db.pools import Pool, open_pool
+from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.errors import CommitTimeoutError
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.commit import Commit

@@ -7,7 +7,7 @@ import pytest
 
 from mnemolog.schemas.command import DeleteAll
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from tests.support.builders.commits import ALICE, BOB, added, commit, day, fact_id_at, pending
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase

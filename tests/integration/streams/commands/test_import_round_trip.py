@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mnemolog.client.files.fact_files import LineReader
-from mnemolog.projections.lists.export import exported_lines
+from mnemolog.client.files import LineReader
+from mnemolog.projections.queries.facts import exported_lines
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Command
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import BOB, added, commit, day, fact_id_at, pending, retracted
 from tests.support.harnesses.command_harness import CommandHarness

@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll, Edit, Resolve, SetPolicy, Undo, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import Policy

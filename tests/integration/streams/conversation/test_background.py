@@ -11,18 +11,15 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from mnemolog.projections.stores.conversation import ConversationStore
-from mnemolog.projections.stores.journal import Journal, JournalEntry
-from mnemolog.projections.stores.replies import ReplyStore
-from mnemolog.projections.stores.shown_entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
-from mnemolog.projections.stores.shown_facts import ShownFacts, ShownFactsRequest, ShownFactStore
+from mnemolog.projections.stores.entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
+from mnemolog.projections.stores.facts import ShownFacts, ShownFactsRequest, ShownFactStore
+from mnemolog.projections.stores.turns import ConversationStore, Journal, JournalEntry, ReplyStore
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import Background, ShownEntity
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.conversation.background import BackgroundReader
-from mnemolog.streams.conversation.recent_turns import Place, RecentTurns
-from mnemolog.streams.conversation.said_names import TIE_HEADS
-from mnemolog.streams.text.subjects import USER_WORDS
+from mnemolog.streams.llm.background import TIE_HEADS
+from mnemolog.streams.stages.background import BackgroundReader, Place, RecentTurns
+from mnemolog.streams.text.differences import USER_WORDS
 from tests.support.builders.commits import ALICE, BOB, added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
 

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.queries.errors import UnknownEntityError
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.errors import UnknownEntityError
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.schemas.command import (
     CommandPayload,
     Correct,

@@ -6,12 +6,11 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.stores.entity_changes import EntityChangeStore
-from mnemolog.schemas.command import Undo
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.stores.entities import EntityChangeStore
+from mnemolog.schemas.command import EntityCommand, ForgetEntity, MergeEntities, SplitEntity, Undo
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import EntityCommand, ForgetEntity, MergeEntities, SplitEntity
 from tests.support.builders.commits import ALICE
 from tests.support.harnesses.named_people import NamedPeople, named_people
 

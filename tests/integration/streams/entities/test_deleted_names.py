@@ -6,9 +6,17 @@ from uuid import UUID
 import pytest
 
 from mnemolog import AsyncMemoryClient, UnknownEntityError
-from mnemolog.schemas.command import Correct, Delete, DeleteAll, Edit
+from mnemolog.schemas.command import (
+    AliasEntity,
+    Correct,
+    Delete,
+    DeleteAll,
+    Edit,
+    ForgetEntity,
+    MergeEntities,
+    RenameEntity,
+)
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import AliasEntity, ForgetEntity, MergeEntities, RenameEntity
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
 

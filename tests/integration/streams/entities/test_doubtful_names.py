@@ -8,19 +8,18 @@ from uuid import UUID
 import pytest
 
 from mnemolog.projections.queries.explain import explain
-from mnemolog.projections.queries.turns.write_result import turn_status, write_result
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.queries.write_result import turn_status, write_result
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write.projector import Projector
-from mnemolog.schemas.command import Delete, Undo
+from mnemolog.schemas.command import Delete, SplitEntity, Undo
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import SplitEntity
-from mnemolog.schemas.entities.events import EntityAliasAdded, EntityRegistered, FactLinked
-from mnemolog.schemas.entities.model import EntityLink, KnownEntity
+from mnemolog.schemas.entities import EntityLink, KnownEntity
+from mnemolog.schemas.entity_events import EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.entities.doubtful import doubtful_names
-from mnemolog.streams.llm.names.names_prompt import NAMES_PROMPT_VERSION
+from mnemolog.streams.entities import questions as doubtful_names
+from mnemolog.streams.llm.names_prompt import NAMES_PROMPT_VERSION
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import ALICE
 from tests.support.builders.model_replies import decision_json

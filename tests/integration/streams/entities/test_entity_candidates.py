@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.stores.candidates import CandidateFinder
+from mnemolog.projections.stores.facts import CandidateFinder
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import ALICE

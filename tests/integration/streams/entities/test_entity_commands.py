@@ -6,20 +6,20 @@ from uuid import UUID, uuid4
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.lists.entities import Entity
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.queries.entities import Entity
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.schemas.command import Undo
-from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import EntityAliasSet
-from mnemolog.schemas.entities.commands import (
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.schemas.command import (
     AliasEntity,
     EntityCommand,
     ForgetEntity,
     MergeEntities,
     RenameEntity,
     SplitEntity,
+    Undo,
 )
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entity_events import EntityAliasSet
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE
 from tests.support.harnesses.named_people import NamedPeople, named_people

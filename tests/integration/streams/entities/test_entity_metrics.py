@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog.schemas.entities.commands import MergeEntities, RenameEntity
+from mnemolog.schemas.command import MergeEntities, RenameEntity
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres

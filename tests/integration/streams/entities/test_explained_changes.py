@@ -3,7 +3,7 @@
 import pytest
 
 from mnemolog import AsyncMemoryClient
-from mnemolog.schemas.entities.commands import MergeEntities, RenameEntity
+from mnemolog.schemas.command import MergeEntities, RenameEntity
 from tests.support.harnesses.named_people import named_people
 
 pytestmark = pytest.mark.postgres

@@ -12,18 +12,15 @@ import pytest
 import pytest_asyncio
 
 from mnemolog import AsyncMemoryClient, UnknownEntityError
-from mnemolog.projections.context.summaries import summaries_of_facts
+from mnemolog.projections.context import summaries_of_facts
 from mnemolog.projections.queries.pending import PendingMerge
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.stores.entity_changes import EntityChangeStore
-from mnemolog.projections.stores.shown_entities import ShownEntitiesRequest, ShownEntityStore
-from mnemolog.projections.stores.shown_facts import ShownFactsRequest, ShownFactStore
-from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll
-from mnemolog.schemas.entities.commands import ForgetEntity, RenameEntity, SummariseEntity
-from mnemolog.streams.conversation.said_names import TIE_HEADS, names_said_in
-from mnemolog.streams.text.subjects import USER_WORDS
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.stores.entities import EntityChangeStore, EntityStore, ShownEntitiesRequest, ShownEntityStore
+from mnemolog.projections.stores.facts import ShownFactsRequest, ShownFactStore
+from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll, ForgetEntity, RenameEntity, SummariseEntity
+from mnemolog.streams.llm.background import TIE_HEADS, names_said_in
+from mnemolog.streams.text.differences import USER_WORDS
 from tests.support.builders.commits import ALICE
 from tests.support.cases.entity_readers import CHECKED
 from tests.support.databases import fresh_database

@@ -10,11 +10,10 @@ import pytest
 from psycopg.rows import TupleRow
 from pydantic import ValidationError
 
-from mnemolog.schemas.command import Command
-from mnemolog.schemas.entities.commands import AliasEntity, MergeEntities, RenameEntity, SplitEntity
-from mnemolog.schemas.entities.model import MAX_MOVED
+from mnemolog.schemas.command import AliasEntity, Command, MergeEntities, RenameEntity, SplitEntity
+from mnemolog.schemas.entities import MAX_MOVED
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.entities.source.source_names import MAX_NEW_ENTITIES
+from mnemolog.streams.entities.resolver import MAX_NEW_ENTITIES
 from tests.support.builders.commits import ALICE
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.named_people import START, NamedPeople, named_people

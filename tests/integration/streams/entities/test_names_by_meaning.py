@@ -6,16 +6,15 @@ from uuid import UUID
 import pytest
 
 from mnemolog import AsyncMemoryClient
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.stores.entities import MAX_NEAR, EntityStore
-from mnemolog.schemas.command import Delete
+from mnemolog.schemas.command import Delete, ForgetEntity, MergeEntities, RenameEntity, SplitEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, RenameEntity, SplitEntity
-from mnemolog.schemas.entities.events import EntityRegistered
-from mnemolog.schemas.entities.model import NameQuery
+from mnemolog.schemas.entities import NameQuery
+from mnemolog.schemas.entity_events import EntityRegistered
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.streams.entities.names import name_key
 from tests.support.builders.commits import ALICE
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.named_people import NamedPeople, named_people

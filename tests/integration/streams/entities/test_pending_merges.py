@@ -6,15 +6,14 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.queries.errors import UnknownFactError
+from mnemolog.projections.errors import UnknownFactError
 from mnemolog.projections.queries.ids import find_facts
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.schemas.command import Confirm, Reject
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Reject, SplitEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, SplitEntity
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.named_people import NamedPeople, named_people
 

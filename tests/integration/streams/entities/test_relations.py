@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import ALICE

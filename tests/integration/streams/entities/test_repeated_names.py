@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.queries.errors import UnknownEntityError
-from mnemolog.projections.rebuild.log_source import TableLogSource
+from mnemolog.projections.errors import UnknownEntityError
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.stores.shown_entities import ShownEntitiesRequest, ShownEntityStore
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.stores.entities import ShownEntitiesRequest, ShownEntityStore
+from mnemolog.schemas.command import SplitEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import SplitEntity
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.conversation.said_names import TIE_HEADS
+from mnemolog.streams.llm.background import TIE_HEADS
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import ALICE
 from tests.support.builders.model_replies import decision_json, fact_json

@@ -6,11 +6,10 @@ import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.queries.pending import PendingMerge
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.schemas.command import Confirm, Reject
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.schemas.command import Confirm, MergeEntities, Reject, RenameEntity, SplitEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.commands import MergeEntities, RenameEntity, SplitEntity
 from mnemolog.texts import name_sentence
 from tests.support.harnesses.named_people import NamedPeople, named_people
 

@@ -8,8 +8,8 @@ from mnemolog import TracedName
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.schemas.command import SetPolicy
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.model import MAX_ENTITIES
-from mnemolog.schemas.instructions.model import ForbiddenTopic, Instructions
+from mnemolog.schemas.entities import MAX_ENTITIES
+from mnemolog.schemas.instructions import ForbiddenTopic, Instructions
 from mnemolog.schemas.policy import Policy
 from mnemolog.texts import name_sentence
 from tests.support.builders.model_replies import fact_json

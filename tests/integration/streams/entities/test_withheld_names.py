@@ -7,7 +7,7 @@ import pytest
 
 from mnemolog.schemas.command import SetPolicy
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.instructions.model import ForbiddenTopic, Instructions
+from mnemolog.schemas.instructions import ForbiddenTopic, Instructions
 from mnemolog.schemas.policy import Policy
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.named_people import NamedPeople, named_people

@@ -13,8 +13,8 @@ from aiokafka.errors import GroupLoadInProgressError, KafkaError  # type: ignore
 from aiokafka.structs import OffsetAndMetadata  # type: ignore[import-untyped] # as above
 
 from mnemolog.streams.kafka.admin import connected_admin, ensure_topics
-from mnemolog.streams.kafka.backlog import BacklogReader, PartitionBacklog
-from mnemolog.streams.kafka.committed import committed_offsets
+from mnemolog.streams.kafka.lag import BacklogReader, PartitionBacklog
+from mnemolog.streams.kafka.readers import committed_offsets
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name
 from tests.support.servers.kafka_client import PARTITIONS, producer, wait_until
 

@@ -14,7 +14,7 @@ from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
+from mnemolog.streams.kafka.window import KeyedWindow
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from tests.support.polling import eventually
 from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, producer

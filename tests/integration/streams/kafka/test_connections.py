@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] #
 from aiokafka.conn import AIOKafkaConnection  # type: ignore[import-untyped] # as above
 from aiokafka.protocol.metadata import MetadataRequest  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.kafka.log_reader import KafkaLogReader  # its package corrects aiokafka
+from mnemolog.streams.kafka.readers import KafkaLogReader  # its package corrects aiokafka
 
 pytestmark = pytest.mark.kafka
 

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.dead_letter_reader import newest_dead_letters, read_dead_letter
-from mnemolog.streams.kafka.dead_letters import DeadLetter
-from mnemolog.streams.kafka.stage_lag import stage_lags
+from mnemolog.streams.kafka.dead_letters import DeadLetter, newest_dead_letters, read_dead_letter
+from mnemolog.streams.kafka.lag import stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, topic_name
 from tests.support.servers.kafka_client import PARTITIONS, publish
 

@@ -8,11 +8,10 @@ import pytest
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.rereader import KafkaRereader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.rereader import KafkaRereader
+from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, committed_offset, publish, wait_until
 

@@ -14,8 +14,7 @@ from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, EXTRACTED_FACTS, group_id, topic_name
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
+from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from tests.support.polling import eventually
 from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, committed_offset, publish, read_all, wait_until

@@ -6,10 +6,9 @@ import pytest
 from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete  # type: ignore[import-untyped] # as above
 
-from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.rebuild.errors import LogUnreadableError
+from mnemolog.projections.errors import LogGapError, LogUnreadableError
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from tests.support.servers.kafka_client import PARTITIONS, producer
 
 pytestmark = pytest.mark.kafka

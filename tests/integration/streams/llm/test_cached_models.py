@@ -7,12 +7,20 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
-from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.llm.ports import ChatMessage, EmbeddingResult, Embeddings, Prompt, Reply, RequestSource, Usage
+from mnemolog.streams.llm.ports import (
+    ChatMessage,
+    EmbeddingResult,
+    Embeddings,
+    Prompt,
+    PromptRefusedError,
+    Reply,
+    RequestSource,
+    Usage,
+)
 from mnemolog.streams.metrics import PROMPT_TOKENS
 
 pytestmark = pytest.mark.postgres

@@ -12,13 +12,19 @@ from typing import Any
 
 import pytest
 
-from mnemolog.streams.llm.call_retry import RetrySettings
-from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError, ProviderConfigurationError
+from mnemolog.streams.llm.calls import RetrySettings
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
-from mnemolog.streams.llm.openai_client import Endpoint, create_client, retry_after
-from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, OpenAiChatModel, OpenAiEmbedder
-from mnemolog.streams.llm.ports import Prompt
+from mnemolog.streams.llm.extract_reply import parse_extraction
+from mnemolog.streams.llm.openai_models import (
+    MAX_CHARACTERS,
+    MAX_TEXTS,
+    Endpoint,
+    OpenAiChatModel,
+    OpenAiEmbedder,
+    create_client,
+    retry_after,
+)
+from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.metrics import MODEL_ERRORS
 from tests.support.builders.prompts import extraction, user
 from tests.support.polling import eventually

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.stored import ReplyNotStorableError
 from mnemolog.streams.llm.cached_models import CachedChatModel
 from mnemolog.streams.llm.ports import ChatMessage, Prompt, Reply, RequestSource, TimedReply, Usage

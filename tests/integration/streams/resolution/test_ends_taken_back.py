@@ -13,7 +13,7 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Expire, Undo, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from tests.support.builders.commits import day
 from tests.support.builders.verdicts import Verdict, judge_by_text, verdict
 from tests.support.harnesses.command_harness import CommandHarness

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mnemolog.schemas.command import Delete, SetPolicy, Undo
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.streams.commands import promotions
 from tests.integration.streams.resolution.test_promotions import (

@@ -5,16 +5,14 @@ from datetime import datetime
 
 import pytest
 
-from mnemolog.projections.context.lasting_facts import lasting_facts
+from mnemolog.projections.context import lasting_facts
 from mnemolog.projections.queries.diff import diff
-from mnemolog.projections.queries.explain import explain
+from mnemolog.projections.queries.explain import explain, history
 from mnemolog.projections.queries.facts import facts_as_of
-from mnemolog.projections.queries.history import history
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.rebuild.log_source import TableLogSource
 from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.search.options import SearchOptions
-from mnemolog.projections.search.search import search
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.schemas.command import Confirm, Delete, Undo
 from mnemolog.texts import explanation_sentences
 from tests.integration.streams.resolution.test_promotions import (

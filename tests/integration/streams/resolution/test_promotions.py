@@ -8,7 +8,7 @@ import pytest
 from mnemolog.schemas.command import Command, CommandPayload, Delete, Promote, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.resolver_harness import (

@@ -9,12 +9,10 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import MixedLayouts
 from mnemolog.streams.kafka.admin import connected_admin, ensure_topics
-from mnemolog.streams.kafka.stage_lag import group_members, stage_lags
+from mnemolog.streams.kafka.lag import group_members, stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, group_id, topic_name
-from mnemolog.streams.runtime import wiring
-from mnemolog.streams.runtime.stage_windows import CHAINABLE
-from mnemolog.streams.runtime.wiring import ALL_STAGES
-from mnemolog.streams.runtime.worker import run_worker
+from mnemolog.streams.runtime import worker as wiring
+from mnemolog.streams.runtime.worker import ALL_STAGES, CHAINABLE, run_worker
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
     publish_records,

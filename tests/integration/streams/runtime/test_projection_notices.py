@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from mnemolog.projections.db.pools import open_pool
+from mnemolog.projections.database import open_pool
 from mnemolog.projections.write.projector import LogRecord, Projector
-from mnemolog.streams.runtime.projection_notices import ProjectionNotices
+from mnemolog.streams.runtime.read_your_writes import ProjectionNotices
 from tests.support.builders.commits import added, commit
 from tests.support.polling import eventually
 
@@ -116,7 +116,7 @@ async def test_a_listen_that_hears_nothing_is_said_once(database: str, monkeypat
     """As behind a pooler of transactions: the statement succeeds, on a connection that another client has next."""
     heard = Heard()
     notices = ProjectionNotices(database, heard, proof_seconds=0.05, round_seconds=0.01)
-    monkeypatch.setattr("mnemolog.streams.runtime.projection_notices._LISTEN", "SELECT 1")
+    monkeypatch.setattr("mnemolog.streams.runtime.read_your_writes._LISTEN", "SELECT 1")
     with capture_logs() as logs:
         await notices.listen()
         await notices.listen()
@@ -127,7 +127,7 @@ async def test_a_listen_that_hears_nothing_is_said_once(database: str, monkeypat
 
 async def test_a_listen_that_is_refused_is_said_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     notices: Any = ProjectionNotices(database, Heard(), round_seconds=0.01)
-    monkeypatch.setattr("mnemolog.streams.runtime.projection_notices._LISTEN", "LISTEN to nobody")
+    monkeypatch.setattr("mnemolog.streams.runtime.read_your_writes._LISTEN", "LISTEN to nobody")
     with capture_logs() as logs:
         await notices.listen()
         await notices.listen()

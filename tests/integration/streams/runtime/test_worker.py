@@ -7,18 +7,17 @@ import urllib.request
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.rebuild.log_source import TableLogSource
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.streams.errors import LogMismatch
 from mnemolog.streams.kafka.admin import ensure_topics
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
-from mnemolog.streams.llm.errors import ProviderConfigurationError
+from mnemolog.streams.llm.ports import ProviderConfigurationError
 from mnemolog.streams.runtime.models import StageModels
-from mnemolog.streams.runtime.wiring import ALL_STAGES
-from mnemolog.streams.runtime.worker import run_worker
+from mnemolog.streams.runtime.worker import ALL_STAGES, run_worker
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.project import projection_lag, start_offsets
 from tests.support.builders.commits import added, commit

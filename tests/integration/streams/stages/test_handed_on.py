@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mnemolog.projections.db.pools import open_pool
-from mnemolog.projections.stores.replies import ReplyStore
+from mnemolog.projections.database import open_pool
+from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command, Edit, Update
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
@@ -13,10 +13,10 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.models import StageModels
-from mnemolog.streams.runtime.wiring import utc_now
+from mnemolog.streams.runtime.worker import utc_now
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.envelope import envelope_reader
 from mnemolog.streams.stages.extract import parse_source
+from mnemolog.streams.stages.processor import envelope_reader
 from tests.support.harnesses.worker_harness import MONDAY, publish_records, running_worker, user_turn, wait_for_outcomes
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]

@@ -3,7 +3,7 @@
 import pytest
 
 from mnemolog.schemas.command import Delete
-from mnemolog.schemas.entities.model import NamedEntity
+from mnemolog.schemas.entities import NamedEntity
 from tests.support.builders.commits import day
 from tests.support.builders.model_replies import summary_reply
 from tests.support.harnesses.resolver_harness import extracted_fact

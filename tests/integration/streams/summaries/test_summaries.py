@@ -4,10 +4,20 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mnemolog.projections.context.result import Context
-from mnemolog.schemas.command import Correct, Delete, DeleteAll, Edit, Undo, Update
-from mnemolog.schemas.entities.changes import EntitySummarised
-from mnemolog.schemas.entities.commands import ForgetEntity, MergeEntities, SplitEntity, SummariseEntity
+from mnemolog.projections.context import Context
+from mnemolog.schemas.command import (
+    Correct,
+    Delete,
+    DeleteAll,
+    Edit,
+    ForgetEntity,
+    MergeEntities,
+    SplitEntity,
+    SummariseEntity,
+    Undo,
+    Update,
+)
+from mnemolog.schemas.entity_events import EntitySummarised
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.model_replies import summary_reply
 from tests.support.harnesses.summary_harness import SummaryHarness

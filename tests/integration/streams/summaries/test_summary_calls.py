@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from mnemolog.schemas.command import Edit, Update
+from mnemolog.schemas.command import Edit, SummariseEntity, Update
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import EntitySummarised
-from mnemolog.schemas.entities.commands import SummariseEntity
+from mnemolog.schemas.entity_events import EntitySummarised
 from mnemolog.schemas.policy import Limits
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.stages.envelope import ReceivedEnvelope
-from mnemolog.streams.summaries.summariser import SHOWN_TOKENS
+from mnemolog.streams.stages.processor import ReceivedEnvelope
+from mnemolog.streams.summaries import SHOWN_TOKENS
 from tests.support.builders.model_replies import summary_reply
 from tests.support.harnesses.command_harness import command_envelope
 from tests.support.harnesses.resolver_harness import TOPIC

@@ -10,7 +10,7 @@ import typer
 
 from mnemolog.cli.admin import rows_of
 from mnemolog.cli.app import PANELS, CommandEntry, app, run
-from mnemolog.cli.demo.steps import LAST_DAY, shifted_records
+from mnemolog.cli.demo import LAST_DAY, shifted_records
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.settings import Settings
 from tests.support.imports import packages_loaded_by

@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.cli.results import (
+from mnemolog.cli.show_decisions import show_why_not
+from mnemolog.cli.show_facts import (
     show_entities,
     show_entity,
     show_graph,
@@ -14,15 +15,19 @@ from mnemolog.cli.results import (
     show_pending,
     show_relations,
     show_who,
-    show_why_not,
 )
-from mnemolog.projections.lists.entities import Entity, EntityDetails, EntityName
-from mnemolog.projections.lists.entity_graph import EntityGraph, Neighbour
-from mnemolog.projections.lists.entity_timeline import EntityMoment, EntityProfile
-from mnemolog.projections.lists.relations import EntityRelation
+from mnemolog.projections.queries.entities import (
+    Entity,
+    EntityDetails,
+    EntityMoment,
+    EntityName,
+    EntityProfile,
+    EntityRelation,
+)
+from mnemolog.projections.queries.entity_graph import EntityGraph, Neighbour
 from mnemolog.projections.queries.pending import PendingMerge
-from mnemolog.projections.queries.turns.traced_names import TracedName
-from mnemolog.projections.queries.turns.why_not import WhyNot
+from mnemolog.projections.queries.trace import TracedName
+from mnemolog.projections.queries.write_result import WhyNot
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 ANA, TWIN = UUID(int=10**37), UUID(int=2 * 10**37)

@@ -8,8 +8,8 @@ import pytest
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped] # aiokafka ships no types
 
 from mnemolog.cli.errors import EXIT_STATUSES, FAILED, UNAVAILABLE, USAGE, exit_status_of, print_error
-from mnemolog.embedded.errors import DataFolderInUse
 from mnemolog.errors import (
+    DataFolderInUse,
     InvalidTurnError,
     MissingExtraError,
     NotConnectedError,
@@ -18,9 +18,14 @@ from mnemolog.errors import (
     ServerUnavailableError,
     WaitTimeoutError,
 )
-from mnemolog.projections.errors import LogGapError, SchemaMissingError
-from mnemolog.projections.queries.errors import QueryError, UnknownTurnError
-from mnemolog.projections.rebuild.errors import LogUnreadableError, RebuildRunningError
+from mnemolog.projections.errors import (
+    LogGapError,
+    LogUnreadableError,
+    QueryError,
+    RebuildRunningError,
+    SchemaMissingError,
+    UnknownTurnError,
+)
 from mnemolog.streams.errors import PartitionCountDiffers
 
 

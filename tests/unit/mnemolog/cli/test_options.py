@@ -11,9 +11,9 @@ import typer
 
 from mnemolog.cli.errors import INTERRUPTED
 from mnemolog.cli.options import CliCommand, Wait, parse_id, state_of_sent
-from mnemolog.cli.results.ids import ShortIds, ids_in
 from mnemolog.cli.runtime import run_async
-from mnemolog.client.receipts import CommandReceipt
+from mnemolog.cli.tables import ShortIds, ids_in
+from mnemolog.client.producer import CommandReceipt
 from mnemolog.projections.queries.results import EventResult, Profile, WriteResult
 
 ONE, TWO, THREE = UUID(int=1), UUID(int=2), UUID(int=3)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from mnemolog.cli.errors import print_error
 from mnemolog.cli.output import prepare_streams, print_json, print_line, program_name, read_input
-from mnemolog.cli.results.tables import Entry, print_entries, print_table
+from mnemolog.cli.tables import Entry, print_entries, print_table
 
 
 class Model(BaseModel):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from mnemolog.cli.policies import _read_instructions, _show_policies
-from mnemolog.cli.results.ids import WHOLE_IDS
-from mnemolog.schemas.instructions.model import DescribedCategory, ForbiddenTopic, Instructions
+from mnemolog.cli.commands import _read_instructions, _show_policies
+from mnemolog.cli.tables import WHOLE_IDS
+from mnemolog.schemas.instructions import DescribedCategory, ForbiddenTopic, Instructions
 from mnemolog.schemas.policy import Limits, Policy, StoredPolicies
 
 

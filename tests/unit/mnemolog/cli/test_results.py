@@ -8,20 +8,18 @@ from uuid import uuid4
 import pytest
 
 from mnemolog.cli.output import program_name
-from mnemolog.cli.results import show_diff, show_quality, show_receipts, show_results, show_search, show_unresolved
-from mnemolog.cli.results.changes import show_why_not
-from mnemolog.cli.results.writes import show_status
-from mnemolog.client.queries.search_result import SearchResult
-from mnemolog.client.receipts import CommandReceipt
-from mnemolog.projections.queries.costs import CostFigures, ModelCost
+from mnemolog.cli.show_decisions import show_diff, show_quality, show_receipts, show_results, show_status, show_why_not
+from mnemolog.cli.show_facts import show_search, show_unresolved
+from mnemolog.client.producer import CommandReceipt
+from mnemolog.client.search import SearchResult
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.pending import UnresolvedFact
-from mnemolog.projections.queries.quality import DecisionQuality, HeldOverwrites
+from mnemolog.projections.queries.quality import CostFigures, DecisionQuality, HeldOverwrites, ModelCost
 from mnemolog.projections.queries.results import EventResult, WriteResult
-from mnemolog.projections.queries.turns.trace import Trace, TracedCall
-from mnemolog.projections.queries.turns.why_not import WhyNot
-from mnemolog.projections.search.hits import LeftOutHits, LeftOutReason
-from mnemolog.schemas.costs.prices import Cost
+from mnemolog.projections.queries.trace import Trace, TracedCall
+from mnemolog.projections.queries.write_result import WhyNot
+from mnemolog.projections.search.search import LeftOutHits, LeftOutReason
+from mnemolog.schemas.costs import Cost
 from tests.support.builders.hits import a_fact, a_hit, a_turn_hit
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

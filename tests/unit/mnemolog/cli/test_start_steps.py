@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mnemolog.cli.start_steps import StartSteps
+from mnemolog.cli.servers import StartSteps
 
 
 def test_on_a_terminal_running_steps_are_shown(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.cli.results.tables import Entry, print_entries, print_table
+from mnemolog.cli.tables import Entry, print_entries, print_table
 
 WHOLE_ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 LONG_ID = f"{WHOLE_ID}/0123456789abcdef"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from mnemolog.cli.results.words import ago, cell, counted, ends_by_status
+from mnemolog.cli.tables import ago, cell, counted, ends_by_status
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ import pytest
 
 from mnemolog.client import commands
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.inputs.arguments import ScopeArgs
-from mnemolog.client.inputs.record_builder import CommandDraft, build_command
-from mnemolog.client.receipts import CommandReceipt
+from mnemolog.client.inputs import ScopeArgs
+from mnemolog.client.producer import CommandReceipt
+from mnemolog.client.records import CommandDraft, build_command
 from mnemolog.client.sync_client import MemoryClient
 from mnemolog.errors import InvalidCommandError
 from mnemolog.schemas.admission import source_kind
@@ -35,7 +35,7 @@ from mnemolog.schemas.command import (
     Undo,
     Update,
 )
-from mnemolog.schemas.filters.model import parse_filter
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.offline_client import AT, OfflineClient

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mnemolog import AsyncMemoryClient, QueryError, ServerUnavailableError
-from mnemolog.client.queries import counts
+from mnemolog.client import queries as counts
 
 
 @pytest.fixture

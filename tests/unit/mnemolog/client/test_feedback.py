@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from mnemolog import InvalidCommandError
-from mnemolog.client.inputs.feedback import all_shown, scope_of_shown, shown_ids
-from mnemolog.client.queries.search_result import SearchResult
-from mnemolog.projections.context.composer import ContextRules, compose
-from mnemolog.projections.search.hits import Hit, Score
+from mnemolog.client.commands import all_shown, scope_of_shown, shown_ids
+from mnemolog.client.search import SearchResult
+from mnemolog.projections.context import ContextRules, compose
+from mnemolog.projections.search.search import Hit, Score
 from tests.support.builders.known_facts import known_fact
 from tests.support.builders.values import day
 

@@ -7,7 +7,7 @@ import pytest
 
 from mnemolog import NotConnectedError
 from mnemolog.errors import InvalidCommandError
-from mnemolog.projections.lists.entities import Entity
+from mnemolog.projections.queries.entities import Entity
 from tests.support.harnesses.offline_client import AT, OfflineClient
 
 OTHER = UUID(int=2)

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog.client.queries.hit_counts import FoundBy, count_hits, found_by
+from mnemolog.client.search import FoundBy, count_hits, found_by
 from tests.support.builders.hits import a_hit
 
 

@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from mnemolog import InvalidCommandError
-from mnemolog.client.files import fact_files, imports
+from mnemolog.client import files as fact_files
+from mnemolog.client import files as imports
 from mnemolog.schemas.command import Command, Import
 from tests.support.harnesses.offline_client import OfflineClient
 

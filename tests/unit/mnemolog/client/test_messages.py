@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
-from mnemolog.client.inputs.messages import as_messages
-from mnemolog.client.inputs.record_builder import read_turn
+from mnemolog.client.records import as_messages, read_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.schemas.turn import Message
 

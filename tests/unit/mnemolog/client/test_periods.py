@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from mnemolog import QueryError
-from mnemolog.client.inputs.search_arguments import search_options
+from mnemolog.client.search_arguments import search_options
 
 FIRST, LAST = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
 

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog.client.queries import embedder as query_embedder
-from mnemolog.client.queries.embedder import QueryEmbedder
-from mnemolog.client.queries.vector_cache import VectorCache
-from mnemolog.streams.llm.errors import PromptRefusedError, ProviderConfigurationError
-from mnemolog.streams.llm.ports import Embeddings
+from mnemolog.client import search_models as query_embedder
+from mnemolog.client.search_models import QueryEmbedder, VectorCache
+from mnemolog.streams.llm.ports import Embeddings, PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.values import pseudo_random_vector
 

@@ -21,7 +21,7 @@ from mnemolog import (
     WriteResult,
 )
 from mnemolog.projections.queries.diff import Change
-from mnemolog.projections.queries.history import FactEvent
+from mnemolog.projections.queries.explain import FactEvent
 from tests.support.builders.hits import AT, ID, a_fact, a_hit, a_turn_hit
 
 

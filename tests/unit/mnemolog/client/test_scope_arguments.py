@@ -10,12 +10,12 @@ import pytest
 
 from mnemolog import MemoryClient, MnemologError, UnknownArgumentError
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.limit_check import LimitPrecheck
-from mnemolog.projections.queries.errors import QueryError
+from mnemolog.client.base import LimitPrecheck
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search.hits import Findings
-from mnemolog.projections.stores.policies import fetch_policies
-from mnemolog.schemas.costs.prices import NO_PRICES
+from mnemolog.projections.search.search import Findings
+from mnemolog.projections.stores.turns import fetch_policies
+from mnemolog.schemas.costs import NO_PRICES
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
@@ -81,7 +81,7 @@ def without_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     async def embed(*_: object) -> Any:
         return None, None
 
-    monkeypatch.setattr("mnemolog.client.queries.embedder.QueryEmbedder.embed", embed)
+    monkeypatch.setattr("mnemolog.client.search_models.QueryEmbedder.embed", embed)
 
 
 @pytest.mark.parametrize("name", SCOPED)

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from mnemolog.client.queries import search_models
-from mnemolog.client.queries.kept_model import KeptModel
-from mnemolog.client.queries.search_models import RERANKED, SearchModels
-from mnemolog.projections.search.hits import Hit
+from mnemolog.client import search_models
+from mnemolog.client.search_models import RERANKED, KeptModel, SearchModels
+from mnemolog.projections.search.search import Hit
 from mnemolog.settings import Settings
 from tests.support.builders.hits import a_hit
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from mnemolog.client.inputs.arguments import TurnArgs
-from mnemolog.client.inputs.messages import as_messages
-from mnemolog.client.inputs.record_builder import build_turn, read_turn, validated_turn
+from mnemolog.client.inputs import TurnArgs
+from mnemolog.client.records import as_messages, build_turn, read_turn, validated_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.turn import Message, Overrides, Turn

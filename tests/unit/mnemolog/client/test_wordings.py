@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from mnemolog.client.queries.wordings import joined_words, mean_vector
+from mnemolog.client.search import joined_words, mean_vector
 from tests.support.builders.values import vector
 
 

@@ -26,7 +26,7 @@ from mnemolog import (
     WaitTimeoutError,
     WriteResult,
 )
-from mnemolog.client.inputs.checks import checks_of
+from mnemolog.client.inputs import checks_of
 from tests.support.paths import ROOT
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)

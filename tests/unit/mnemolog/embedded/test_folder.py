@@ -14,7 +14,7 @@ import pytest
 
 from mnemolog.embedded import data_folder as data_folders
 from mnemolog.embedded.data_folder import PORTS, FolderState, RunningChild, is_free, locked_data_folder
-from mnemolog.embedded.errors import DataFolderError, DataFolderInUse
+from mnemolog.errors import DataFolderError, DataFolderInUse
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 

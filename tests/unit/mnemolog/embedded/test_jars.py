@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mnemolog.embedded import jars as fetching
-from mnemolog.embedded.errors import JarsUnavailableError
 from mnemolog.embedded.jars import Jar, cache_folder, ensure_jars, read_lock
+from mnemolog.errors import JarsUnavailableError
 
 CONTENTS = {"one": b"first jar", "two": b"second jar"}
 JARS = tuple(

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.projections.context.composer import ContextRules, compose
-from mnemolog.projections.context.formats import LAYOUTS, ContextFormat
-from mnemolog.projections.context.result import Context
-from mnemolog.projections.context.tokens import estimate_tokens
+from mnemolog.common.tokens import estimate_tokens
+from mnemolog.projections.context import LAYOUTS, Context, ContextFormat, ContextRules, compose
 from mnemolog.projections.queries.results import Fact
 from tests.support.builders.known_facts import known_fact
 from tests.support.builders.values import day

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from mnemolog.projections.context.formats import LAYOUTS, ContextFormat, ShownFact, one_line
+from mnemolog.projections.context import LAYOUTS, ContextFormat, ShownFact, one_line
 
 NEIGHBOUR = "Alice likes tea."
 HOSTILE = (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.context.tokens import estimate_tokens
+from mnemolog.common.tokens import estimate_tokens
 from tests.support.paths import ROOT
 
 SAMPLES: list[dict[str, Any]] = [

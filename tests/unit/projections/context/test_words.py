@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.context.words import moment, time_words
+from mnemolog.projections.context import moment, time_words
 from tests.support.builders.known_facts import known_fact
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)  # a Wednesday

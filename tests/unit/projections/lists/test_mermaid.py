@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.projections.lists.mermaid import MAX_LABEL, label, mermaid
+from mnemolog.projections.queries.entity_graph import MAX_LABEL, label, mermaid
 
 ANA, TOM = UUID(int=1), UUID(int=2)
 NODE = re.compile(r' {4}e\d+\["(?P<label>[^"]*)"\]')

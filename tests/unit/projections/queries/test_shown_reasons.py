@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.projections.queries.shown_reasons import shown_reason
+from mnemolog.projections.queries.trace import shown_reason
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from mnemolog.projections.queries.errors import QueryError, check_unicode
+from mnemolog.projections.errors import QueryError, check_unicode
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 
 

@@ -9,11 +9,10 @@ import orjson
 import pytest
 
 from mnemolog.projections.queries.results import Tokens, WriteResult
-from mnemolog.projections.queries.turns.trace import TracedCall, fact_ids_of_commit
-from mnemolog.projections.queries.turns.why_not import missing_statements
-from mnemolog.projections.queries.turns.write_result import write_result
+from mnemolog.projections.queries.trace import TracedCall, fact_ids_of_commit
+from mnemolog.projections.queries.write_result import missing_statements, write_result
 from mnemolog.schemas.command import Delete
-from mnemolog.schemas.costs.prices import Cost, ModelPrice, PriceTable
+from mnemolog.schemas.costs import Cost, ModelPrice, PriceTable
 from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.schemas.facts import FactState, Reversal
 from mnemolog.schemas.policy import LimitHit, Policy

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.projections.errors import LogGapError
-from mnemolog.projections.rebuild.errors import LogTooShortError, RebuildRunningError
+from mnemolog.projections.errors import LogGapError, LogTooShortError, RebuildRunningError
 from mnemolog.projections.rebuild.fill import divide
 from mnemolog.schemas.errors import MnemologError, UnsupportedVersionError
 

@@ -4,20 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.write.entities.current_state import (
-    CurrentState,
-    RegisteredEntity,
-    StoredChange,
-    ToldAlias,
-    ToldType,
-)
-from mnemolog.schemas.entities.changes import (
-    AnyEntityChange,
-    EntitiesMerged,
-    EntityForgotten,
-    EntityRenamed,
-    EntitySplit,
-)
+from mnemolog.projections.write.entity_fold import CurrentState, RegisteredEntity, StoredChange, ToldAlias, ToldType
+from mnemolog.schemas.entity_events import AnyEntityChange, EntitiesMerged, EntityForgotten, EntityRenamed, EntitySplit
 from mnemolog.schemas.provenance import Decision
 from tests.support.builders.entity_events import name_alias
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.rows import Changes, KnownFact, LogPosition, TimedFactState
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.scope import scope_columns

@@ -3,10 +3,9 @@
 import pytest
 
 from mnemolog.projections.write import projector
-from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.projector import ParsedRecord, fold_batch
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from tests.support.builders.sample_logs import every_decision_log
 

@@ -6,15 +6,12 @@ from uuid import UUID, uuid4
 import pytest
 from pydantic import TypeAdapter
 
-from mnemolog.projections.write.entities.rows import AliasRow, EntityRow, EvidenceRow, LinkRow
-from mnemolog.projections.write.fold import fold
-from mnemolog.projections.write.rows import Changes, LogPosition
-from mnemolog.projections.write.state import FoldState
+from mnemolog.projections.write.fold import FoldState, fold
+from mnemolog.projections.write.rows import AliasRow, Changes, EntityRow, EvidenceRow, LinkRow, LogPosition
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities.changes import EntityChange
-from mnemolog.schemas.entities.events import ENTITY_EVENT_CLASSES, AnyEntityEvent
-from mnemolog.schemas.entities.model import Alias
+from mnemolog.schemas.entities import Alias
+from mnemolog.schemas.entity_events import ENTITY_EVENT_CLASSES, AnyEntityEvent, EntityChange
 from tests.support.builders.commits import ALICE, BOB, added, commit, confirmed, day, fact_id_at
 from tests.support.builders.entity_events import (
     EntityDraft,

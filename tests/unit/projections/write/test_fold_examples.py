@@ -7,9 +7,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from mnemolog.projections.write.effects import required_statuses
-from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.rows import Changes, KnownFact, LogPosition, TimedFactState
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     EVENT_CLASSES,

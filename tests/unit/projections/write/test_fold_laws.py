@@ -9,10 +9,9 @@ from uuid import UUID
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.projector import LogRecord, fold_batch, parse_commit, parse_records
 from mnemolog.projections.write.rows import Changes, FormerStateRow, LogPosition, TimedFactState, merge_changes
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import OPEN_STATUSES, FactState, Reversal
 from mnemolog.schemas.ids import event_id, fact_id

@@ -34,8 +34,7 @@ from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import PendingCase, StoredFact
 from mnemolog.streams.commands import edits, status_changes
-from mnemolog.streams.commands.context import CommandContext
-from mnemolog.streams.commands.refusals import CommandRefusedError
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError
 from tests.support.builders.commits import ALICE, BOB, day, pseudo_random_vector
 
 CONTEXT = CommandContext(

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import FactState
-from mnemolog.streams.commands.context import CommandContext
-from mnemolog.streams.commands.refusals import CommandRefusedError
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError
 from mnemolog.streams.commands.undo import UndoPlan, events_to_undo, undo
 from tests.support.builders.commits import (
     ALICE,
@@ -171,7 +170,7 @@ def test_what_builds_on_a_new_fact_is_in_the_way(building: Ending) -> None:
 
 
 def test_late_news_does_not_build_on_what_ended_it() -> None:
-    """Its end is taken back with that: `mnemolog.streams.ends.moved_ends`."""
+    """Its end is taken back with that: `mnemolog.streams.ends`."""
     projection = MemoryProjection()
     first = projection.add(added("New."))
     late = projection.add(added("Old.", true_from=day(-9)))

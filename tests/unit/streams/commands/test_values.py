@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.streams.commands.values import value_after_edit
+from mnemolog.streams.commands.edits import value_after_edit
 
 LIVES = "Alice lives in Munich."
 

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.context.tokens import estimate_tokens
+from mnemolog.common.tokens import estimate_tokens
 from mnemolog.schemas.stored import EarlierMessage, ShownFact
-from mnemolog.streams.conversation.background_limits import best_facts, last_messages
+from mnemolog.streams.llm.background import best_facts, last_messages
 from tests.support.builders.values import day
 
 

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-from mnemolog.projections.stores.conversation import ConversationRequest
+from mnemolog.projections.stores.turns import ConversationRequest
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.conversation.recent_turns import MAX_OWNER_CHARACTERS, MAX_OWNERS, MAX_TURNS, Place, RecentTurns
+from mnemolog.streams.stages.background import MAX_OWNER_CHARACTERS, MAX_OWNERS, MAX_TURNS, Place, RecentTurns
 from tests.support.builders.values import day
 
 ANA = Scope(user_id="ana")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.streams.conversation.said_names import MAX_HEADS, names_said_in
+from mnemolog.streams.llm.background import MAX_HEADS, names_said_in
 
 
 @pytest.mark.parametrize(

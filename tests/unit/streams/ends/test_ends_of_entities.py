@@ -10,10 +10,9 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities.model import Alias, KnownEntity
+from mnemolog.schemas.entities import Alias, KnownEntity
 from mnemolog.schemas.facts import FactState
-from mnemolog.streams.ends.end_rules import EndRules
-from mnemolog.streams.ends.moved_ends import move_ends
+from mnemolog.streams.ends import EndRules, move_ends
 from tests.support.builders.commits import Draft, added, commit, day, fact_id_at, replaced, retracted
 from tests.support.harnesses.memory_projection import MemoryProjection, MemoryReader
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import FactState
-from mnemolog.streams.ends.end_rules import EndRules
-from mnemolog.streams.ends.moved_ends import move_ends
+from mnemolog.streams.ends import EndRules, move_ends
 from tests.support.builders.commits import (
     Draft,
     added,

@@ -2,11 +2,9 @@
 
 import pytest
 
-from mnemolog.schemas.entities.relations import SAME_AS
+from mnemolog.schemas.entities import SAME_AS
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.alias.aliases_in_text import aliases_in
-from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities
-from mnemolog.streams.entities.relations_in_text import aliases_told
+from mnemolog.streams.entities.names_in_text import aliases_in, aliases_told, names_heard, sentence_entities
 from tests.support.harnesses.entity_talk import EntityTalk
 
 

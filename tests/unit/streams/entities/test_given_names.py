@@ -2,9 +2,7 @@
 
 import pytest
 
-from mnemolog.streams.entities.entity_registry import EntityRegistry
-from mnemolog.streams.entities.given_names import NoNameError, given_alias
-from mnemolog.streams.entities.name_context import NameContext
+from mnemolog.streams.entities.resolver import EntityRegistry, NameContext, NoNameError, given_alias
 
 CONTEXT = NameContext(owner="default/alice", source_id="c1")
 

@@ -6,16 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities.model import Alias, KnownEntity
-from mnemolog.streams.entities.carried.known_names import (
-    MAX_LOOKED_UP,
-    MAX_WORDS,
-    known_names_in,
-    said_aliases,
-    text_keys,
-)
-from mnemolog.streams.entities.entity_registry import EntityRegistry, key_with_origin
-from mnemolog.streams.entities.spoken_names import read_name
+from mnemolog.schemas.entities import Alias, KnownEntity
+from mnemolog.streams.entities.links import MAX_LOOKED_UP, MAX_WORDS, known_names_in, said_aliases, text_keys
+from mnemolog.streams.entities.names import read_name
+from mnemolog.streams.entities.resolver import EntityRegistry, key_with_origin
 
 SPACE = UUID(int=1)
 

@@ -7,8 +7,7 @@ from typing import Literal
 
 import pytest
 
-from mnemolog.schemas.entities.model import EntityType, NamedEntity
-from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
+from mnemolog.schemas.entities import SAME_AS, EntityType, NamedEntity, NamedRelation
 from mnemolog.schemas.facts import ExtractedFact
 from tests.support.harnesses.entity_talk import EntityTalk
 from tests.support.paths import ROOT

@@ -8,9 +8,9 @@ from time import process_time
 
 import pytest
 
-from mnemolog.schemas.entities.model import MAX_ENTITIES, EntityType, NamedEntity, ResolutionStep
+from mnemolog.schemas.entities import MAX_ENTITIES, EntityType, NamedEntity, ResolutionStep
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.similar.misspelled_names import are_first_names_alike, compare_names
+from mnemolog.streams.entities.names import are_first_names_alike, compare_names
 from tests.support.harnesses.entity_talk import EntityTalk
 from tests.support.paths import ROOT
 from tests.unit.streams.entities.test_steps import step_of

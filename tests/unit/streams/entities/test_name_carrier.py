@@ -8,15 +8,13 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from mnemolog.schemas.entities.model import Alias, KnownEntity, NamedEntity, Role
-from mnemolog.schemas.entities.relations import NamedRelation
-from mnemolog.schemas.entities.stored import LinkedFact, StoredRelation
+from mnemolog.schemas.entities import Alias, KnownEntity, NamedEntity, NamedRelation, Role
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact, PromotedFrom
-from mnemolog.streams.entities.carried.name_carrier import FactNames, NameCarrier
-from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.turn_entities import TurnEntities
+from mnemolog.schemas.stored import LinkedFact, StoredRelation
+from mnemolog.streams.entities.links import FactNames, NameCarrier, TurnEntities
+from mnemolog.streams.entities.names import name_key
+from mnemolog.streams.entities.resolver import NameContext
 from tests.support.builders.commits import (
     START_TIME,
     Draft,

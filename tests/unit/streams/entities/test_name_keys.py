@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities.model import MAX_NAME
-from mnemolog.streams.entities.name_keys import name_key
+from mnemolog.schemas.entities import MAX_NAME
+from mnemolog.streams.entities.names import name_key
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME_VECTORS, EntityType, NamedEntity
+from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME_VECTORS, EntityType, NamedEntity
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.entities.name_keys import name_key
-from mnemolog.streams.entities.similar.name_vectors import NameVectors, has_meaning, names_to_embed
-from mnemolog.streams.entities.spoken_names import read_name
+from mnemolog.streams.entities.names import name_key, read_name
+from mnemolog.streams.entities.resolver import NameVectors, has_meaning, names_to_embed
 from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder
 from mnemolog.streams.runtime.effective_settings import MINILM_DEFAULTS
 from tests.quality.name_twins import NamePair, labelled, similarities, unlabelled

@@ -4,9 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.entities.model import EntityLink, EntityType, KnownEntity, NamedEntity
+from mnemolog.schemas.entities import EntityLink, EntityType, KnownEntity, NamedEntity
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.doubtful.doubtful_names import (
+from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.questions import (
     MAX_COMPARED,
     MAX_NAMES,
     MAX_TWINS,
@@ -14,8 +15,7 @@ from mnemolog.streams.entities.doubtful.doubtful_names import (
     doubtful_names,
     without_decided,
 )
-from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.turn_entities import TurnEntities
+from mnemolog.streams.entities.resolver import NameContext
 from tests.support.builders.name_choices import Choose, choose_called, choose_nobody
 from tests.support.harnesses.entity_talk import EntityTalk
 

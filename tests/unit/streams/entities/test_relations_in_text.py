@@ -2,8 +2,8 @@
 
 import pytest
 
-from mnemolog.schemas.entities.model import MAX_NAME
-from mnemolog.streams.entities.relations_in_text import (
+from mnemolog.schemas.entities import MAX_NAME
+from mnemolog.streams.entities.names_in_text import (
     ended_relations,
     relations_of_others,
     stated_in_text,

@@ -4,11 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.entities.model import Alias, AnsweredName, EntityType, KnownEntity, NamedEntity
-from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
+from mnemolog.schemas.entities import SAME_AS, Alias, AnsweredName, EntityType, KnownEntity, NamedEntity, NamedRelation
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.turn_entities import TurnEntities
+from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.resolver import NameContext
 
 FINI, JOSEFINE = "Fini", "Josefine"
 BOTH = NamedRelation(subject=JOSEFINE, predicate=SAME_AS, object=FINI)

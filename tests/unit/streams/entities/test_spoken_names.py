@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.streams.entities.spoken_names import TIE_TYPES, read_name
+from mnemolog.streams.entities.names import TIE_TYPES, read_name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 
 import pytest
 
-from mnemolog.schemas.entities.model import EntityType, ResolutionStep
+from mnemolog.schemas.entities import EntityType, ResolutionStep
 from tests.support.harnesses.entity_talk import EntityTalk
 
 

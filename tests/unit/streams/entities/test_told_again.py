@@ -4,11 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.entities.model import Alias, KnownEntity, NamedEntity
-from mnemolog.streams.entities.entity_registry import EntityRegistry
-from mnemolog.streams.entities.given_names import given_alias, holders
-from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.turn_entities import TurnEntities
+from mnemolog.schemas.entities import Alias, KnownEntity, NamedEntity
+from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.resolver import EntityRegistry, NameContext, given_alias, holders
 from tests.support.harnesses.resolver_harness import extracted_fact
 
 CONTEXT = NameContext(owner="default/alice", source_id="t1", user_names=("Alice",))

@@ -6,14 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities.model import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED, Alias, KnownEntity, NamedEntity
-from mnemolog.schemas.entities.relations import SAME_AS, NamedRelation
+from mnemolog.schemas.entities import (
+    MAX_ENTITIES,
+    MAX_NAME,
+    MAX_UNLINKED,
+    SAME_AS,
+    Alias,
+    KnownEntity,
+    NamedEntity,
+    NamedRelation,
+)
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.link_events import entity_events
-from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.source.source_names import MAX_NEW_ENTITIES
-from mnemolog.streams.entities.turn_entities import TurnEntities
-from mnemolog.streams.entities.unlinked_names import unlinked_names
+from mnemolog.streams.entities.linker import entity_events, unlinked_names
+from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.resolver import MAX_NEW_ENTITIES, NameContext
 from tests.support.builders.commits import added, commit
 from tests.support.harnesses.entity_talk import EntityTalk
 

@@ -11,9 +11,7 @@ from faust.types import TP, ConsumerMessage
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.window import Delivery, KeyedWindow, Window
 from tests.support.polling import eventually
 
 PLACE: Final = TP("conversation_turns", 0)

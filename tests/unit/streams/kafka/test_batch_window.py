@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.window import Delivery, Window
 from tests.support.polling import eventually
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.window import Delivery, Window
 
 T = TypeVar("T")
 

@@ -7,9 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
-from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY, Delivery, KeyedWindow
 from tests.support.polling import eventually
 
 PATIENCE, DEADLINE = 1000.0, 5.0

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.streams.kafka.dedup import SeenOrigins
+from mnemolog.streams.kafka.record import SeenOrigins
 
 ORIGINS = st.lists(st.integers(0, 20).map(lambda n: f"turns/0/{n}"))
 

@@ -7,8 +7,7 @@ import pytest
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.window import Delivery, KeyedWindow
 from tests.support.polling import eventually
 
 

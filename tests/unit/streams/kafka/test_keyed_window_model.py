@@ -16,9 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
-from mnemolog.streams.kafka.window import MAX_HANDED_ON_PER_KEY, MAX_OVERFLOWING_KEYS
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery, DrainResult
+from mnemolog.streams.kafka.window import (
+    MAX_HANDED_ON_PER_KEY,
+    MAX_OVERFLOWING_KEYS,
+    Delivery,
+    DrainResult,
+    KeyedWindow,
+)
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped] # aiokafka ships no types
 
-from mnemolog.projections.rebuild.errors import LogUnreadableError
-from mnemolog.streams.kafka import log_reader
-from mnemolog.streams.kafka.log_reader import KafkaLogReader
+from mnemolog.projections.errors import LogUnreadableError
+from mnemolog.streams.kafka import readers as log_reader
+from mnemolog.streams.kafka.readers import KafkaLogReader
 
 CALLERS = 12
 

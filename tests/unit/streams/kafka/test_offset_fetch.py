@@ -17,7 +17,7 @@ from aiokafka.protocol.commit import (  # type: ignore[import-untyped] # as abov
     OffsetFetchResponse_v3,
 )
 
-from mnemolog.streams.kafka.offset_fetch import raise_fetch_errors
+from mnemolog.streams.kafka.readers import raise_fetch_errors
 
 PLACE = TopicPartition("conversation_turns", 0)
 TOPICS = [(PLACE.topic, [(PLACE.partition, 9, "", 0)])]

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery, KeyState
+from mnemolog.streams.kafka.window import Delivery, KeyedWindow, KeyState
 from tests.support.polling import eventually
 from tests.support.virtual_time import run_in_virtual_time
 

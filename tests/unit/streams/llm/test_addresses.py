@@ -3,7 +3,7 @@
 import openai
 import pytest
 
-from mnemolog.streams.llm.openai_client import post
+from mnemolog.streams.llm.openai_models import post
 
 
 @pytest.mark.parametrize(

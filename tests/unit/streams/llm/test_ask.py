@@ -4,11 +4,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from mnemolog.schemas.provenance import DroppedStatement
-from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of
-from mnemolog.streams.llm.errors import ReplyInvalidError
+from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ParsedReply, ask, step_of
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.ports import Prompt, TimedReply, Usage
-from mnemolog.streams.llm.reply_parser import ParsedReply
+from mnemolog.streams.llm.ports import Prompt, ReplyInvalidError, TimedReply, Usage
 from mnemolog.streams.runtime.models import build_chat_model
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.prompts import extraction, user

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import structlog
 
-from mnemolog.projections.suspicion import MAX_CHANCE, MIN_SHARE
-from mnemolog.streams.llm.call_retry import CallFailure, CallRetrier, CallSlots, RetrySettings
-from mnemolog.streams.llm.errors import BatchSuspectError, PromptRefusedError
+from mnemolog.common.suspicion import MAX_CHANCE, MIN_SHARE
+from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings
+from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError
 from tests.support.virtual_time import run_in_virtual_time
 
 FAILED = CallFailure(kind="unavailable", code="http_503")

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 from prometheus_client import REGISTRY
 
-from mnemolog.schemas.costs.prices import ModelPrice, PriceTable
-from mnemolog.streams.llm.call_metrics import count_cost
+from mnemolog.schemas.costs import ModelPrice, PriceTable
+from mnemolog.streams.llm.calls import count_cost
 from mnemolog.streams.llm.ports import Usage
 
 PRICES = PriceTable((ModelPrice(model="priced-*", input=Decimal(2), cached_input=Decimal(1), output=Decimal(8)),))

@@ -7,7 +7,7 @@ import pytest
 from mnemolog.schemas.stored import Background, EarlierMessage
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask
 from tests.support.builders.model_replies import facts_reply
 from tests.support.builders.prompts import MONDAY, extracted_json, extraction, user

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY
 from mnemolog.schemas.turn import Message
+from mnemolog.streams.llm.ask import MAX_COMPLAINTS
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.grounding.extract_reply import MAX_FACTS, parse_extraction
-from mnemolog.streams.llm.reply_parser import MAX_COMPLAINTS
+from mnemolog.streams.llm.extract_reply import MAX_FACTS, parse_extraction
 from tests.support.builders.model_replies import facts_reply
 from tests.support.builders.prompts import extracted_json, extraction, user
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mnemolog.schemas.entities.model import MAX_ENTITIES, NamedEntity
+from mnemolog.schemas.entities import MAX_ENTITIES, NamedEntity
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask
 from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.builders.prompts import extraction, user

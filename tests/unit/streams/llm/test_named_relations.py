@@ -2,8 +2,8 @@
 
 import pytest
 
-from mnemolog.schemas.entities.relations import MAX_RELATIONS, NamedRelation
-from mnemolog.streams.llm.grounding.named_relations import RelationReply, named_relations
+from mnemolog.schemas.entities import MAX_RELATIONS, NamedRelation
+from mnemolog.streams.llm.extract_reply import RelationReply, named_relations
 from tests.support.builders.prompts import turn, user
 
 NAMES = ("my brother Tom", "Ana Keller")

@@ -10,23 +10,24 @@ import jsonschema
 import pytest
 from inline_snapshot import snapshot
 
-from mnemolog.schemas.entities.model import MAX_NAME, MAX_NAME_REASON, Alias, KnownEntity
+from mnemolog.schemas.entities import MAX_NAME, MAX_NAME_REASON, Alias, KnownEntity
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.streams.entities.doubtful.doubtful_names import DoubtfulName, DoubtfulNames
-from mnemolog.streams.entities.name_context import NameContext
-from mnemolog.streams.entities.turn_entities import TurnEntities
-from mnemolog.streams.llm.conflict_list import number_conflicts
-from mnemolog.streams.llm.names.name_list import MAX_NAME_CHARACTERS, names_text, within_budget
-from mnemolog.streams.llm.names.names_prompt import (
+from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
+from mnemolog.streams.entities.resolver import NameContext
+from mnemolog.streams.llm.ask import ParsedReply
+from mnemolog.streams.llm.names_prompt import (
+    MAX_NAME_CHARACTERS,
     NAMES_PROMPT_VERSION,
     ParsedAnswers,
+    names_text,
     no_answers,
     parse_answers,
     question_prompt,
+    within_budget,
 )
 from mnemolog.streams.llm.ports import NumberedConflicts
-from mnemolog.streams.llm.reply_parser import ParsedReply
-from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION
+from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, number_conflicts
 from tests.support.builders.model_replies import decision_json, decisions_reply, name_json
 from tests.support.builders.prompts import MONDAY, fact, known_fact
 

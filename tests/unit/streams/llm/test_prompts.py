@@ -5,13 +5,12 @@ import jsonschema
 import pytest
 from inline_snapshot import snapshot
 
-from mnemolog.projections.context.composer import ContextRules, compose
+from mnemolog.projections.context import ContextRules, compose
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.conflict_list import MAX_CHARACTERS, number_conflicts
+from mnemolog.streams.llm.ask import quoted
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import KnownAs
-from mnemolog.streams.llm.reply_parser import quoted
-from mnemolog.streams.llm.resolve_prompt import resolution_prompt
+from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, number_conflicts, resolution_prompt
 from tests.support.builders.known_facts import known_fact as stored_fact
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.prompts import MONDAY, extracted_json, extraction, fact, known_fact, user

@@ -10,9 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.streams.llm.conflict_list import number_conflicts
-from mnemolog.streams.llm.reply_parser import ParsedReply
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution
+from mnemolog.streams.llm.ask import ParsedReply
+from mnemolog.streams.llm.resolve_prompt import ParsedDecision, number_conflicts, parse_resolution
 from tests.support.builders.labelled_pairs import COMPATIBLE, CONTRADICTING, SAME_MEANING, UNRELATED, parse_pairs
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, fact, known_fact

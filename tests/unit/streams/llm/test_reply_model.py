@@ -5,8 +5,7 @@ import json
 import pytest
 from pydantic import SecretStr
 
-from mnemolog.streams.llm.openai_client import ReplyBody, parse_body
-from mnemolog.streams.llm.openai_models import OpenAiChatModel
+from mnemolog.streams.llm.openai_models import OpenAiChatModel, ReplyBody, parse_body
 from mnemolog.streams.llm.ports import Reply
 from mnemolog.streams.runtime.models import build_chat_model
 from mnemolog.streams.settings import StreamsSettings

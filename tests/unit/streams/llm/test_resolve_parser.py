@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.llm.conflict_list import number_conflicts
-from mnemolog.streams.llm.resolve_prompt import parse_resolution
+from mnemolog.streams.llm.resolve_prompt import number_conflicts, parse_resolution
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, candidate_labels, fact, known_fact
 

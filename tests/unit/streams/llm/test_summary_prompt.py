@@ -7,11 +7,11 @@ from uuid import UUID
 import orjson
 import pytest
 
-from mnemolog.projections.context.tokens import estimate_tokens
-from mnemolog.schemas.entities.stored import SummaryFact
+from mnemolog.common.tokens import estimate_tokens
+from mnemolog.schemas.stored import SummaryFact
 from mnemolog.streams.llm.ports import SummaryTask
-from mnemolog.streams.llm.summaries.summary_prompt import parse_summary, summary_prompt
-from mnemolog.streams.offline import RuleModel
+from mnemolog.streams.llm.summary_prompt import parse_summary, summary_prompt
+from mnemolog.streams.offline.model import RuleModel
 
 SINCE = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import structlog
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME, MiniLmEmbedder
-from mnemolog.streams.offline import RuleModel
+from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.runtime.effective_settings import (
     DEFAULTS_BY_MODEL,
     MEMLIB_DEFAULTS,

@@ -2,11 +2,8 @@
 
 import pytest
 
-from mnemolog.schemas.entities.model import MAX_NAME
-from mnemolog.schemas.entities.relations import SAME_AS
-from mnemolog.streams.llm.grounding.named_entities import EntityReply
-from mnemolog.streams.llm.grounding.named_relations import RelationReply, named_relations
-from mnemolog.streams.llm.grounding.told_names import told_names
+from mnemolog.schemas.entities import MAX_NAME, SAME_AS
+from mnemolog.streams.llm.extract_reply import EntityReply, RelationReply, named_relations, told_names
 from tests.support.builders.prompts import turn, user
 
 SAID = ("elizabeth, whom everyone calls bee, sings", "we call her bibi")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.streams.entities.name_context import same_names
+from mnemolog.streams.entities.resolver import same_names
 from mnemolog.streams.offline.extract import read_turn
 from tests.support.builders.prompts import turn, user
 

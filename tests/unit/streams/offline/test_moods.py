@@ -7,7 +7,7 @@ import pytest
 from mnemolog.schemas.provenance import Mood
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.offline.moods import read_mood_of
+from mnemolog.streams.offline.extract import read_mood_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
-from mnemolog.streams.offline import RuleModel
+from mnemolog.streams.llm.extract_reply import parse_extraction
+from mnemolog.streams.offline.model import RuleModel
 from tests.support.builders.prompts import MONDAY, extraction, user
 
 _SIGNS = (

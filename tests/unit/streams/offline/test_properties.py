@@ -6,12 +6,12 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
-from mnemolog.streams.llm.conflict_list import number_conflicts
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
-from mnemolog.streams.offline import RuleModel
+from mnemolog.streams.llm.extract_reply import parse_extraction
+from mnemolog.streams.llm.resolve_prompt import number_conflicts
 from mnemolog.streams.offline.extract import read_turn
+from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.offline.resolve import judge
 from mnemolog.streams.offline.sentences import sentences
 from mnemolog.streams.offline.slots import slot_statements

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.schemas.entities.relations import WORDS, read_predicate
+from mnemolog.schemas.entities import WORDS, read_predicate
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.streams.offline.extract import read_turn
 from tests.support.builders.hits import AT

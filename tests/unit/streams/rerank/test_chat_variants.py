@@ -2,10 +2,9 @@
 
 import pytest
 
-from mnemolog.streams.llm.errors import UnusableReplyError
-from mnemolog.streams.llm.openai_client import Endpoint
-from mnemolog.streams.llm.openai_models import OpenAiChatModel
-from mnemolog.streams.rerank.chat_variants import ChatVariants, parse_variants
+from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
+from mnemolog.streams.llm.ports import UnusableReplyError
+from mnemolog.streams.llm.rerank import ChatVariants, parse_variants
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mnemolog.streams.llm.errors import UnusableReplyError
-from mnemolog.streams.rerank.chat_reranker import MAX_TEXT, parse_order, rerank_prompt
+from mnemolog.streams.llm.ports import UnusableReplyError
+from mnemolog.streams.llm.rerank import MAX_TEXT, parse_order, rerank_prompt
 
 
 @pytest.mark.parametrize(

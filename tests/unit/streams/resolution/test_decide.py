@@ -4,8 +4,8 @@ from typing import Any, Literal
 import pytest
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import (
+    OVERWRITE_OF_VERDICT,
     FactAdded,
     FactConfirmed,
     FactContradicted,
@@ -24,7 +24,7 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, New
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.event_builder import NoDecision
+from mnemolog.streams.resolution.events import NoDecision
 from tests.support.builders.decisions import (
     LAST_YEAR,
     MERGED_VECTOR,
@@ -158,7 +158,7 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
 
 
 def test_a_merged_fact_takes_no_end_and_every_authority_from_its_parents() -> None:
-    """The announced end of a parent follows in `mnemolog.streams.ends.moved_ends`, as an end and not as a term."""
+    """The announced end of a parent follows in `mnemolog.streams.ends`, as an end and not as a term."""
     old = known_fact(true_to=NEXT_YEAR, authority="human")
     event = decide_one(matched_fact(old), llm_decision("MERGE", old, text="Mira moved."))
     assert isinstance(event, FactPending)

@@ -9,13 +9,12 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from mnemolog.projections.write.fold import fold
+from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.rows import KnownFact, LogPosition, TimedFactState
-from mnemolog.projections.write.state import FoldState
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.events import (
+    OVERWRITE_OF_VERDICT,
     FactAdded,
     FactExpired,
     FactPending,
@@ -32,7 +31,7 @@ from mnemolog.schemas.provenance import Origin, Verdict
 from mnemolog.schemas.scope import Scope, scope_columns
 from mnemolog.streams.resolution.classify import Classification, Conflict, classify
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.event_builder import DecisionContext, LlmDecision, NoDecision
+from mnemolog.streams.resolution.events import DecisionContext, LlmDecision, NoDecision
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, conflicts_to_retry
 from tests.support.builders.decisions import (
     LAST_YEAR,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.event import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.streams.resolution.guards import (

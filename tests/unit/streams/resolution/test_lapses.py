@@ -8,7 +8,7 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.events import FactExpired, FactReplaced, FactsMerged, MemoryEvent, PendingConfirmed
 from mnemolog.schemas.facts import MovedEnd, Statement
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.resolution.lapses import LapseWriter
+from mnemolog.streams.resolution.overwrites import LapseWriter
 from tests.support.builders.commits import EventPlace, new_fact
 from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY
 from tests.support.builders.values import decision

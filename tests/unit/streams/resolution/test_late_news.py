@@ -11,7 +11,7 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, Obsolete, classify_late
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.event_builder import statement_context
+from mnemolog.streams.resolution.events import statement_context
 from mnemolog.streams.resolution.guards import StatementContext
 from tests.support.builders.decisions import (
     LAST_YEAR,

@@ -5,14 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.entities.model import Alias, KnownEntity
+from mnemolog.schemas.entities import Alias, KnownEntity
 from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, FactsMerged
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, New
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.event_builder import LlmDecision, NoDecision
+from mnemolog.streams.resolution.events import LlmDecision, NoDecision
 from mnemolog.streams.resolution.retry_conflicts import (
     MAX_RETRIED_CONFLICTS,
     RetryConflict,

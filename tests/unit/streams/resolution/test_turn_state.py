@@ -9,9 +9,8 @@ from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.resolution.classify import Conflict, Duplicate
+from mnemolog.streams.resolution.classify import MAX_EARLIER_FACTS, Conflict, Duplicate, TurnState, with_earlier_facts
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.turn_state import MAX_EARLIER_FACTS, TurnState, with_earlier_facts
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,

@@ -8,7 +8,7 @@ from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped]
 from prometheus_client import REGISTRY
 
 from mnemolog.streams import metrics
-from mnemolog.streams.kafka.backlog import PartitionBacklog
+from mnemolog.streams.kafka.lag import PartitionBacklog
 from mnemolog.streams.runtime import background
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

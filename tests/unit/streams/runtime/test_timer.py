@@ -4,7 +4,7 @@ import pytest
 from aiokafka.partitioner import DefaultPartitioner  # type: ignore[import-untyped] # aiokafka ships no types
 
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.stages.rekey import partition_of
+from mnemolog.streams.stages.extract import partition_of
 
 
 @pytest.mark.parametrize("count", [1, 4, 12])

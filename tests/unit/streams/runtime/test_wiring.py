@@ -9,17 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from mnemolog.projections.stores.candidates import SourceStatus
+from mnemolog.projections.stores.facts import SourceStatus
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.provenance import Origin, Stage
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Window
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.window import Delivery, Window
 from mnemolog.streams.runtime import read_your_writes
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
 from mnemolog.streams.runtime.read_your_writes import Watermark
-from mnemolog.streams.runtime.wiring import ALL_STAGES, StageFactory
+from mnemolog.streams.runtime.worker import ALL_STAGES, StageFactory
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.polling import eventually
 

@@ -9,7 +9,7 @@ import pytest
 from mnemolog.schemas.policy import EffectivePolicy, Limits
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
-from mnemolog.streams.shared_calls.call_turns import CallTurn, message_tokens, most_turns, turns_together
+from mnemolog.streams.llm.shared_prompt import CallTurn, message_tokens, most_turns, turns_together
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RULES = EffectivePolicy()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.streams.shared_calls.call_wait import CallWait
+from mnemolog.streams.stages.shared_calls import CallWait
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from mnemolog.schemas.instructions.model import Instructions
+from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.kafka.record import KafkaRecord

@@ -15,11 +15,10 @@ from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import Background, ShownEntity
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
+from mnemolog.streams.llm import shared_prompt as reply_parts
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
-from mnemolog.streams.shared_calls import reply_parts
-from mnemolog.streams.shared_calls.divided_reply import divide, divide_usage
-from mnemolog.streams.shared_calls.reply_parts import divide_reply
+from mnemolog.streams.llm.shared_prompt import divide, divide_reply, divide_usage
 from mnemolog.streams.text.readings import Reading, read
 from tests.support.builders.model_replies import fact_json
 

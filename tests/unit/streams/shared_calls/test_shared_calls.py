@@ -11,15 +11,15 @@ import pytest
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.schemas.command import Command, Delete
 from mnemolog.schemas.envelopes import ExtractedFacts
-from mnemolog.schemas.instructions.model import Instructions
+from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ShownFact
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.conversation.recent_turns import Place
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
 from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt
-from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.stages.background import Place
 from tests.support.harnesses.shared_queue import (
     NOON,
     RULES,

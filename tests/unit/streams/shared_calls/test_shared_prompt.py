@@ -8,11 +8,11 @@ from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import NO_BACKGROUND, Background, EarlierMessage, ShownEntity, ShownFact
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.conversation.background_limits import best_facts
-from mnemolog.streams.conversation.recent_turns import messages_of
+from mnemolog.streams.llm.background import best_facts
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.shared_calls.shared_prompt import known_together, shared_prompt
+from mnemolog.streams.llm.shared_prompt import known_together, shared_prompt
+from mnemolog.streams.stages.background import messages_of
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FACTS: Final = [ShownFact(fact_id=UUID(int=number), text=f"Fact number {number}.") for number in range(6)]

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog.schemas.command import Edit, Update
-from mnemolog.schemas.entities.model import MAX_NAME_VECTORS, NamedEntity
+from mnemolog.schemas.entities import MAX_NAME_VECTORS, NamedEntity
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
 from mnemolog.schemas.provenance import Origin, Thresholds
@@ -19,7 +19,7 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.ports import EmbeddingResult, RequestSource
 from mnemolog.streams.runtime.effective_settings import thresholds_for
 from mnemolog.streams.stages.embed import EmbedStage, drop_near_duplicates
-from mnemolog.streams.stages.envelope import ReceivedEnvelope
+from mnemolog.streams.stages.processor import ReceivedEnvelope
 
 
 def at(degrees: float, text: str, length: float = 1.0) -> EmbeddedFact:

@@ -10,11 +10,11 @@ from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.errors import PromptRefusedError
-from mnemolog.streams.stages.envelope import envelope_reader
-from mnemolog.streams.stages.errors import SourceEndedError
+from mnemolog.streams.llm.ports import PromptRefusedError
 from mnemolog.streams.stages.extract import parse_source, raw_facts
+from mnemolog.streams.stages.processor import envelope_reader
 from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.harnesses.extract_harness import FACTS, NOON, ScriptedModel, extracted, record_of, replied, turn
 

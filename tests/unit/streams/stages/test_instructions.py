@@ -8,14 +8,14 @@ import pytest
 
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
-from mnemolog.schemas.instructions.model import DescribedCategory, ForbiddenTopic, Instructions
+from mnemolog.schemas.instructions import DescribedCategory, ForbiddenTopic, Instructions
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
-from mnemolog.streams.instructions.prompt_part import prompt_part
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.extract_prompt import prompt_part
 from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, SourceQuestion, TimedReply
-from mnemolog.streams.stages.errors import SourceEndedError
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.harnesses.extract_harness import Shown

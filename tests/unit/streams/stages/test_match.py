@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.stores.candidates import CandidateLists, CandidateRequest
+from mnemolog.projections.stores.facts import CandidateLists, CandidateRequest
 from mnemolog.schemas.command import Correct, Edit
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
 from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact
@@ -19,8 +19,8 @@ from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.runtime.effective_settings import MEMLIB_DEFAULTS, thresholds_for
-from mnemolog.streams.stages.envelope import ReceivedEnvelope
 from mnemolog.streams.stages.match import MAX_CANDIDATE_BYTES, MatchStage
+from mnemolog.streams.stages.processor import ReceivedEnvelope
 
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
 FLOOR = MEMLIB_DEFAULTS.conflict

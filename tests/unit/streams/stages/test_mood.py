@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mnemolog.schemas.provenance import Mood
-from mnemolog.streams.llm.mood import read_mood
+from mnemolog.streams.llm.extract_prompt import read_mood
 from tests.support.harnesses.extract_harness import ScriptedModel, extracted, replied, turn
 
 JOY = {"emotion": "joy", "intensity": 0.75, "energy": "high"}

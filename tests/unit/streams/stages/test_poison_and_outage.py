@@ -13,18 +13,21 @@ from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
-from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.kafka.record import KafkaRecord, SeenOrigins
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.kafka.windows.keyed_window import KeyedWindow
-from mnemolog.streams.kafka.windows.state import Delivery
+from mnemolog.streams.kafka.window import Delivery, KeyedWindow
 from mnemolog.streams.llm.cached_models import CachedEmbedder
-from mnemolog.streams.llm.openai_client import Endpoint
-from mnemolog.streams.llm.openai_models import OpenAiEmbedder
+from mnemolog.streams.llm.openai_models import Endpoint, OpenAiEmbedder
 from mnemolog.streams.runtime.effective_settings import thresholds_for
 from mnemolog.streams.stages.embed import EmbedStage
-from mnemolog.streams.stages.envelope import ended_envelope, envelope_reader, new_envelope, next_envelope
-from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
+from mnemolog.streams.stages.processor import (
+    StageDefinition,
+    StageProcessor,
+    ended_envelope,
+    envelope_reader,
+    new_envelope,
+    next_envelope,
+)
 from tests.support.endpoint_simulation import (
     HOUR,
     POISON,

@@ -13,20 +13,21 @@ from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
-from mnemolog.streams.kafka.dedup import SeenOrigins
-from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, SeenOrigins
 from mnemolog.streams.kafka.sender import EnqueueRecord, Sender
-from mnemolog.streams.stages.envelope import (
+from mnemolog.streams.stages.processor import (
+    MAX_FAILURES_IN_A_ROW,
+    FailureBudgets,
     ReceivedEnvelope,
+    StageDefinition,
+    StageProcessor,
     ended_envelope,
     envelope_reader,
     new_envelope,
     next_envelope,
 )
-from mnemolog.streams.stages.errors import SourceEndedError
-from mnemolog.streams.stages.failure_budget import MAX_FAILURES_IN_A_ROW, FailureBudgets
-from mnemolog.streams.stages.processor import StageDefinition, StageProcessor
 from tests.support.servers.memory_broker import MemoryBroker
 from tests.support.virtual_time import run_in_virtual_time
 

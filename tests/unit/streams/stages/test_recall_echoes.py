@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.stages.echo_filter import drop_recalled_echoes
-from mnemolog.streams.text.normalise import has_words
+from mnemolog.streams.stages.extract import drop_recalled_echoes
+from mnemolog.streams.text.tokens import has_words
 from tests.support.builders.prompts import fact, turn, user
 
 BERLIN = "Alice lives in Berlin."

@@ -7,9 +7,8 @@ from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
-from mnemolog.streams.stages.envelope import next_envelope
-from mnemolog.streams.stages.extract import ParsedSource, parse_source
-from mnemolog.streams.stages.rekey import REKEYED_HEADER, Work, partition_of, rekeying
+from mnemolog.streams.stages.extract import REKEYED_HEADER, ParsedSource, Work, parse_source, partition_of, rekeying
+from mnemolog.streams.stages.processor import next_envelope
 from tests.support.harnesses.worker_harness import user_turn
 from tests.support.servers.memory_broker import MemoryBroker
 

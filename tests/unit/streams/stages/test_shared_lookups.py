@@ -8,7 +8,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from mnemolog.projections.stores.candidates import CandidateLists, CandidateRequest, SourceQuery, SourceStatus
+from mnemolog.projections.stores.facts import CandidateLists, CandidateRequest, SourceQuery, SourceStatus
 from mnemolog.schemas.policy import EffectivePolicy, Limits, Policy, StoredPolicies
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.errors import BatcherClosedError

@@ -5,7 +5,7 @@ from time import process_time
 
 import pytest
 
-from mnemolog.streams.text.asked_period import EARLIEST, LATEST, asked_event, asked_period
+from mnemolog.streams.text.times import EARLIEST, LATEST, asked_event, asked_period
 
 NOW = datetime(2026, 6, 17, 12, tzinfo=UTC)  # a Wednesday
 

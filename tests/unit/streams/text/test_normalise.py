@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.streams.text.normalise import has_words, without_texts
+from mnemolog.streams.text.tokens import has_words, without_texts
 
 SIGNS = "ab .-あ漢é1"
 WORD_SIGN = r"[^\W\u3040-\u30ff\u3400-\u9fff]"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.streams.text.subjects import USER_WORDS, SubjectRelation, compare_subjects
+from mnemolog.streams.text.differences import USER_WORDS, SubjectRelation, compare_subjects
 
 SUBJECTS = st.none() | st.sampled_from(
     ["the user", "der Nutzer", "Mira", "Mira Kovac", "Tom", "Mira's brother Tom", ""]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemolog.streams.llm.grounding.extract_reply import parse_extraction
+from mnemolog.streams.llm.extract_reply import parse_extraction
 from tests.support.builders.model_replies import facts_reply
 from tests.support.builders.prompts import extracted_json, extraction, user
 from tests.support.paths import ROOT

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemolog.streams.text import word_lists
+from mnemolog.streams.text import tokens as word_lists
 
 FOLDER = Path(word_lists.__file__).parent
 GENERATED = json.loads((FOLDER / "cldr_words.json").read_text(encoding="utf-8"))

@@ -1,0 +1,419 @@
+"""Checks and conversions of arguments that callers give to the client: each fault gets its own sentence."""
+
+import difflib
+import inspect
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from os import PathLike, fspath
+from pathlib import Path
+from types import EllipsisType, MappingProxyType
+from typing import Any, Final, Literal, TypedDict, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from mnemolog.errors import InvalidCommandError, UnknownArgumentError
+from mnemolog.projections.errors import QueryError
+from mnemolog.projections.queries.entities import Entity
+from mnemolog.projections.queries.entity_graph import AskedTie
+from mnemolog.projections.queries.ids import first_id
+from mnemolog.schemas.command import Edit
+from mnemolog.schemas.entities import WORDS, read_predicate
+from mnemolog.schemas.errors import InvalidArgumentError
+from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.entities.names import read_name
+
+EntityRef = Entity | UUID | str
+"""An entity that was read, one of its names, what it is to somebody ("my wife"), or the beginning of its id.
+
+That has four characters or more."""
+EntityNames = str | Iterable[str]
+"""One name of an entity, or several."""
+
+
+_MAX_OWNERS: Final = 5
+"""How many owners are read: "my wife's boss's dog's vet" has three."""
+_OWNED: Final = re.compile(r"^(?:my|our|(?P<owner>\S.*?)['\u2019]s) (?P<word>[^'\u2019]+)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedName:
+    """A name, or what somebody is to `owner`; without an owner that is the user."""
+
+    name: str
+    tie: AskedTie | None = None
+    owner: "AskedName | None" = None
+
+
+def read_question(text: str, *, owners: int = _MAX_OWNERS) -> AskedName | None:
+    """Who is asked for; None where that is no name, or has too many owners."""
+    spoken = read_name(text)
+    if spoken is None or owners == 0:
+        return None
+    if spoken.tie is not None:
+        tie = AskedTie(predicate=spoken.tie, tie=spoken.tie, name_key=spoken.key)
+        return _asked(spoken.text, tie, spoken.owner, owners)
+    owned = _OWNED.match(spoken.text)
+    read = read_predicate(owned["word"]) if owned else None
+    if owned is None or read is None or read.word not in WORDS:
+        return AskedName(name=spoken.text)
+    return _asked(spoken.text, AskedTie(predicate=read.word), owned["owner"], owners)
+
+
+def _asked(text: str, tie: AskedTie, owner: str | None, owners: int) -> AskedName | None:
+    if owner is None:
+        return AskedName(name=text, tie=tie)
+    whose = read_question(owner, owners=owners - 1)
+    return None if whose is None else AskedName(name=text, tie=tie, owner=whose)
+
+
+When = datetime | date | str
+"""A time: a datetime with a zone, or such a time as text (2026-01-31T09:30:00+01:00). A day begins at 00:00 UTC."""
+Wait = bool | float
+"""Seconds to wait for the end; True is 30, False and 0 do not wait."""
+DEFAULT_WAIT_SECONDS: Final = 30.0
+
+ErrorType = type[InvalidArgumentError]
+Check = Callable[[str, Any, ErrorType], Any]
+"""Gives an argument back as the method takes it, or raises an error of this type that names it."""
+
+_NAMES: Final = {"str": "text", "NoneType": "None", "bool": "True or False", "dict": "a dict", "list": "a list"}
+
+
+def checks_of(method: Callable[..., object]) -> Mapping[str, Check]:
+    """The checks of the arguments of a method, those of its bundle (`**scope: Unpack[ScopeArgs]`) among them."""
+    hints = get_type_hints(method)
+    for parameter in inspect.signature(method).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            (bundle,) = get_args(parameter.annotation)
+            hints |= get_type_hints(bundle)
+    hints.pop("return", None)
+    return hint_checks(hints)
+
+
+def hint_checks(hints: Mapping[str, Any]) -> Mapping[str, Check]:
+    """The checks of arguments with these annotations, of those that have one."""
+    found = {name: check_seconds if name.endswith("timeout") else _check_of(hint) for name, hint in hints.items()}
+    return MappingProxyType({name: check for name, check in found.items() if check})
+
+
+def check_time(name: str, value: object, error: ErrorType) -> datetime:
+    """A time with its zone. A time without one is refused: it would be another instant on another machine."""
+    if isinstance(value, str):
+        value = _parsed_time(name, value, error)
+    if isinstance(value, datetime):
+        if value.tzinfo is None or value.utcoffset() is None:
+            raise error(
+                f"{name} has no zone and needs one: use datetime.now(UTC), add .replace(tzinfo=...), or write "
+                f"{value.isoformat()}+00:00"
+            )
+        return value
+    if isinstance(value, date):
+        return datetime.combine(value, time(), UTC)
+    raise error(
+        f"{name} must be a datetime with a zone, or a text such as 2026-01-31 or 2026-01-31T09:30:00+01:00, "
+        f"not {kind_of(value)}"
+    )
+
+
+def check_wait(name: str, value: object, error: ErrorType) -> float:
+    if value is True:
+        return DEFAULT_WAIT_SECONDS
+    return check_seconds(name, value or 0.0, error)
+
+
+def check_seconds(name: str, value: object, error: ErrorType) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise error(f"{name} must be a number of seconds, not {kind_of(value)}")
+    if not (value >= 0 and math.isfinite(value)):
+        raise error(f"{name} is {value}: give the seconds, 0 or more")
+    return float(value)
+
+
+def check_text(name: str, value: object, error: ErrorType) -> str:
+    if not isinstance(value, str):
+        raise error(f"{name} must be text, not {kind_of(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as fault:
+        raise error(
+            f"{name}: character {fault.start} is an unpaired surrogate (invalid UTF-8): give text in UTF-8"
+        ) from fault
+    return value
+
+
+def check_truth(name: str, value: object, error: ErrorType) -> bool:
+    if not isinstance(value, bool):
+        raise error(f"{name} must be True or False, not {kind_of(value)}")
+    return value
+
+
+def check_whole_number(name: str, value: object, error: ErrorType) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise error(f"{name} must be a whole number, not {kind_of(value)}")
+    return value
+
+
+def check_number(name: str, value: object, error: ErrorType) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise error(f"{name} must be a number, not {kind_of(value)}")
+    return value
+
+
+def check_id(name: str, value: object, error: ErrorType) -> UUID | str:
+    """An id, or the beginning of one."""
+    if not isinstance(value, UUID | str):
+        raise error(f"{name} must be an id, not {kind_of(value)}")
+    try:
+        first_id(value, name)
+    except QueryError as fault:
+        raise error(str(fault)) from fault
+    return value
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in words: the value itself may be what a user said."""
+    kind = type(value).__name__
+    return _NAMES.get(kind, kind)
+
+
+def _parsed_time(name: str, text: str, error: ErrorType) -> datetime | date:
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError as fault:
+        shown = f"{text!r:.60}"
+        raise error(f"{name} is not a time ({shown}): write 2026-01-31 or 2026-01-31T09:30:00+01:00") from fault
+
+
+def _check_of(hint: Any) -> Check | None:
+    for plain, check in _CHECKS:
+        if hint == plain:
+            return check
+        if hint == plain | None:
+            return _or_none(check)
+    if get_origin(hint) is Literal:
+        return _one_of(get_args(hint))
+    return None
+
+
+def _or_none(check: Check) -> Check:
+    return lambda name, value, error: None if value is None else check(name, value, error)
+
+
+def _one_of(words: tuple[str, ...]) -> Check:
+    def check(name: str, value: object, error: ErrorType) -> object:
+        if check_text(name, value, error) not in words:
+            raise error(f"{name} is {value!r:.60}: choose one of {', '.join(words)}")
+        return value
+
+    return check
+
+
+_CHECKS: Final[tuple[tuple[Any, Check], ...]] = (
+    (When, check_time),
+    (Wait, check_wait),
+    (UUID | str, check_id),
+    (bool, check_truth),
+    (str, check_text),
+    (int, check_whole_number),
+    (float, check_number),
+)
+
+
+class ScopeArgs(TypedDict, total=False):
+    """Whose memory: an id that is not given is not set; where a method says so, "*" is any value, "**" also none."""
+
+    tenant: str | None
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+
+
+class TurnArgs(ScopeArgs, total=False):
+    """What a turn may say besides its messages.
+
+    `infer=False` stores the user's messages as they are, without a model. `occurred_at` is now unless given; a time has
+    a zone, and may be a text (2026-01-31T09:30:00+01:00; 2026-01-31 begins at 00:00 UTC). `speaker` is the name of the
+    user. `valid_until` ends the facts of the turn. `recalled` is memory that was in the prompt: context, never
+    evidence. `immutable` keeps the facts of the turn from being ended, merged or changed by anything but a human's
+    command (`correct`, `delete`, `confirm`, `resolve`, `undo`). `overrides` hold for this turn only (`Overrides` names
+    them). An own `turn_id` must be new for the user over all agents, apps and runs: the first turn of an id counts.
+    """
+
+    infer: bool
+    occurred_at: When | None
+    metadata: Mapping[str, Any] | None
+    turn_id: str | None
+    speaker: str | None
+    valid_until: When | None
+    recalled: Sequence[str]
+    immutable: bool
+    overrides: Overrides | Mapping[str, Any] | None
+
+
+class BoundArgs(ScopeArgs, total=False):
+    """What a bound client can have: a scope, and the `actor`, free text that says who sends its commands."""
+
+    actor: str | None
+
+
+class CommandArgs(BoundArgs, total=False):
+    """Whose memory a command is about, and who sends it.
+
+    An own `command_id` must be new for the user, among turns too; the same command under the same id is carried out
+    once.
+    """
+
+    command_id: str | None
+
+
+_SYNONYMS: Final = {
+    "limit": "top_k",
+    "k": "top_k",
+    "max_results": "top_k",
+    "session_id": "run_id",
+    "thread_id": "run_id",
+    "timestamp": "occurred_at",
+    "created_at": "occurred_at",
+    "memory_id": "fact_id",
+    "id": "fact_id",
+}
+"""What other memory layers call an argument."""
+WHOLE_TENANT: Final[ScopeArgs] = {"user_id": "**", "agent_id": "**", "app_id": "**", "run_id": "**"}
+
+
+def scope_ids(arguments: Mapping[str, object]) -> dict[str, Any]:
+    """The five ids among `arguments`, None where one is not given."""
+    return {name: arguments.get(name) for name in SCOPE_FIELDS}
+
+
+def argument_names(method: Callable[..., object]) -> frozenset[str]:
+    """The arguments of a method, those of its bundle (`**scope: Unpack[ScopeArgs]`) among them."""
+    names: set[str] = set()
+    for parameter in inspect.signature(method).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            (bundle,) = get_args(parameter.annotation)
+            names |= bundle.__annotations__.keys()
+        else:
+            names.add(parameter.name)
+    return frozenset(names - {"self"})
+
+
+def refuse_positional(given: Sequence[object], known: Iterable[str], method: str) -> None:
+    """Raise `UnknownArgumentError` where a method that takes keywords alone is given anything else."""
+    if given:
+        raise UnknownArgumentError(f"{method}() takes its arguments by name: {', '.join(sorted(known))}")
+
+
+def refuse_unknown(given: Iterable[str], known: Collection[str], method: str) -> None:
+    """Raise `UnknownArgumentError` for a keyword that a method does not have: a TypedDict lets any through."""
+    for name in given:
+        if name not in known:
+            near = [_SYNONYMS[name]] if _SYNONYMS.get(name) in known else difflib.get_close_matches(name, known, n=1)
+            advice = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(known))}"
+            raise UnknownArgumentError(f"{method}() has no argument {name!r}: {advice}")
+
+
+_MAX_PATH: Final = 4096
+"""Characters of the longest path that a system takes."""
+
+
+def path_of(file: str | PathLike[str], error: ErrorType) -> Path:
+    """The path that is named. Raises `error` for what no file can be called."""
+    name = check_text("file", fspath(file), error)
+    if not Path(name).name or "\x00" in name or len(name) > _MAX_PATH:
+        raise error(f"file is {name[:80]!r}: give the name of a file")
+    return Path(name)
+
+
+def check_file(file: object, method: str, error: ErrorType) -> None:
+    """Raise `error` for what is no open file that has `method`."""
+    if not callable(getattr(file, method, None)):
+        raise error(f"file must be the name of a file, or a file that is open in binary mode, not {kind_of(file)}")
+
+
+FactId = UUID | str
+"""The id of a fact, or its beginning: four characters or more that only one fact has."""
+FactIds = FactId | Iterable[FactId]
+
+_LISTS = ("fact_ids", "targets")
+
+
+def whole_id(given: FactId) -> UUID | None:
+    """The id, or None for the beginning of one."""
+    try:
+        return given if isinstance(given, UUID) else UUID(given)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def as_ids(name: str, given: object) -> list[FactId]:
+    """One id or several as a list. Raises `InvalidCommandError` that names the argument."""
+    if isinstance(given, UUID | str):
+        return [given]
+    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidCommandError(f"{name} must be an id or a list of ids, not {kind_of(given)}")
+    return [_as_id(f"{name}.{number}", one) for number, one in enumerate(given)]
+
+
+def as_edits(given: object) -> list[dict[str, Any]]:
+    """Edits as plain values. Raises `InvalidCommandError` that names the place."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidCommandError(f"edits must be a list of edits with fact_id and text, not {kind_of(given)}")
+    edits = []
+    for number, one in enumerate(given):
+        if not isinstance(one, Edit | Mapping):
+            raise InvalidCommandError(f"edits.{number} must be an edit with fact_id and text, not {kind_of(one)}")
+        edits.append(_edit_fields(one.model_dump(exclude_unset=True) if isinstance(one, Edit) else one))
+    return edits
+
+
+def as_edit(fact_id: FactId, text: str, key: str | None, value: str | EllipsisType | None) -> dict[str, Any]:
+    """One edit as plain values; `...` is a value that was not given."""
+    return _edit_fields({"fact_id": fact_id, "text": text, "key": key, **({} if value is ... else {"value": value})})
+
+
+def _edit_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as a command has them: there a value that is cleared is empty, and none is one that was not given."""
+    cleared = {"value": ""} if "value" in given and given["value"] is None else {}
+    return {**given, **cleared}
+
+
+def ids_in(payload: Mapping[str, Any]) -> Sequence[FactId]:
+    """The ids of facts that a payload has, in their order."""
+    found: list[FactId] = []
+
+    def note(one: FactId) -> FactId:
+        found.append(one)
+        return one
+
+    with_ids(payload, note)
+    return found
+
+
+def with_ids(payload: Mapping[str, Any], change: Callable[[FactId], FactId]) -> dict[str, Any]:
+    """The payload with each of these ids changed."""
+    changed = dict(payload)
+    if "fact_id" in changed:
+        changed["fact_id"] = change(_as_id("fact_id", changed["fact_id"]))
+    for name in _LISTS:
+        if name in changed:
+            changed[name] = [change(one) for one in changed[name]]
+    if "edit" in changed:
+        changed["edit"] = with_ids(changed["edit"], change)
+    if "edits" in changed:
+        changed["edits"] = [with_ids(one, change) for one in changed["edits"]]
+    return changed
+
+
+def _as_id(name: str, given: object) -> FactId:
+    if not isinstance(given, UUID | str):
+        raise InvalidCommandError(f"{name} must be the id of a fact, not {kind_of(given)}")
+    return given

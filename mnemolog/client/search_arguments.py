@@ -1,0 +1,223 @@
+"""Arguments of a search and of a context besides the question: scopes, what is searched, options and models."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, ValidationError
+
+from mnemolog.client.inputs import ScopeArgs, When, check_time, scope_ids
+from mnemolog.errors import QueryError
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.search import MAX_SCOPES, Fusion, SearchOptions, Weights, checked_scopes
+from mnemolog.projections.search.turn_search import SHOWN_STATUSES, TurnStatus
+from mnemolog.schemas.base import Record
+from mnemolog.schemas.errors import describe_faults
+from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.filters import BRANCHES, EVERYTHING, Filter, parse_filter
+from mnemolog.schemas.scope import SCOPE_FIELDS
+
+
+def scope_filter(scope: ScopeArgs) -> ScopeFilter:
+    return ScopeFilter(**scope_ids(scope))
+
+
+def scope_and_filter(scope: ScopeArgs, filters: Mapping[str, Any] | None) -> tuple[ScopeFilter, Filter]:
+    """Whose facts and which: a filter narrows the scope that is named. Without one it says itself whose they are."""
+    wanted = parse_filter({} if filters is None else filters)
+    return scope_of(scope, wanted), wanted
+
+
+def scope_of(scope: ScopeArgs, wanted: Filter) -> ScopeFilter:
+    """Whose facts: of the ids that are named, or where none is, of the filter."""
+    ids = scope_ids(scope)
+    tenant = ids.pop("tenant")
+    if wanted != EVERYTHING and all(value is None for value in ids.values()):
+        return ScopeFilter.of_filter(tenant, wanted)
+    return scope_filter(scope)
+
+
+Include = Literal["facts", "turns"]
+_FACT_ARGUMENTS: Final = (
+    "threshold",
+    "state",
+    "true_at",
+    "per_matter",
+    "fusion",
+    "rrf_k",
+    "ranks",
+    "rerank",
+    "neighbours",
+)
+_TURN_FIELDS: Final = frozenset(
+    {*BRANCHES, "user_id", "agent_id", "app_id", "run_id", "source_id", "speaker", "metadata"}
+    | {"created_at", "event_time", "structured_attributes"}
+)
+
+
+def _as_list(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+class Included(Record):
+    """`include` is what is looked for: facts unless given. `turn_status` is how turns ended that are found.
+
+    Turns that were rejected are found only where it says so.
+    """
+
+    include: Annotated[tuple[Include, ...], Field(min_length=1, max_length=2), BeforeValidator(_as_list)] = ("facts",)
+    turn_status: Annotated[tuple[TurnStatus, ...], Field(min_length=1, max_length=4), BeforeValidator(_as_list)] = (
+        SHOWN_STATUSES
+    )
+
+    @property
+    def facts(self) -> bool:
+        return "facts" in self.include
+
+    @property
+    def turns(self) -> bool:
+        return "turns" in self.include
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], wanted: Filter) -> Self:
+        """What is named of it among arguments.
+
+        Raises `QueryError` that names the place of each fault, and where turns alone are looked for by what only facts
+        have.
+        """
+        try:
+            asked = cls.model_validate({name: given[name] for name in cls.model_fields if given.get(name) is not None})
+        except ValidationError as error:
+            raise QueryError(describe_faults(error)) from error
+        if not asked.facts:
+            _refuse_fact_arguments(given, wanted)
+        if not asked.turns and given.get("turn_status") is not None:
+            raise QueryError("turn_status is about turns: add include=['facts', 'turns'], or leave it out")
+        return asked
+
+
+def _refuse_fact_arguments(given: Mapping[str, Any], wanted: Filter) -> None:
+    named = [name for name in _FACT_ARGUMENTS if given.get(name) not in (None, False)]
+    if found := named or [f"filters.{name}" for name in sorted(_names(wanted) - _TURN_FIELDS)]:
+        verb = "is" if len(found) == 1 else "are"
+        raise QueryError(
+            f"{', '.join(found)} {verb} about facts, and only turns are searched: include facts too, or leave it out"
+        )
+
+
+def _names(wanted: Filter) -> set[str]:
+    inner = (part for name in BRANCHES for part in getattr(wanted, name) or ())
+    return set(wanted.model_fields_set).union(*map(_names, inner))
+
+
+MAX_VARIANTS: Final = 5
+WhenAsked = Literal["boost", "narrow", "ignore"]
+
+
+class SearchAids(Record):
+    """`rerank` lets a model order the hits, `variants` is how many other wordings of the question it adds.
+
+    `when` is what becomes of the time that the question names: what happened in it counts more, or alone, or it is
+    ignored.
+    """
+
+    when: WhenAsked = "boost"
+    rerank: StrictBool = False
+    variants: Annotated[StrictInt, Field(ge=0, le=MAX_VARIANTS)] = 0
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """What is named of it among arguments. Raises `QueryError` that names the place of each fault."""
+        try:
+            return cls.model_validate({name: given[name] for name in cls.model_fields if given.get(name) is not None})
+        except ValidationError as error:
+            raise QueryError(describe_faults(error)) from error
+
+
+class SearchArgs(ScopeArgs, total=False):
+    """What a search may be told besides its question.
+
+    `top_k` is the most hits, 1 to 100, 20 unless given. A fact that has no word in common with the query is a hit from
+    the cosine similarity `threshold` on: that of the embedding model unless it is given, 0 for none. `filters` are
+    conditions as `facts` takes them. `state` is one status or several: active and pending ones unless given.
+    `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
+    `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf`
+    (with `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency
+    fades. `neighbours` is how many facts before and after each hit are given with it, up to 10, of what was said
+    within an hour in its scope: `hit.neighbours`. `period` is a time that the question names, from and to: what
+    happened in it counts more, and with `only_period` nothing else is found. `ranks` asks for the rank of each hit by
+    each signal, `explain` also for what was left out and why. Of facts with one subject and key those beyond the best
+    `per_matter` (3) come after all others. With `rerank` a model orders the first 50 candidates; `variants` is how
+    many other wordings of the question a model adds, up to 5. Where the model is away the search goes on without it,
+    and `notice` says so. `when` is what the time does that the question names, unless `period` is given: `boost`
+    (unless given) or `narrow` to it, or `ignore`. `include` is `facts`, `turns` or both: turns are found by what
+    people said in them, and are a list of their own. `turn_status` says how those turns ended: `rejected` ones are
+    found only where it names them.
+    """
+
+    top_k: int
+    threshold: float | None
+    filters: Mapping[str, Any] | None
+    state: FactStatus | Sequence[FactStatus] | None
+    believed_at: When | None
+    true_at: When | None
+    any: Sequence[Mapping[str, str | None]] | None
+    period: Sequence[When] | None
+    only_period: bool
+    neighbours: int
+    per_matter: int
+    explain: bool
+    ranks: bool
+    fusion: Fusion
+    rrf_k: int
+    half_life_days: float
+    weights: Weights | Mapping[str, float] | None
+    rerank: bool
+    variants: int
+    when: WhenAsked
+    include: Include | Sequence[Include]
+    turn_status: TurnStatus | Sequence[TurnStatus]
+
+
+class ContextArgs(ScopeArgs, total=False):
+    """What the search of a context may be told: `top_k`, `threshold` and `any` as `SearchArgs` has them."""
+
+    top_k: int
+    threshold: float | None
+    any: Sequence[Mapping[str, str | None]] | None
+
+
+_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields, *Included.model_fields})
+
+
+def search_options(given: SearchArgs) -> SearchOptions:
+    """The options among the arguments. Raises `QueryError` that names the place of each fault."""
+    asked = {name: _plain(value) for name, value in given.items() if name not in _NOT_OPTIONS and value is not None}
+    if isinstance(period := asked.get("period"), Sequence) and not isinstance(period, str):
+        asked["period"] = tuple(check_time(f"period.{place}", one, QueryError) for place, one in enumerate(period))
+    return SearchOptions.read({**asked, "filters": parse_filter(asked.get("filters", EVERYTHING))})
+
+
+def search_scopes(given: SearchArgs | ContextArgs, wanted: Filter = EVERYTHING) -> tuple[ScopeFilter, ...]:
+    """The scopes to search in; where no id is named, those of the filter.
+
+    Raises `QueryError` for such as cannot be searched together.
+    """
+    several: object = given.get("any")
+    if several is None:
+        return (scope_of(given, wanted),)
+    if not isinstance(several, Sequence) or isinstance(several, str) or not 1 <= len(several) <= MAX_SCOPES:
+        raise QueryError(f"any must be a list of 1 to {MAX_SCOPES} scopes, such as [{{}}, {{'run_id': 'r1'}}]")
+    return checked_scopes([_completed(given, one, place) for place, one in enumerate(several)])
+
+
+def _completed(given: SearchArgs | ContextArgs, one: object, place: int) -> ScopeFilter:
+    """A scope of `any`: the ids of the call hold where it names none."""
+    if not isinstance(one, Mapping) or not all(isinstance(value, str | None) for value in one.values()):
+        raise QueryError(f"any[{place}] must be an object of ids, such as {{'run_id': 'r1'}}")
+    if unknown := one.keys() - set(SCOPE_FIELDS):
+        raise QueryError(f"any[{place}] has no id {min(map(str, unknown))!r}: choose among {', '.join(SCOPE_FIELDS)}")
+    return ScopeFilter(**{**scope_ids(given), **one})
+
+
+def _plain(value: object) -> object:
+    return value.model_dump() if isinstance(value, Weights) else value

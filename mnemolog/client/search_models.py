@@ -1,0 +1,215 @@
+"""Models that a search uses: the embedder of its question, and the models that reorder its hits or reword it."""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+from mnemolog.client.metrics import QUERY_VECTORS, SearchPhase, search_phase
+from mnemolog.common.logs import get_logger
+from mnemolog.projections.search.search import Hit
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.ports import Embedder, ProviderConfigurationError, ProviderError
+from mnemolog.streams.llm.rerank import QuestionVariants, Reranker
+from mnemolog.streams.settings import StreamsSettings
+
+M = TypeVar("M", bound=Embedder | Reranker | QuestionVariants)
+
+
+class KeptModel(Generic[M]):
+    """A model that is made at its first use, in a thread, and kept; one that is configured wrongly is not tried again.
+
+    Another failure to make it is raised to those who wait, and the next use tries again.
+    """
+
+    def __init__(self, build: Callable[[], M]) -> None:
+        self._build = build
+        self._made: asyncio.Task[M] | None = None
+
+    async def get(self) -> M:
+        """The model; whoever waits no longer leaves it to those who come later."""
+        if self._made is None or self._may_be_tried_again(self._made):
+            self._made = asyncio.create_task(asyncio.to_thread(self._build))
+        return await asyncio.shield(self._made)
+
+    async def close(self) -> None:
+        """Close the model, if it was made."""
+        if self._made is None:
+            return
+        (model,) = await asyncio.gather(self._made, return_exceptions=True)
+        if not isinstance(model, BaseException):
+            await model.close()
+
+    @staticmethod
+    def _may_be_tried_again(made: asyncio.Task[M]) -> bool:
+        if not made.done():
+            return False
+        error = None if made.cancelled() else made.exception()
+        return made.cancelled() or not (error is None or isinstance(error, ProviderConfigurationError))
+
+
+MAX_VECTORS: Final = 1000
+"""With 1536 dimensions they take 3 MB."""
+
+
+class VectorCache:
+    """The vectors of the questions that were asked last, each under its model; what is looked up counts as asked."""
+
+    def __init__(self, max_vectors: int = MAX_VECTORS) -> None:
+        self._max_vectors = max_vectors
+        self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
+
+    def get(self, model: str, text: str) -> Vector | None:
+        """The vector that was put for the text; counted as a hit or a miss."""
+        vector = self._vectors.get(key := _key(model, text))
+        QUERY_VECTORS.labels(outcome="miss" if vector is None else "hit").inc()
+        if vector is not None:
+            self._vectors.move_to_end(key)
+        return vector
+
+    def put(self, model: str, text: str, vector: Vector) -> None:
+        self._vectors[_key(model, text)] = vector
+        if len(self._vectors) > self._max_vectors:
+            self._vectors.popitem(last=False)
+
+
+def _key(model: str, text: str) -> bytes:
+    """A digest: a text may be long, and may be one that no file should hold."""
+    return hashlib.sha256(f"{model}\0{text}".encode("utf-8", "surrogatepass")).digest()
+
+
+log = get_logger(__name__)
+EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
+"""Seconds that a query waits for its vector; then it searches by words."""
+
+
+MAX_EMBEDDED: Final = 8000
+"""Characters of a question that are embedded: models read fewer, and an embedder takes seconds for a megabyte."""
+
+
+class QueryEmbedder:
+    """Embeds queries with the configured embedder, made at the first query and kept. The last vectors are kept too."""
+
+    def __init__(self, settings: StreamsSettings, *, timeout_seconds: float = EMBEDDING_TIMEOUT_SECONDS) -> None:
+        self._settings = settings
+        self._timeout_seconds = timeout_seconds
+        self._embedder: KeptModel[Embedder] = KeptModel(lambda: _build_embedder(settings))
+        self._warned = False
+        self._vectors = VectorCache()
+
+    async def embed(self, *texts: str) -> tuple[tuple[Vector, ...], str | None]:
+        """The vectors of a query's texts, in one call; those that are known, and a notice, where the others fail.
+
+        An embedder that is missing or away raises nothing.
+        """
+        known: dict[str, Vector] = {}
+        texts = tuple(text.strip()[:MAX_EMBEDDED] for text in texts)
+        try:
+            embedder = await self._embedder.get()  # its time is not counted against the query
+            found = {text: self._vectors.get(embedder.model, text) for text in dict.fromkeys(texts)}
+            known = {text: vector for text, vector in found.items() if vector is not None}
+            missing = [text for text in found if text not in known]
+            async with asyncio.timeout(self._timeout_seconds):
+                embedded = (await embedder.embed(missing)).vectors if missing else ()
+        except TimeoutError:
+            reason = f"the embedder did not answer within {self._timeout_seconds:g} s"
+        except ProviderError as error:
+            reason = str(error)
+        else:
+            for text, vector in zip(missing, embedded, strict=True):
+                self._vectors.put(embedder.model, text, vector)
+                known[text] = vector
+            return tuple(known[text] for text in texts), None
+        return tuple(known[text] for text in texts if text in known), self._without_vector(reason)
+
+    def floor_for(self, vector: Vector) -> float:
+        """The similarity from which a search shows facts that have no word in common with the query."""
+        from mnemolog.streams.runtime.effective_settings import search_floor  # noqa: PLC0415 - only a search loads it
+
+        return search_floor(vector.model, self._settings.search_threshold)
+
+    async def close(self) -> None:
+        await self._embedder.close()
+
+    def _without_vector(self, reason: str) -> str:
+        if not self._warned:
+            log.warning("search_without_vectors", reason=reason)
+            self._warned = True
+        return reason
+
+
+def _build_embedder(settings: StreamsSettings) -> Embedder:
+    from mnemolog.streams.llm.factory import build_embedder  # noqa: PLC0415 - only a search loads it
+
+    return build_embedder(settings)
+
+
+RERANKED: Final = 50
+"""Hits that a reranker orders at the most."""
+R = TypeVar("R")
+
+
+class SearchModels:
+    """Asks a reranker and a model for wordings, each made at its first use and kept.
+
+    A model that is missing, away, late or wrong raises nothing: the search goes on without it, and a notice says why.
+    """
+
+    def __init__(self, settings: StreamsSettings) -> None:
+        self._reranker = KeptModel(lambda: _build_reranker(settings))
+        self._variants = KeptModel(lambda: _build_variants(settings))
+        self._timeout_seconds = settings.search_model_timeout
+
+    async def rerank(self, question: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], str | None]:
+        """The first hits in the order of the model, the others behind them; or as they are with a notice."""
+        if not hits:
+            return hits, None
+        texts = [hit.fact.text for hit in hits[:RERANKED]]
+
+        async def order() -> tuple[int, ...]:
+            return await (await self._reranker.get()).rerank(question, texts)
+
+        found, reason = await self._ask("rerank", order)
+        if found is None:
+            return hits, f"not reranked: {reason}"
+        return (*(hits[index] for index in found), *hits[RERANKED:]), None
+
+    async def wordings(self, question: str, count: int) -> tuple[tuple[str, ...], str | None]:
+        """At most `count` other wordings of the question, or none with a notice."""
+        if not count:
+            return (), None
+
+        async def variants() -> tuple[str, ...]:
+            return await (await self._variants.get()).variants(question, count)
+
+        found, reason = await self._ask("variants", variants)
+        return (found, None) if found is not None else ((), f"without other wordings: {reason}")
+
+    async def close(self) -> None:
+        await self._reranker.close()
+        await self._variants.close()
+
+    async def _ask(self, phase: SearchPhase, call: Callable[[], Awaitable[R]]) -> tuple[R | None, str]:
+        try:
+            with search_phase(phase):
+                async with asyncio.timeout(self._timeout_seconds):
+                    return await call(), ""
+        except TimeoutError:
+            reason = f"the model did not answer within {self._timeout_seconds:g} s"
+        except ProviderError as error:
+            reason = str(error)
+        log.warning("search_without_model", phase=phase, reason=reason)
+        return None, reason
+
+
+def _build_reranker(settings: StreamsSettings) -> Reranker:
+    from mnemolog.streams.llm.factory import build_reranker  # noqa: PLC0415 - only a search that asks loads it
+
+    return build_reranker(settings)
+
+
+def _build_variants(settings: StreamsSettings) -> QuestionVariants:
+    from mnemolog.streams.llm.factory import build_variants  # noqa: PLC0415 - only a search that asks loads it
+
+    return build_variants(settings)

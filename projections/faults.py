@@ -1,0 +1,103 @@
+"""Tells by an error of Postgres what is at fault: the server, one record, a slow statement, or the program."""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import psycopg
+from psycopg_pool import PoolClosed
+
+from mnemolog.common.suspicion import Suspicion
+
+Fault = Literal["server", "record", "slow", "program"]
+
+_FAULTS: Final[dict[str, Fault]] = {
+    "08": "server",  # connection lost
+    "22": "record",  # a value that no column holds
+    "23": "record",  # an id that is taken, a constraint
+    "25006": "server",  # read-only: another server is the primary now
+    "25P03": "server",  # idle too long in a transaction: this process was held up
+    "25P04": "server",  # transaction too long
+    "28": "server",  # password changed: waits until both agree
+    "40": "server",  # deadlock, serialization
+    "53": "server",  # disk full, out of memory, too many connections
+    "54": "record",  # too large, too many or too deeply nested values
+    "55": "server",  # locked, in use
+    "57014": "slow",  # statement timeout
+    "57": "server",  # starting, stopping, crashed
+    "58": "server",  # input or output error
+}
+"""By SQLSTATE or its class (postgresql.org/docs/current/errcodes-appendix.html); all others are the program's."""
+RECORD_ERRORS: Final = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.errors.ProgramLimitExceeded,
+    psycopg.errors.StatementTooComplex,
+    OverflowError,
+)
+"""What is raised where a value of a statement is at fault."""
+_LONGEST_FIRST: Final = sorted(_FAULTS, key=len, reverse=True)
+
+
+def fault_of(error: BaseException) -> Fault:
+    """What is at fault.
+
+    `server`: waiting can help. `record`: a value of this statement; without it, others succeed. `slow`: it took longer
+    than the statement timeout, by the server's fault or its own. `program`: waiting does not help.
+    """
+    if isinstance(error, PoolClosed) or not isinstance(error, (psycopg.Error, OverflowError)):
+        return "program"
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    if state is not None:
+        return next((_FAULTS[prefix] for prefix in _LONGEST_FIRST if state.startswith(prefix)), "program")
+    if isinstance(error, psycopg.OperationalError):
+        return "server"  # no connection, so no server that could give a state
+    return "record" if isinstance(error, (psycopg.DataError, psycopg.IntegrityError, OverflowError)) else "program"
+
+
+@dataclass(slots=True)
+class StatementTally:
+    """How often statements of one operation came to an end, or were stopped by the statement timeout."""
+
+    finished: int = 0
+    stopped: int = 0
+
+
+@dataclass(slots=True)
+class StatementTallies:
+    """The tallies of all operations; `finished` counts all statements that came to an end."""
+
+    finished: int = 0
+    by_operation: dict[str, StatementTally] = field(default_factory=dict)
+
+    def of(self, operation: str) -> StatementTally:
+        return self.by_operation.setdefault(operation, StatementTally())
+
+    def count_finished(self, operation: str) -> None:
+        self.finished += 1
+        self.of(operation).finished += 1
+
+
+class SlowStatement:
+    """Collects evidence on one statement that is stopped again and again.
+
+    It is compared with others of its operation; where there were none, any statement that finished counts as one.
+    """
+
+    def __init__(self, tallies: StatementTallies, operation: str) -> None:
+        self._tallies = tallies
+        self._tally = tallies.of(operation)
+        self._suspicion = Suspicion()
+        self.begin_attempt()
+
+    def begin_attempt(self) -> None:
+        self._finished, self._stopped = self._tally.finished, self._tally.stopped
+        self._all_finished = self._tallies.finished
+
+    def is_at_fault(self) -> bool:
+        """Count the attempt that was just stopped; whether the evidence is against this statement now."""
+        self._tally.stopped += 1
+        finished, stopped = self._tally.finished - self._finished, self._tally.stopped - self._stopped - 1
+        if not finished and not stopped:
+            finished = min(1, self._tallies.finished - self._all_finished)
+        self._suspicion.add_failure(successes=finished, failures=stopped)
+        return self._suspicion.is_conclusive

@@ -1,0 +1,416 @@
+"""Entities that facts name: lists of them, and what is known of one: names, facts, profile, summary and history."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final, Literal
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow, dict_row
+
+from mnemolog.projections.database import fetch_rows
+from mnemolog.projections.errors import (
+    AmbiguousIdError,
+    UnknownEntityError,
+    check_id_text,
+    check_limit,
+    check_zones,
+    scope_in_words,
+)
+from mnemolog.projections.queries.facts import facts_as_of
+from mnemolog.projections.queries.results import Fact, brief_repr, counted
+from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
+from mnemolog.projections.queries.trace import shown_reason
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.entities import ONE_AT_A_TIME, AliasKind, Role, Strength, SummaryLanguage, name_of_predicate
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedTimes:
+    """What was known at one time to be true at another; None is now, and `true_at` is `believed_at` unless given."""
+
+    believed_at: datetime | None = None
+    true_at: datetime | None = None
+
+    @property
+    def parameters(self) -> dict[str, datetime | None]:
+        """The times as parameters of a query."""
+        return {"believed_at": self.believed_at, "true_at": self.true_at}
+
+    def had_happened(self, at: datetime) -> bool:
+        """Whether what was decided at a time was known."""
+        return self.believed_at is None or at <= self.believed_at
+
+
+NOW: Final = AskedTimes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityRelation:
+    """A relation of exactly one scope: the object is the subject's `predicate`.
+
+    It holds (`is_active`) while its `evidence` does; `since` is when the first of it began to be true, `until` when one
+    that holds no longer ended. A mirror was stated in the other direction. Contested are several that hold of a
+    predicate that has one object at a time. `endings` are facts that say that it is over.
+    """
+
+    tenant: str
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+    subject_id: UUID
+    subject: str
+    predicate: str
+    object_id: UUID
+    object: str
+    is_active: bool
+    is_mirror: bool
+    is_contested: bool
+    strength: Strength
+    since: datetime | None
+    until: datetime | None
+    recorded_at: datetime
+    evidence: list[UUID]
+    endings: list[UUID]
+
+    def __repr__(self) -> str:
+        state = "" if self.is_active else ", is_active=False"
+        return f"EntityRelation({self.subject!r} {self.predicate} {self.object!r}, strength={self.strength!r}{state})"
+
+
+async def relations(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    *,
+    subject_ids: Sequence[UUID] | None = None,
+    predicate: str | None = None,
+    all_versions: bool = False,
+    mirrors: bool = False,
+    as_of: AskedTimes = NOW,
+) -> list[EntityRelation]:
+    """The relations of a scope that hold, or all, the oldest first; with `mirrors` each in both directions.
+
+    `subject_ids` and `predicate`, a word for one, say which. Entities are those of now, after all merges and splits;
+    what was taken back since is left out. Raises `QueryError` for a time without a zone.
+    """
+    check_zones(**as_of.parameters)
+    query = read_query("relations", "listed_relations", scope=scope.parameters, row="s")
+    asked = {
+        "single_valued": list(ONE_AT_A_TIME),
+        "all_versions": all_versions,
+        "mirrors": mirrors,
+        "subject_ids": None if subject_ids is None else list(subject_ids),
+        "predicate": None if predicate is None else name_of_predicate(predicate),
+    }
+    return await fetch_rows(conn, EntityRelation, query, {**scope.parameters, **asked, **as_of.parameters})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntitySummary:
+    """A text that a model wrote from the facts `fact_ids`, or that the offline rules made of them (`model`).
+
+    `version` counts the summaries of the entity, `left_out` the facts for which there was no room, and `changed` the
+    facts that have ended or are new since: with any the summary is stale. It is no evidence of anything.
+    """
+
+    event_id: UUID
+    source_id: str
+    version: int
+    summary: str
+    language: SummaryLanguage
+    model: str
+    prompt_version: str
+    fact_ids: list[UUID]
+    left_out: int
+    input_tokens: int
+    output_tokens: int
+    written_at: datetime
+    changed: int
+
+    @property
+    def is_stale(self) -> bool:
+        return self.changed > 0
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "summary", "version", "changed", "model")
+
+
+async def summary_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> EntitySummary | None:
+    """The summary of an entity; None where none was written, or none is valid any more."""
+    found = await fetch_rows(conn, EntitySummary, queries("summaries")["summary_of_entity"], {"entity_id": entity_id})
+    return found[0] if found else None
+
+
+_MAX_TEXTS: Final = 50
+
+MomentKind = Literal["named", "learned", "ended", "withdrawn", "related", "relation_ended"]
+"""A new name; a fact that names it was learned, ended, or is no longer believed; a relation was stated, or ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityProfile:
+    """What holds of an entity, now or at the times that were asked for, made of the facts that hold alone.
+
+    `values` are the newest values of keys of facts that are about it; `texts` are those facts and the facts that say
+    something of it, what matters most first, at most 50.
+    """
+
+    values: dict[str, str] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMoment:
+    """What happened to an entity at the time when it was decided, and the fact behind it."""
+
+    at: datetime
+    change: MomentKind
+    text: str
+    fact_id: UUID | None
+
+
+async def profile_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> EntityProfile:
+    """The profile of an entity."""
+    rows = await (await conn.execute(queries("relations")["profile_of_entity"], {"entity_id": entity_id})).fetchall()
+    return _profile(rows)
+
+
+def profile_of_facts(facts: Iterable[tuple[Role, Fact]]) -> EntityProfile:
+    """The profile that facts make, each with the role of the entity in it."""
+    roles: dict[Role, list[Fact]] = {"subject": [], "object": []}
+    for role, fact in facts:
+        if role in roles:
+            roles[role].append(fact)
+    about = {fact.fact_id for fact in roles["subject"]}
+    roles["object"] = [fact for fact in roles["object"] if fact.fact_id not in about]
+    ranked = [(role, fact) for role, its in roles.items() for fact in sorted(its, key=_weight, reverse=True)]
+    return _profile([(role, fact.key, fact.value, fact.text) for role, fact in ranked[:_MAX_TEXTS]])
+
+
+def _weight(fact: Fact) -> tuple[float, datetime]:
+    return fact.importance, fact.recorded_at
+
+
+def _profile(rows: Iterable[TupleRow]) -> EntityProfile:
+    rows = list(rows)
+    values: dict[str, str] = {}
+    for role, key, value, _ in rows:
+        if role == "subject" and key is not None and value is not None:
+            values.setdefault(key, value)
+    return EntityProfile(values=values, texts=list(dict.fromkeys(text for *_, text in rows)))
+
+
+async def timeline_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> list[EntityMoment]:
+    """What happened to an entity, the oldest first."""
+    return await fetch_rows(conn, EntityMoment, queries("relations")["timeline_of_entity"], {"entity_id": entity_id})
+
+
+MIN_ID: Final = 4
+"""Characters of an id that are taken for one."""
+ENTITY_PARTS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A person, place or thing that facts of exactly one scope name.
+
+    `aliases` are its other names, `facts` how many current facts name it, `possible_twins` those that may be the same,
+    `pending_merges` the proposed merges of it that a person has to confirm or reject.
+    """
+
+    entity_id: UUID
+    tenant: str
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+    name: str
+    type: str
+    is_user: bool
+    aliases: list[str]
+    facts: int
+    possible_twins: list[UUID]
+    source_id: str
+    recorded_at: datetime
+    pending_merges: list[UUID] = field(default_factory=list)
+
+    @property
+    def scope_ids(self) -> tuple[str | None, ...]:
+        """The ids of its scope, in the order of `SCOPE_FIELDS`."""
+        return tuple(getattr(self, name) for name in SCOPE_FIELDS)
+
+    @property
+    def scope(self) -> Scope:
+        """Its scope, in which its twins and all that it is related to are, too."""
+        return Scope.from_columns(value or "" for value in self.scope_ids)
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "name", "type", "aliases", "facts", "entity_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityName:
+    """A name of an entity: a name, a tie to somebody ("my wife"), or that it is the user; and since when."""
+
+    name: str
+    kind: AliasKind
+    recorded_at: datetime
+    event_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityFact:
+    """A fact that names the entity, and in which role."""
+
+    role: Role
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityHistoryEntry:
+    """What was decided about an entity or written of it: an event, by whom, in which command, and whether it holds."""
+
+    event_id: UUID
+    event: str
+    source_id: str
+    decided_at: datetime
+    decided_by: str
+    reason: str
+    undone: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityDetails:
+    """An entity with its names, the facts that name it, the entities that may be the same, and what became of it.
+
+    Its relations are read from it, also those that were stated of others. The profile is what holds of it now, the
+    timeline what happened to it; `history` is what persons decided about it, or about one that was merged into it or
+    split from it, and when it was summarised. `summary` is None unless a policy allows summaries and one is valid.
+    """
+
+    entity: Entity
+    names: list[EntityName]
+    facts: list[EntityFact]
+    twins: list[Entity]
+    relations: list[EntityRelation] = field(default_factory=list)
+    profile: EntityProfile = field(default_factory=EntityProfile)
+    timeline: list[EntityMoment] = field(default_factory=list)
+    history: list[EntityHistoryEntry] = field(default_factory=list)
+    summary: EntitySummary | None = None
+
+    @property
+    def name(self) -> str:
+        """The own name of the entity."""
+        return self.entity.name
+
+    def __repr__(self) -> str:
+        facts = [f"  {one.role}: {one.fact.text} ({one.fact.fact_id})" for one in self.facts]
+        return "\n".join([repr(self.entity), f"{counted(len(facts), 'fact')}:", *facts])
+
+
+async def entities(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    *,
+    kind: str | None = None,
+    limit: int | None = None,
+    after: UUID | None = None,
+) -> list[Entity]:
+    """The entities of a scope, in the order in which they were named first. Raises `QueryError` for a limit below 1."""
+    check_limit(limit)
+    query = read_query("entities", "listed_entities", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
+    return await fetch_rows(conn, Entity, query, {**scope.parameters, "type": kind, "limit": limit, "after": after})
+
+
+async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str) -> list[Entity]:
+    """The entities with this name, at most 20, or whose id begins so; `key` is the form in which it is compared.
+
+    Where there are none in a scope, the persons of whom it is the first name.
+    """
+    check_id_text(name=given)
+    is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
+    asked = {"prefix": f"{given}%" if is_id else "", "name": given, "key": key}
+    query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
+    return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
+
+
+def of_one_name(given: str, found: Sequence[Entity]) -> Entity:
+    """The only one that was found. Raises `UnknownEntityError`, and `AmbiguousIdError` for several."""
+    if not found:
+        raise UnknownEntityError(given)
+    if len(found) > 1:
+        is_name = not all(str(one.entity_id).startswith(given) for one in found)
+        raise AmbiguousIdError("entity", given, _candidates(found), is_name=is_name)
+    return found[0]
+
+
+def _candidates(found: Sequence[Entity]) -> list[tuple[str, str]]:
+    """The id of each with its name, and whose it is where they are of several scopes."""
+    if len({one.scope_ids for one in found}) == 1:
+        return [(str(one.entity_id), ", also ".join((one.name, *one.aliases[:1]))) for one in found]
+    whose = [scope_in_words(one.scope) for one in found]
+    return [(str(one.entity_id), f"{its}: {one.name}") for one, its in zip(found, whose, strict=True)]
+
+
+async def details(
+    conn: AsyncConnection[TupleRow], one: Entity, *, all_versions: bool = False, as_of: AskedTimes = NOW
+) -> EntityDetails:
+    """All that is known of an entity, or was known at one time to be true at another.
+
+    Then the facts are those that `facts_as_of` has, names, timeline and history end at `believed_at`, and there is no
+    summary.
+    """
+    scope = ScopeFilter.of_scope(one.scope)
+    similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
+    twins = {**scope.parameters, "entity_id": one.entity_id, "twins": one.possible_twins}
+    shown = EntityDetails(
+        entity=one,
+        names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], {"entity_id": one.entity_id}),
+        facts=await _facts_of(conn, one.entity_id, all_versions=all_versions or as_of != NOW),
+        twins=await fetch_rows(conn, Entity, similar, twins),
+        relations=await relations(
+            conn, scope, subject_ids=[one.entity_id], all_versions=all_versions, mirrors=True, as_of=as_of
+        ),
+        profile=await profile_of(conn, one.entity_id),
+        timeline=await timeline_of(conn, one.entity_id),
+        history=await _history_of(conn, one.entity_id),
+        summary=await summary_of(conn, one.entity_id),
+    )
+    return shown if as_of == NOW else await _details_then(conn, shown, as_of)
+
+
+async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, as_of: AskedTimes) -> EntityDetails:
+    """Of what is known of an entity in all versions what was known at a time."""
+    then = {fact.fact_id: fact for fact in await _scope_then(conn, shown.entity, as_of)}
+    named = [(one.role, then[one.fact.fact_id]) for one in shown.facts if one.fact.fact_id in then]
+    return replace(
+        shown,
+        names=[one for one in shown.names if as_of.had_happened(one.recorded_at)],
+        facts=[EntityFact(role=role, fact=fact) for role, fact in named],
+        profile=profile_of_facts(named),
+        timeline=[one for one in shown.timeline if as_of.had_happened(one.at)],
+        history=[one for one in shown.history if as_of.had_happened(one.decided_at)],
+        summary=None,
+    )
+
+
+async def _scope_then(conn: AsyncConnection[TupleRow], one: Entity, as_of: AskedTimes) -> list[Fact]:
+    """What was known of the whole scope of an entity."""
+    believed_at = as_of.believed_at or datetime.now(UTC)
+    scope = ScopeFilter.of_scope(one.scope)
+    return await facts_as_of(conn, scope, believed_at=believed_at, true_at=as_of.true_at or believed_at)
+
+
+async def _history_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> list[EntityHistoryEntry]:
+    rows = await fetch_rows(conn, dict, queries("entities")["history_of_entity"], {"entity_id": entity_id})
+    return [EntityHistoryEntry(**row | {"reason": shown_reason(row["reason"], row.pop("names"))}) for row in rows]
+
+
+async def _facts_of(conn: AsyncConnection[TupleRow], entity_id: UUID, *, all_versions: bool) -> list[EntityFact]:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        asked = {"entity_id": entity_id, "all_versions": all_versions}
+        rows = await (await cursor.execute(read_query("entities", "facts_of_entity"), asked)).fetchall()
+    return [EntityFact(role=row.pop("role"), fact=Fact(**row)) for row in rows]

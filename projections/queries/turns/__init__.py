@@ -1,1 +1,0 @@
-"""How turns ended, and what became of each of their statements."""

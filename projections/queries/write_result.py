@@ -1,0 +1,445 @@
+"""How a turn or a command ended and what it did, read from its last commit."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date
+from itertools import chain
+from typing import Any, Final, Literal, get_args
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
+from mnemolog.projections.queries.results import EventResult, StageCost, Status, Tokens, WriteResult
+from mnemolog.projections.queries.trace import (
+    NO_NAMES,
+    EntityNames,
+    FactTexts,
+    TracedCall,
+    TracedName,
+    build_trace,
+    entity_names,
+    fact_ids_of_commit,
+    shared_calls,
+    traced_names,
+    with_shown_reasons,
+)
+from mnemolog.projections.sql import queries
+from mnemolog.schemas.base import known_sum
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.costs import NO_PRICES, PriceTable, usages_of
+from mnemolog.schemas.entities import AnsweredName
+from mnemolog.schemas.entity_events import AnyEntityEvent, EntityRegistered, FactLinked
+from mnemolog.schemas.events import (
+    ConflictResolved,
+    DecisionUndone,
+    FactAdded,
+    FactConfirmed,
+    FactPending,
+    FactSkipped,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+)
+from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
+from mnemolog.schemas.scope import Scope
+
+_CONFLICT_DECIDERS: Final = ("model", "fallback")
+_SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
+
+
+async def turn_status(
+    conn: AsyncConnection[TupleRow],
+    tenant: str,
+    turn_id: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    *,
+    prices: PriceTable = NO_PRICES,
+    verbose: bool = False,
+) -> WriteResult:
+    """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
+
+    Turns of one id are told apart by their user, or by the agent of a scope without a user.
+
+    Of a turn that was published again the last end counts. A record that was not a valid turn is found by its
+    position, topic/partition/offset. Raises `UnknownTurnError` where neither journal nor log has the turn,
+    `AmbiguousTurnError` where several owners of the tenant have one.
+    """
+    commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
+    if commit is None:
+        return WriteResult(turn_id=turn_id, status="pending")
+    commit = await with_shown_reasons(conn, commit)
+    if not verbose:
+        return write_result(commit, None, prices)
+    texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit))
+    return write_result(commit, texts, prices, await entity_names(conn, commit))
+
+
+async def last_commit(
+    conn: AsyncConnection[TupleRow],
+    tenant: str,
+    turn_id: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+) -> Commit | None:
+    """The last commit of a turn or a command; None while it has none. Raises as `turn_status` does."""
+    for given in (tenant, turn_id, user_id or ""):
+        check_unicode(given)
+    if "\x00" in tenant + turn_id:
+        raise QueryError("an id holds U+0000, which no stored id can")
+    parameters = {"tenant": tenant, "turn_id": turn_id, **_whose(user_id, agent_id)}
+    ends = await (await conn.execute(queries("facts")["turn"], parameters)).fetchall()
+    match ends:
+        case []:
+            raise UnknownTurnError(tenant, turn_id)
+        case [(_, record)]:
+            return None if record is None else Commit.from_bytes(record)
+        case _:
+            raise AmbiguousTurnError(turn_id, [owner for owner, _ in ends])
+
+
+async def first_messages(
+    conn: AsyncConnection[TupleRow],
+    tenant: str,
+    turn_id: str,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+) -> list[dict[str, Any]] | None:
+    """The messages of the first turn that had this id, from the journal; None where it does not have exactly one."""
+    parameters = {"tenant": tenant, "turn_id": turn_id, **_whose(user_id, agent_id)}
+    found = await (await conn.execute(queries("journal")["first_messages"], parameters)).fetchall()
+    return found[0][0] if len(found) == 1 else None
+
+
+def _whose(user_id: str | None, agent_id: str | None) -> dict[str, str | None]:
+    """A scope that has a user is that of the user, whatever its agent is."""
+    return {"user_id": user_id, "agent_id": agent_id if user_id is None else None}
+
+
+async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """What these facts say, as far as they are of exactly `scope`."""
+    if scope is None:
+        return {}
+    named = {**scope.columns, "fact_ids": list(fact_ids)}
+    return dict(await (await conn.execute(queries("facts")["texts"], named)).fetchall())
+
+
+def write_result(
+    commit: Commit,
+    texts: FactTexts | None = None,
+    prices: PriceTable = NO_PRICES,
+    names: EntityNames = NO_NAMES,
+) -> WriteResult:
+    """Read from a commit what its turn or command did and cost; with `texts`, its trace with `names` as well. Pure."""
+    events, steps = commit.events, commit.provenance.steps
+    decisions = [event.decision for event in events]
+    success = commit.outcome in _SUCCESS_OUTCOMES
+    day = commit.published_at.astimezone(UTC).date()
+    stages = _stages(steps, prices, day)
+    return WriteResult(
+        turn_id=commit.source_id,
+        status=commit.outcome,
+        success=success,
+        error=None if success else end_detail(commit) or commit.outcome,
+        limit=commit.limit,
+        source_kind=commit.source_kind,
+        order=commit.order.kind if commit.order else None,
+        actor=commit.actor,
+        attempt=commit.attempt,
+        position=commit.origin.position,
+        memories=tuple(map(_memory_of, events)),
+        skipped=sum(isinstance(event, FactSkipped) for event in events),
+        conflicts=sum(one.by in _CONFLICT_DECIDERS or one.verdict is not None for one in decisions),
+        facts_added=_count(map(_added_ids, events)),
+        facts_updated=_count(map(_updated_ids, events)),
+        facts_unchanged=_count(map(_unchanged_ids, events)),
+        facts_deleted=_count(map(_deleted_ids, events)),
+        facts_pending=sum(isinstance(event, FactPending) for event in events),
+        entities_resolved=_count(map(_linked_ids, commit.entity_events)),
+        entities_added=sum(isinstance(event, EntityRegistered) for event in commit.entity_events),
+        llm_calls=sum(step.llm_calls for step in steps),
+        embedding_calls=sum(step.embedding_calls for step in steps),
+        tokens=_tokens(steps),
+        cost=prices.cost(usages_of(steps, day)),
+        milliseconds={stage.stage: stage.milliseconds for stage in stages},
+        duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
+        stages=stages,
+        trace=None if texts is None else build_trace(commit, texts, names),
+        tenant=commit.scope.tenant if commit.scope else None,
+        user_id=commit.scope.user_id if commit.scope else None,
+        notes=_notes(commit, success=success),
+        agent_id=commit.scope.agent_id if commit.scope else None,
+    )
+
+
+def _memory_of(event: MemoryEvent) -> EventResult:
+    shown = event.new_fact or event.words or next(iter(event.decision.before), None)
+    return EventResult(
+        fact_id=event.subject_id,
+        text=shown.text if shown else None,
+        event=event.event,
+        targets=event.affected_ids,
+        reason=event.decision.reason,
+        action=_action(event),
+        unresolved=isinstance(event, FactAdded) and event.unresolved,
+        needs_human=isinstance(event, FactPending) and event.needs_human,
+    )
+
+
+def _action(event: MemoryEvent) -> str | None:
+    match event:
+        case DecisionUndone():
+            return event.undone_event
+        case FactPending() | PendingConfirmed() | ConflictResolved():
+            return event.action
+        case _:
+            return None
+
+
+def _added_ids(event: MemoryEvent) -> tuple[UUID, ...]:
+    """The facts that are active from now on."""
+    match event:
+        case FactPending():
+            return ()
+        case PendingConfirmed():
+            return (event.target,)
+        case _:
+            return (event.new_fact.fact_id,) if event.new_fact else ()
+
+
+def _updated_ids(event: MemoryEvent) -> tuple[UUID, ...]:
+    if isinstance(event, DecisionUndone):
+        return tuple(one.fact_id for one in event.reversals if one.before is not None)
+    return event.affected_ids if event.overwrite in ("merge", "replace") else ()
+
+
+def _unchanged_ids(event: MemoryEvent) -> tuple[UUID, ...]:
+    match event:
+        case FactSkipped() | FactConfirmed() | PendingRejected():
+            return event.affected_ids
+        case ConflictResolved(action="keep_both"):
+            return (event.target,)
+        case _:
+            return ()
+
+
+def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
+    match event:
+        case DecisionUndone():
+            return tuple(one.fact_id for one in event.reversals if one.before is None)
+        case PendingRejected() | ConflictResolved(action="keep_old"):
+            return event.ended_ids
+        case _:
+            return event.affected_ids if event.overwrite in ("contradict", "retract", "expire") else ()
+
+
+def _linked_ids(event: AnyEntityEvent) -> tuple[UUID, ...]:
+    """The entities that a fact names."""
+    return tuple(link.entity_id for link in event.links) if isinstance(event, FactLinked) else ()
+
+
+def _count(ids: Iterable[tuple[UUID, ...]]) -> int:
+    """How many facts or entities these are, each once."""
+    return len(set(chain.from_iterable(ids)))
+
+
+def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
+    """What a command that was carried out says of itself; what was changed in a turn, and whom its names mean."""
+    said = (commit.detail,) if success and commit.detail else ()
+    steps = commit.provenance.steps
+    notes = (note for step in steps for note in step.notes)
+    return (*said, *notes, *(_name_note(asked) for step in steps for asked in step.answered_names))
+
+
+def _name_note(asked: AnsweredName) -> str:
+    """Whom the model took a name for."""
+    known = "a known entity" if len(asked.twins) == 1 else f"one of {len(asked.twins)} known entities"
+    answer = "is another one, or nobody can tell" if asked.entity_id is None else f"is {asked.entity_id}"
+    return f'"{asked.name}" may mean {known}; the model was asked, and it {answer}: {asked.reason}'
+
+
+def end_detail(commit: Commit) -> str:
+    """Why a source was rejected or failed."""
+    return ": ".join(part for part in (commit.reason, commit.detail) if part)
+
+
+def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[StageCost, ...]:
+    """The costs by stage, in the order in which the stages came."""
+    names = dict.fromkeys(step.stage for step in steps)
+    return tuple(_stage(name, [step for step in steps if step.stage == name], prices, day) for name in names)
+
+
+def _stage(name: str, steps: Sequence[Step], prices: PriceTable, day: date) -> StageCost:
+    return StageCost(
+        stage=name,
+        milliseconds=sum(step.milliseconds for step in steps),
+        llm_calls=sum(step.llm_calls for step in steps),
+        embedding_calls=sum(step.embedding_calls for step in steps),
+        tokens=_tokens(steps),
+        reprompts=sum(step.reprompts for step in steps),
+        models=_distinct(step.model for step in steps),
+        prompt_versions=_distinct(name for step in steps for name in (step.prompt_version, step.instructions)),
+        cost=prices.cost(usages_of(steps, day)),
+    )
+
+
+def _tokens(steps: Iterable[Step]) -> Tokens:
+    steps = tuple(steps)
+    return Tokens(
+        input=sum(step.input_tokens for step in steps),
+        output=sum(step.output_tokens for step in steps),
+        cached=known_sum(step.cached_tokens for step in steps),
+    )
+
+
+def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+_SENTENCE: Final = re.compile(r"(?:[^.!?\u3002\uff01\uff1f\n]|[.!?](?=[^\s.!?]))+[.!?\u3002\uff01\uff1f]*")
+_UNSPACED: Final = r"\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+"""Thai, Lao, Japanese, Chinese and Korean: the end of a word is not seen, so each character counts as one."""
+_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_OMISSIONS: Final = frozenset(get_args(OmissionReason))
+MissingReason = (
+    DropReason
+    | Literal[
+        "duplicate",
+        "known_already",
+        "confirmed_pending",
+        "rejected_pending",
+        "pending_confirmation",
+        "not_taken",
+        "nothing_to_remember",
+        "limit",
+        "rejected",
+        "failed",
+        "not_decided_yet",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingStatement:
+    """A statement that became no fact that is believed; without `text` it is about the turn as a whole.
+
+    `fact_id` and `known` are the known fact that prevented it, `similarity` how near that was; for
+    `pending_confirmation` the pending fact, and `guard` why it is held. `detail` is the reason of the decision or of
+    the end of the turn. `because` says all of it in words: the client adds them.
+    """
+
+    text: str | None
+    reason: MissingReason
+    because: str = ""
+    stage: str | None = None
+    similarity: float | None = None
+    fact_id: UUID | None = None
+    known: str | None = None
+    guard: str | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyNot:
+    """The statements of a turn that were not stored; `facts` counts those that were.
+
+    `names` are those that were read in it, with the entity that each means, or why it was left out.
+    `shared_calls` are the calls of the turn that other turns shared.
+    """
+
+    turn_id: str
+    status: Status
+    facts: int
+    missing: tuple[MissingStatement, ...]
+    names: tuple[TracedName, ...] = ()
+    shared_calls: tuple[TracedCall, ...] = ()
+
+
+async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None) -> WhyNot:
+    """Every statement of a turn that became no fact, and why. Raises as `turn_status` does."""
+    commit = await last_commit(conn, tenant, turn_id, user_id)
+    if commit is None:
+        waiting = MissingStatement(text=None, reason="not_decided_yet")
+        return WhyNot(turn_id=turn_id, status="pending", facts=0, missing=(waiting,))
+    rows = await conn.execute(queries("journal")["user_messages"], {"owner": commit.owner, "source_id": turn_id})
+    said = [content for (content,) in await rows.fetchall()]
+    found = missing_statements(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)), said)
+    return replace(found, names=traced_names(commit, await entity_names(conn, commit)))
+
+
+def missing_statements(commit: Commit, known: FactTexts, said: Sequence[str] = ()) -> WhyNot:
+    """Read the statements from a commit, and those of the sentences that the user `said` that it took nothing from."""
+    missing = (*_missing_parts(commit, known), *_not_taken(commit, said))
+    brought = sum(event.new_fact is not None and not isinstance(event, FactPending) for event in commit.events)
+    if commit.source_kind == "turn" and not (missing or brought):
+        missing = (MissingStatement(text=None, reason="nothing_to_remember"),)
+    return WhyNot(
+        turn_id=commit.source_id,
+        status=commit.outcome,
+        facts=brought,
+        missing=missing,
+        shared_calls=shared_calls(commit),
+    )
+
+
+def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatement]:
+    if commit.limit is not None:
+        yield MissingStatement(text=None, reason="limit", detail=str(commit.limit))
+    elif commit.outcome in ("rejected", "failed"):
+        yield MissingStatement(text=None, reason=commit.outcome, detail=end_detail(commit))
+    for step in commit.provenance.steps:
+        for dropped in step.dropped:
+            yield MissingStatement(
+                text=dropped.text, reason=dropped.reason, stage=step.stage, similarity=dropped.similarity
+            )
+    for event in commit.events:
+        if (one := _decided_statement(event, known)) is not None:
+            yield one
+
+
+def _not_taken(commit: Commit, said: Sequence[str]) -> Iterator[MissingStatement]:
+    """The user's sentences that nothing quotes, unless the extraction itself has listed what it left out."""
+    dropped = [one for step in commit.provenance.steps for one in step.dropped]
+    if commit.outcome not in ("facts", "no_facts") or any(one.reason in _OMISSIONS for one in dropped):
+        return
+    excerpts = [one.excerpt for one in dropped] + [event.words.excerpt for event in commit.events if event.words]
+    read = [words for text in excerpts if (words := _words(text)).strip()]
+    for sentence in (found for content in said for found in _SENTENCE.findall(content)):
+        words = _words(sentence)
+        if words.strip() and not any(words in one or one in words for one in read):
+            yield MissingStatement(text=sentence.strip(), reason="not_taken", stage="extract")
+
+
+def _words(text: str) -> str:
+    """What two texts are compared by, with spaces around each word: quotes and signs differ where one is quoted."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
+def _decided_statement(event: MemoryEvent, known: FactTexts) -> MissingStatement | None:
+    """A statement that added no active fact; None for an event that added one, or that has no words."""
+    statement, fact_id, reason = event.words, event.subject_id, _REASON_OF_EVENT.get(event.event)
+    if statement is None or fact_id is None or reason is None:
+        return None
+    near = {one.fact_id: one.similarity for one in event.decision.candidates}
+    return MissingStatement(
+        text=statement.text,
+        reason=reason,
+        stage="resolve",
+        similarity=near.get(fact_id),
+        fact_id=fact_id,
+        known=known.get(fact_id),
+        guard=event.guard if isinstance(event, FactPending) else None,
+        detail=event.decision.reason,
+    )
+
+
+_REASON_OF_EVENT: Final[dict[str, MissingReason]] = {
+    "fact_skipped": "duplicate",
+    "fact_confirmed": "known_already",
+    "pending_confirmed": "confirmed_pending",
+    "pending_rejected": "rejected_pending",
+    "fact_pending": "pending_confirmation",
+}

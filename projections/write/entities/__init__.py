@@ -1,1 +1,0 @@
-"""The entities of the log: their rows, which of their events are applied, and how the rows are written."""

@@ -1,0 +1,332 @@
+"""Reads the entities that a fold needs, writes their rows.
+
+And derives their current state anew where a batch changed it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypedDict, cast
+from uuid import UUID
+
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow
+
+from mnemolog.projections import metrics
+from mnemolog.projections.database import RowConnection
+from mnemolog.projections.sql import queries
+from mnemolog.projections.write.entity_fold import CurrentState, RegisteredEntity, StoredChange, ToldAlias, ToldType
+from mnemolog.projections.write.rows import (
+    AliasRow,
+    AnyEntityRow,
+    Changes,
+    EntityChangeRow,
+    EntityRow,
+    EvidenceRow,
+    LinkRow,
+    NamedAgainRow,
+)
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities import ENTITY_TYPES
+from mnemolog.schemas.entity_events import (
+    ENTITY_CHANGE,
+    EntitiesMerged,
+    EntityAliasAdded,
+    EntityChange,
+    EntityDecisionUndone,
+    EntityRegistered,
+    EntitySplit,
+    FactLinked,
+    MergeRejected,
+    RelationEnded,
+    RelationStated,
+)
+from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
+from mnemolog.schemas.vector import Vector
+
+_SQL: Final = queries("entities")
+_CHANGES: Final = queries("entity_changes")
+
+
+class EntityQueries(NamedTuple):
+    """What was asked for; None where the commits name none."""
+
+    entities: AsyncCursor[TupleRow] | None
+    changes: AsyncCursor[TupleRow] | None
+
+
+class KnownEntities(TypedDict):
+    """The scopes of known entities and changes, and which entities no fact names any more."""
+
+    entities: dict[UUID, ScopeColumns]
+    undone_entities: frozenset[UUID]
+
+
+async def ask_entities(connection: RowConnection, commits: Iterable[Commit]) -> EntityQueries:
+    """Ask for the known entities and changes that events of these commits name."""
+    named, undone = _named(commits)
+    return EntityQueries(
+        await connection.execute(_SQL["known_entities"], {"entity_ids": named}, binary=True) if named else None,
+        await connection.execute(_CHANGES["known_changes"], {"event_ids": undone}, binary=True) if undone else None,
+    )
+
+
+async def read_entities(asked: EntityQueries) -> KnownEntities:
+    """What was asked for."""
+    rows = await asked.entities.fetchall() if asked.entities else []
+    changes = await asked.changes.fetchall() if asked.changes else []
+    return KnownEntities(
+        entities={row[0]: cast("ScopeColumns", row[1:6]) for row in (*rows, *changes)},
+        undone_entities=frozenset(row[0] for row in rows if row[6]),
+    )
+
+
+async def write_entities(connection: RowConnection, rows: Sequence[AnyEntityRow]) -> None:
+    """Write new entities, names and links; in a pipeline that is no round trip of its own."""
+    if entities := [row for row in rows if isinstance(row, EntityRow)]:
+        await connection.execute(_SQL["add_entities"], _entity_columns(entities))
+    if aliases := [row for row in rows if isinstance(row, AliasRow)]:
+        await connection.execute(_SQL["add_aliases"], _alias_columns(aliases))
+    if vectors := [(row, row.alias.vector) for row in aliases if row.alias.vector is not None]:
+        await connection.execute(_SQL["add_name_vectors"], _vector_columns(vectors))
+    if changes := [row for row in rows if isinstance(row, EntityChangeRow)]:
+        await connection.execute(_CHANGES["add_changes"], _change_columns(changes))
+        turned = {row.event.original_id: row.event for row in changes if isinstance(row.event, EntityDecisionUndone)}
+        undone_by = [None if event.reinstated else event.event_id for event in turned.values()]
+        await connection.execute(_CHANGES["undo_changes"], {"event_id": list(turned), "undone_by": undone_by})
+    if links := [row for row in rows if isinstance(row, LinkRow)]:
+        columns = {
+            "fact_id": [row.fact_id for row in links],
+            "entity_id": [row.link.entity_id for row in links],
+            "role": [row.link.role for row in links],
+            "event_id": [row.event_id for row in links],
+            "told_by": [row.told_by for row in links],
+            "type": [row.link.type for row in links],
+        }
+        await connection.execute(_SQL["add_links"], columns)
+    if evidence := [row for row in rows if isinstance(row, EvidenceRow)]:
+        stated = _evidence_columns(evidence)
+        await connection.execute(_SQL["add_relationships"], stated)
+        await connection.execute(_SQL["add_evidence"], stated)
+
+
+def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
+    """The entities that events name, and those that they register: an id may be known already. And the changes."""
+    named: dict[UUID, None] = {}
+    changes: dict[UUID, None] = {}
+    for event in (event for commit in commits for event in commit.entity_events):
+        match event:
+            case EntityRegistered():
+                named |= dict.fromkeys((event.entity_id, *event.possible_twins))
+            case EntityAliasAdded():
+                named[event.entity_id] = None
+            case FactLinked():
+                named |= dict.fromkeys(link.entity_id for link in event.links)
+            case RelationStated() | RelationEnded():
+                named |= dict.fromkeys((event.subject_id, event.object_id))
+            case EntityChange():
+                named |= dict.fromkeys(event.entity_ids)
+        match event:
+            case EntityDecisionUndone(original_id=UUID() as change) | EntitiesMerged(proposal=UUID() as change):
+                changes[change] = None
+            case MergeRejected(proposal=change):
+                changes[change] = None
+    return list(named), list(changes)
+
+
+def _entity_columns(rows: Sequence[EntityRow]) -> dict[str, list[Any]]:
+    return {
+        **_scopes([row.commit for row in rows]),
+        "entity_id": [row.event.entity_id for row in rows],
+        "owner": [row.commit.owner for row in rows],
+        "name": [row.event.name for row in rows],
+        "type": [row.event.type for row in rows],
+        "possible_twins": [_array(row.possible_twins) for row in rows],
+        "event_id": [row.event.event_id for row in rows],
+        "source_id": [row.commit.source_id for row in rows],
+        "recorded_at": [row.commit.decided_at for row in rows],
+        "ordinal": [row.event.ordinal for row in rows],
+    }
+
+
+def _alias_columns(rows: Sequence[AliasRow]) -> dict[str, list[Any]]:
+    return {
+        **_scopes([row.commit for row in rows]),
+        "entity_id": [row.entity_id for row in rows],
+        "kind": [row.alias.kind for row in rows],
+        "key": [row.alias.key for row in rows],
+        "head": [row.alias.head for row in rows],
+        "alias": [row.alias.text for row in rows],
+        "place": [row.place for row in rows],
+        "event_id": [row.event_id for row in rows],
+        "recorded_at": [row.commit.decided_at for row in rows],
+        "owner": [row.commit.owner for row in rows],
+        "source_id": [row.commit.source_id for row in rows],
+        "log_offset": [row.log_offset for row in rows],
+        "is_own": [row.is_own for row in rows],
+        "told_by": [row.told_by for row in rows],
+        "told_of": [row.told_of for row in rows],
+    }
+
+
+def _vector_columns(rows: Sequence[tuple[AliasRow, Vector]]) -> dict[str, list[Any]]:
+    return {
+        **_scopes([row.commit for row, _ in rows]),
+        "entity_id": [row.entity_id for row, _ in rows],
+        "key": [row.alias.key for row, _ in rows],
+        "event_id": [row.event_id for row, _ in rows],
+        "model": [vector.model for _, vector in rows],
+        "embedding": [vector for _, vector in rows],
+    }
+
+
+def _evidence_columns(rows: Sequence[EvidenceRow]) -> dict[str, list[Any]]:
+    return {
+        **_scopes([row.commit for row in rows]),
+        "relation_id": [row.relation_id for row in rows],
+        "owner": [row.commit.owner for row in rows],
+        "subject_id": [row.event.subject_id for row in rows],
+        "predicate": [row.event.predicate for row in rows],
+        "object_id": [row.event.object_id for row in rows],
+        "inverse": [row.event.inverse for row in rows],
+        "fact_id": [row.event.fact_id for row in rows],
+        "strength": [row.event.strength if isinstance(row.event, RelationStated) else None for row in rows],
+        "ended_at": [row.event.ended_at if isinstance(row.event, RelationEnded) else None for row in rows],
+        "told_by": [row.told_by for row in rows],
+        "event_id": [row.event.event_id for row in rows],
+        "source_id": [row.commit.source_id for row in rows],
+        "recorded_at": [row.commit.decided_at for row in rows],
+        "ordinal": [row.event.ordinal for row in rows],
+    }
+
+
+def _change_columns(rows: Sequence[EntityChangeRow]) -> dict[str, list[Any]]:
+    return {
+        **_scopes([row.commit for row in rows]),
+        "event_id": [row.event.event_id for row in rows],
+        "partition": [row.partition for row in rows],
+        "log_offset": [row.log_offset for row in rows],
+        "ordinal": [row.event.ordinal for row in rows],
+        "owner": [row.commit.owner for row in rows],
+        "source_id": [row.commit.source_id for row in rows],
+        "event": [row.event.event for row in rows],
+        "entity_ids": [_array(row.event.entity_ids) for row in rows],
+        "payload": [row.event.model_dump_json() for row in rows],
+        "decided_at": [row.commit.decided_at for row in rows],
+        "original_id": [getattr(row.event, "original_id", row.event.event_id) for row in rows],
+    }
+
+
+def _array(entity_ids: Iterable[UUID]) -> str:
+    """An array of arrays would have to be a rectangle, so each is a text."""
+    return f"{{{','.join(map(str, entity_ids))}}}"
+
+
+def _scopes(commits: Sequence[Commit]) -> dict[str, list[str]]:
+    scopes = [scope_columns(commit.scope) for commit in commits]
+    return {name: [scope[place] for scope in scopes] for place, name in enumerate(SCOPE_FIELDS)}
+
+
+ENTITY_BATCH: Final = 500
+_REFRESH_SQL: Final = queries("entity_changes")
+_DERIVED: Final = ("name", "type", "status", "merged_into")
+
+
+async def refresh_entities(connection: RowConnection, changes: Changes) -> None:
+    """Derive the entities anew that these changes affect; sends nothing where they affect none."""
+    affected = set(_changed_entities(changes))
+    if facts := _undone_facts(changes):
+        affected |= set(await _ids(connection, "named_by_facts", fact_ids=facts))
+    if changes.undone:
+        turned = [row.event_id for row in changes.undone]
+        affected |= set(await _ids(connection, "told_by_events", event_ids=turned))
+    if affected:
+        await derive_entities(connection, sorted(affected))
+
+
+async def all_derived_entities(connection: RowConnection) -> list[Sequence[UUID]]:
+    """Every entity whose state is not that of a new one, in batches."""
+    found = await _ids(connection, "derived_entities")
+    return [found[start : start + ENTITY_BATCH] for start in range(0, len(found), ENTITY_BATCH)]
+
+
+async def derive_entities(connection: RowConnection, entity_ids: Sequence[UUID]) -> None:
+    """Derive these entities, and those that changes connect with them."""
+    connected = sorted(await _ids(connection, "connected", entity_ids=list(entity_ids)))
+    asked = {"entity_ids": connected}
+    changes = [
+        StoredChange(ENTITY_CHANGE.validate_python(payload, strict=False), log_offset, in_effect)
+        for payload, log_offset, in_effect in await _rows(connection, "changes_of_entities", asked)
+    ]
+    facts = [fact_id for one in changes if isinstance(one.event, EntitySplit) for fact_id in one.event.facts]
+    links = await _rows(connection, "links_of_facts", {"fact_ids": facts}) if facts else []
+    state = CurrentState.of(
+        [RegisteredEntity(*row) for row in await _rows(connection, "registered_entities", asked)],
+        [ToldAlias(*row) for row in await _rows(connection, "told_aliases", asked)],
+        [(fact_id, entity_id) for fact_id, entity_id in links if entity_id in set(connected)],
+        changes,
+        [ToldType(*row) for row in await _rows(connection, "told_types", asked)],
+    )
+    await _write(connection, state)
+
+
+async def _write(connection: RowConnection, state: CurrentState) -> None:
+    entities, aliases = state.current(), state.current_aliases()
+    columns: dict[str, list[Any]] = {"entity_id": list(entities)}
+    columns |= {name: [getattr(one, name) for one in entities.values()] for name in _DERIVED}
+    await connection.execute(_REFRESH_SQL["update_entities"], columns)
+    named: dict[str, list[Any]] = {
+        name: [getattr(one, name) for one in aliases] for name in ("entity_id", "kind", "key", "event_id")
+    }
+    await connection.execute(_REFRESH_SQL["update_aliases"], {**named, "is_current": list(aliases.values())})
+    if state.moved:
+        moved = {
+            "fact_id": [fact_id for fact_id, _ in state.moved],
+            "entity_id": [entity_id for _, entity_id in state.moved],
+            "moved_to": [None if to == entity_id else to for (_, entity_id), to in state.moved.items()],
+        }
+        await connection.execute(_REFRESH_SQL["update_links"], moved)
+
+
+def _changed_entities(changes: Changes) -> Iterable[UUID]:
+    for row in changes.entities:
+        match row:
+            case EntityChangeRow():
+                yield from row.event.entity_ids
+            case NamedAgainRow(entity_id=entity_id):
+                yield entity_id
+
+
+def _undone_facts(changes: Changes) -> list[UUID]:
+    """The facts that were undone, or are in effect again; only an undo does either."""
+    if not changes.undone:
+        return []
+    states = [(known.fact_id, known.state) for known in changes.updates]
+    states += [(row.fact.fact_id, row.state) for row in changes.facts]
+    states += [(row.fact_id, row.state) for row in changes.former_states]
+    return sorted({fact_id for fact_id, state in states if state.status == "undone"})
+
+
+async def _ids(connection: RowConnection, query: str, **asked: Any) -> list[UUID]:
+    return [row[0] for row in await _rows(connection, query, asked)]
+
+
+async def _rows(connection: RowConnection, query: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(_REFRESH_SQL[query], asked)).fetchall()
+
+
+def count_entities(changes: Changes) -> None:
+    """Count what has been committed to the tables. A type of its own, which any word can be, is "custom"."""
+    new = [row for row in changes.entities if isinstance(row, EntityRow)]
+    kinds = Counter((row.event.type, "yes" if row.possible_twins else "no") for row in new)
+    for (kind, is_twin), number in kinds.items():
+        shown = kind if kind in ENTITY_TYPES else "custom"
+        metrics.ENTITIES.labels(type=shown, possible_twin=is_twin).inc(number)
+    for step, number in Counter(row.link.step for row in changes.entities if isinstance(row, LinkRow)).items():
+        metrics.ENTITY_LINKS.labels(step=step).inc(number)
+    decided = (row.event for row in changes.entities if isinstance(row, EntityChangeRow))
+    for (event, by), number in Counter((one.event, one.decision.by) for one in decided).items():
+        metrics.ENTITY_CHANGES.labels(event=event, by=by).inc(number)
+    for commit in (row.commit for row in changes.commits):
+        if commit.outcome == "facts" and commit.source_kind == "turn":
+            links = (len(event.links) for event in commit.entity_events if isinstance(event, FactLinked))
+            metrics.TURN_LINKS.observe(sum(links))

@@ -1,1 +1,0 @@
-"""What models cost: the price table, and the money for tokens."""

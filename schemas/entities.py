@@ -1,0 +1,332 @@
+"""Entities: the people, places and things that facts name, their names, and the relations between them."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from mnemolog.schemas.base import Record, Text
+from mnemolog.schemas.vector import Vector
+
+_TABLES: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("ties.toml").read_text(encoding="utf-8")
+)
+TIES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {kind: _TABLES[kind] for kind in ("group", "person", "animal")}
+)
+"""The words for each tie, by the type of whom it is said, in the order in which they are looked for."""
+WORDS_AROUND_TIES: Final = _TABLES["words"]
+"""Patterns of the words around ties and names."""
+
+
+MAX_NAME: Final = 200
+"""Characters of a name; what is longer is no name."""
+MAX_ENTITIES: Final = 20
+"""How many entities one fact may name."""
+MAX_UNLINKED: Final = 50
+"""How many names that link no fact are told of a source, and of a fact on its way."""
+MAX_NAME_VECTORS: Final = 20
+"""How many names of one turn get vectors; the others of it are found by their words alone."""
+MAX_LINKS: Final = 2 * (MAX_ENTITIES + 1)
+"""Links of a fact: its subject, those that it names, and an owner of each ("Ana's dog")."""
+MAX_MERGED: Final = 20
+"""How many entities one command may merge into another one."""
+MAX_MOVED: Final = 100
+"""How many facts, and how many names, a split may give to a new entity."""
+MAX_SUMMARISED: Final = 60
+"""How many facts a summary is written from at the most."""
+MAX_SUMMARY: Final = 8000
+"""Characters of a summary."""
+MAX_NAME_REASON: Final = 300
+"""Characters of why a model takes a name for that of an entity."""
+HEAD_LETTERS: Final = 3
+"""So many letters of its first word are the head of a name: its parts and its short forms are found by theirs."""
+USER_HEAD: Final = "@user"
+ENTITY_TYPES: Final = ("person", "place", "organisation", "product", "event", "animal", "other")
+"""The types that are known; any other word in small letters is a type as well."""
+BEINGS: Final = frozenset({"person", "animal"})
+"""Types of which two entities are certainly two: of things it is often a matter of words what a statement is about."""
+
+EntityType = Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,31}$")]
+EntityName = Annotated[Text, Field(min_length=1, max_length=MAX_NAME)]
+Role = Literal["subject", "object", "mention"]
+"""What an entity is in a fact: whom it is about, what it says of them, or named besides."""
+NameReason = Annotated[Text, Field(min_length=1, max_length=MAX_NAME_REASON)]
+AliasKind = Literal["name", "tie", "user"]
+"""A name ("Ana"), what somebody is to another one ("my wife"), or the user, who needs no name."""
+
+ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive", "fuzzy", "model", "new"]
+"""What found the entity of a name: it is the user, the name that it was registered by, another one of its names, what
+it is to somebody, a part of its name, a short form, a misspelled one, a model that was asked; or it was not known
+before."""
+Comparison = Literal["embedding"]
+"""How entities were found that a new one may be: by the vectors of their names. Otherwise by the words of these."""
+
+
+SummaryLanguage = Literal["facts", "english"]
+"""A summary is in the language that most of its facts are in, or in English."""
+
+
+class NamedEntity(Record):
+    """An entity that a fact names, as it was said: "Ana", "my wife", "my brother Tom", "Tom from work"."""
+
+    name: EntityName
+    type: EntityType = "other"
+    role: Role = "mention"
+
+
+UnlinkedReason = Literal[
+    "not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact", "name_taken", "in_doubt"
+]
+"""Why a name links no fact: a model named whom nobody said, it has too many letters, it is one too many of a fact or a
+source, it has a word of a topic that is never stored, it names nobody ("she"), or only statements that became no new
+fact have it. One that another entity has already, or that was said of one of several, is no name of whom it was said
+of."""
+
+
+class UnlinkedName(Record):
+    """A name that was read in a source and that links no fact, and why.
+
+    One of what is never stored is told by the topic. `step` and `compared` say how its entity was found where it was
+    looked for; `entity_id` is that of a known one; of a name that is taken, whose it is.
+    """
+
+    name: EntityName
+    reason: UnlinkedReason
+    step: ResolutionStep | None = Field(default=None, exclude_if=lambda step: step is None)
+    entity_id: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+
+
+class Alias(Record):
+    """One of the names of an entity. Equal keys of one kind are the same name; the text is how it was said first.
+
+    The key is written by who resolves names, so that a rebuild does not depend on how names are compared today.
+    `vector` is that of a name with a meaning, where a turn told it.
+    """
+
+    text: EntityName
+    kind: AliasKind = "name"
+    key: Annotated[Text, Field(min_length=1, max_length=2 * MAX_NAME)]
+    vector: Vector | None = Field(default=None, exclude_if=lambda vector: vector is None)
+
+    @property
+    def head(self) -> str:
+        """What the alias is looked up by."""
+        match self.kind:
+            case "name":
+                return name_head(self.key)
+            case "tie":
+                return tie_head(self.key.partition(" ")[0])
+            case "user":
+                return USER_HEAD
+
+
+class KnownEntity(Record):
+    """An entity with its names, the first of them its own; `subject_of` are those of some facts that are about it.
+
+    `hidden` are those of the names that were asked for which readers are not shown: only facts told them that were
+    taken back. The entity is found by them, and gets one again where it is said again.
+    `near` are the keys of those names that were looked up by their vectors and are near one of its names.
+    """
+
+    entity_id: UUID
+    name: EntityName
+    type: EntityType
+    aliases: tuple[Alias, ...]
+    hidden: tuple[Alias, ...] = ()
+    possible_twins: tuple[UUID, ...] = ()
+    subject_of: tuple[UUID, ...] = ()
+    near: tuple[Text, ...] = ()
+
+    def keys(self, kind: AliasKind) -> frozenset[str]:
+        """The keys of its names of one kind."""
+        return frozenset(alias.key for alias in self.aliases if alias.kind == kind)
+
+    @property
+    def as_shown(self) -> "KnownEntity":
+        """The entity with the names that are not hidden."""
+        shown = tuple(alias for alias in self.aliases if alias not in self.hidden)
+        return self.model_copy(update={"aliases": shown, "hidden": ()})
+
+
+class EntityLink(Record):
+    """The entity that a fact names in one role, and how it was found.
+
+    `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
+    name could have meant as well; `compared_by` is how they were found, where that was not by words. `reason` is that
+    of the model which was asked whom the name means. `type` is what the source tells that the entity is, where nobody
+    had told it.
+    """
+
+    entity_id: UUID
+    role: Role
+    name: EntityName | None = Field(default=None, exclude_if=lambda name: name is None)
+    step: ResolutionStep
+    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+    reason: NameReason | None = Field(default=None, exclude_if=lambda reason: reason is None)
+    compared_by: Comparison | None = Field(default=None, exclude_if=lambda comparison: comparison is None)
+    type: EntityType | None = Field(default=None, exclude_if=lambda kind: kind is None)
+
+
+class NameVector(Record):
+    """The vector of a name that a turn tells, by the key of the name."""
+
+    key: Text
+    vector: Vector
+
+
+class NameQuery(NameVector):
+    """A name of a turn whose vector is compared with those of the names of known entities of its type."""
+
+    type: EntityType
+
+
+class AnsweredName(Record):
+    """A name of a turn of which a model was asked whether it is that of one of `twins`, and why it answered so.
+
+    `entity_id` is the one that it said; None where that is another one, or nobody can tell, or no valid answer came.
+    """
+
+    name: EntityName
+    twins: Annotated[tuple[UUID, ...], Field(min_length=1)]
+    entity_id: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+    reason: NameReason
+
+
+def name_head(key: str) -> str:
+    """What a name of this key is looked up by: the first letters of its first word."""
+    return key.partition(" ")[0][:HEAD_LETTERS]
+
+
+def name_ends(key: str) -> str:
+    """The first and the last letter of a name without its origin: a slip within it leaves both."""
+    name = key.partition(" (")[0]
+    return name[:1] + name[-1:]
+
+
+def tie_head(tie: str) -> str:
+    """What the aliases of a tie, such as "wife", are looked up by."""
+    return f"@{tie}"
+
+
+MAX_RELATIONS: Final = 20
+"""How many relations one fact may state."""
+MAX_PREDICATE: Final = 64
+Strength = Literal["strong", "medium", "weak"]
+"""How a fact states a relation: it is what the fact says; the fact names it in passing ("my wife Ana sings"), or it
+only suggests it."""
+SAME_AS: Final = "same_as"
+"""The predicate of two names of one: it tells a name, or proposes a merge, and never becomes a relation."""
+STRENGTHS: Final[tuple[Strength, ...]] = ("strong", "medium", "weak")
+PredicateName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+
+
+class NamedRelation(Record):
+    """A relation between two whom a fact names: the object is the subject's `predicate`.
+
+    The names are those that the fact gives them, the predicate is a word as it was said ("wife", "works_at").
+    """
+
+    subject: EntityName
+    predicate: PredicateName
+    object: EntityName
+    strength: Strength = "strong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicate:
+    """A predicate: what an object is to its subject. `inverse` is what the subject is to the object, None if unknown.
+
+    Of a `single_valued` one a subject has one object at a time.
+    """
+
+    name: str
+    inverse: str | None = None
+    single_valued: bool = False
+
+    @property
+    def is_symmetric(self) -> bool:
+        return self.inverse == self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPredicate:
+    """What a word for a predicate means; where `is_reversed`, with the subject in the place of the object."""
+
+    word: str
+    predicate: Predicate
+    is_reversed: bool = False
+
+
+_PREFIXES: Final = ("is_", "are_", "has_", "my_", "a_", "the_")
+_MAX_SAID: Final = 2 * MAX_PREDICATE
+"""Characters of what is said for a predicate: with more, it is none."""
+_GAPS: Final = re.compile(r"[^a-z0-9]+")
+
+
+def _registry() -> Iterator[tuple[str, ReadPredicate]]:
+    tables = tomllib.loads(Path(__file__).with_name("predicates.toml").read_text(encoding="utf-8"))
+    for name, entry in tables.items():
+        predicate = Predicate(name=name, inverse=entry["inverse"], single_valued=entry.get("single_valued", False))
+        for word in (*entry.get("inverse_words", "").split(), entry["inverse"]):
+            yield word, ReadPredicate(word=word, predicate=predicate, is_reversed=True)
+        for word in (*entry.get("words", "").split(), name):
+            yield word, ReadPredicate(word=word, predicate=predicate)
+
+
+WORDS: Final[Mapping[str, ReadPredicate]] = dict(_registry())
+"""What each known word for a predicate or its inverse means."""
+PREDICATES: Final[Mapping[str, Predicate]] = {word.predicate.name: word.predicate for word in WORDS.values()}
+"""The registered predicates; a relation that is stated by the inverse of one is kept by the predicate itself."""
+ONE_AT_A_TIME: Final = tuple(one.name for one in PREDICATES.values() if one.single_valued)
+"""Predicates of which a subject has one object at a time."""
+
+
+def read_predicate(said: str) -> ReadPredicate | None:
+    """What a word for a predicate means: one of the registry, else the word itself without an inverse.
+
+    None for what is no word in Latin letters.
+    """
+    word = _GAPS.sub("_", said[:_MAX_SAID].casefold()).strip("_")
+    for form in _forms(word):
+        if form in WORDS:
+            return WORDS[form]
+        stem = form.removesuffix("_of")
+        if stem != form and stem in WORDS:
+            known = WORDS[stem]
+            return ReadPredicate(word=form, predicate=known.predicate, is_reversed=not known.is_reversed)
+    if not word or not word[0].isalpha() or len(word) > MAX_PREDICATE:
+        return None
+    return ReadPredicate(word=word, predicate=Predicate(name=word))
+
+
+def name_of_predicate(said: str) -> str:
+    """The predicate that a word means, read from its subject: that of "wife" is "spouse", of "employee" itself.
+
+    A word that is none gives itself: no relation has it.
+    """
+    read = read_predicate(said)
+    if read is None:
+        return said
+    return read.predicate.inverse or said if read.is_reversed else read.predicate.name
+
+
+def is_same_as(said: str) -> bool:
+    """Whether a word for a predicate says that two names are of one: that is no relation."""
+    read = read_predicate(said)
+    return read is not None and read.predicate.name == SAME_AS
+
+
+def _forms(word: str) -> Iterator[str]:
+    """The word, and without the small words before it: "is_the_wife_of", "wife_of"."""
+    yield word
+    while (prefix := next(filter(word.startswith, _PREFIXES), None)) is not None:
+        word = word.removeprefix(prefix)
+        yield word

@@ -1,0 +1,287 @@
+"""What a commit can say happened to entities: named in the past tense.
+
+A change of an entity holds until it is undone.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, get_args
+from uuid import UUID
+
+from pydantic import Field, TypeAdapter
+
+from mnemolog.schemas.base import Count, Record, Text, Timestamp
+from mnemolog.schemas.entities import (
+    MAX_LINKS,
+    MAX_MERGED,
+    MAX_MOVED,
+    MAX_SUMMARISED,
+    MAX_SUMMARY,
+    Alias,
+    EntityLink,
+    EntityName,
+    EntityType,
+    PredicateName,
+    ResolutionStep,
+    Strength,
+    SummaryLanguage,
+)
+from mnemolog.schemas.provenance import Decision
+
+
+class EntityEvent(Record):
+    """Their ordinals go on where those of the events about facts end."""
+
+    event_id: UUID
+    ordinal: Count
+
+
+class EntityChange(EntityEvent):
+    """What all of them have in common."""
+
+    decision: Decision
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        """The entities that it names, the one that it is about first."""
+        raise NotImplementedError
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        """The facts that it names."""
+        return ()
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        """The names that it gives to the entity that it is about; of a split to the new one."""
+        return ()
+
+
+class EntityRenamed(EntityChange):
+    """The entity has another own name; the former one stays one of its names."""
+
+    event: Literal["entity_renamed"] = "entity_renamed"
+    entity_id: UUID
+    name: EntityName
+    alias: Alias
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id,)
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        return (self.alias,)
+
+
+class EntityAliasSet(EntityChange):
+    """A person gave the entity a name; of `moved_from` it is no name any more."""
+
+    event: Literal["entity_alias_set"] = "entity_alias_set"
+    entity_id: UUID
+    alias: Alias
+    moved_from: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id,) if self.moved_from is None else (self.entity_id, self.moved_from)
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        return (self.alias,)
+
+
+class EntitiesMerged(EntityChange):
+    """`merged` are the same as `into`: what is known of them is known of it. `proposal` is what a person confirmed."""
+
+    event: Literal["entities_merged"] = "entities_merged"
+    merged: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_MERGED)]
+    into: UUID
+    proposal: UUID | None = Field(default=None, exclude_if=lambda event_id: event_id is None)
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.into, *self.merged)
+
+
+class MergeProposed(EntityChange):
+    """`merged` may be the same as `into`: nothing changes until a person confirms it. Its event's id names it."""
+
+    event: Literal["merge_proposed"] = "merge_proposed"
+    merged: UUID
+    into: UUID
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.into, self.merged)
+
+
+class MergeRejected(EntityChange):
+    """A person said that the entities of a proposal are two."""
+
+    event: Literal["merge_rejected"] = "merge_rejected"
+    proposal: UUID
+    named: Annotated[tuple[UUID, ...], Field(min_length=2, max_length=2)]
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return self.named
+
+
+class EntitySplit(EntityChange):
+    """A new entity has these facts and names of another one. The first of its names is its own."""
+
+    event: Literal["entity_split"] = "entity_split"
+    entity_id: UUID
+    new_id: UUID
+    name: EntityName
+    type: EntityType
+    names: Annotated[tuple[Alias, ...], Field(min_length=1, max_length=MAX_MOVED + 1)]
+    facts: Annotated[tuple[UUID, ...], Field(max_length=MAX_MOVED)] = ()
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id, self.new_id)
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        return self.facts
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        return self.names
+
+
+class EntityForgotten(EntityChange):
+    """The entity has no names any more, and no fact names it. Its facts stay what they are."""
+
+    event: Literal["entity_forgotten"] = "entity_forgotten"
+    entity_id: UUID
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id,)
+
+
+class EntitySummarised(EntityChange):
+    """A text about the entity that was written from these facts alone, all that were shown to who wrote it.
+
+    `version` counts the summaries of the entity from 1, `left_out` the active facts that there was no room for.
+    """
+
+    event: Literal["entity_summarised"] = "entity_summarised"
+    entity_id: UUID
+    version: Annotated[int, Field(ge=1)]
+    text: Annotated[Text, Field(min_length=1, max_length=MAX_SUMMARY)]
+    language: SummaryLanguage
+    facts: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_SUMMARISED)]
+    left_out: Count = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.entity_id,)
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        return self.facts
+
+
+class EntityDecisionUndone(EntityChange):
+    """A change of entities holds no more, or, where an undo of it was undone, does again (`reinstated`)."""
+
+    event: Literal["entity_decision_undone"] = "entity_decision_undone"
+    undone: UUID
+    undone_event: Text
+    reinstated: UUID | None = Field(default=None, exclude_if=lambda event_id: event_id is None)
+    named: Annotated[tuple[UUID, ...], Field(min_length=1)]
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return self.named
+
+    @property
+    def original_id(self) -> UUID:
+        """The change that it is about."""
+        return self.reinstated or self.undone
+
+
+EntityChangeUnion = (
+    EntityRenamed
+    | EntityAliasSet
+    | EntitiesMerged
+    | MergeProposed
+    | MergeRejected
+    | EntitySplit
+    | EntityForgotten
+    | EntitySummarised
+    | EntityDecisionUndone
+)
+AnyEntityChange = Annotated[EntityChangeUnion, Field(discriminator="event")]
+ENTITY_CHANGE: Final[TypeAdapter[AnyEntityChange]] = TypeAdapter(AnyEntityChange)
+
+
+class EntityRegistered(EntityEvent):
+    """An entity that was not known before. The first of its aliases is its own name.
+
+    It may be the same as one of `possible_twins`, which its name could mean as well: in doubt it is another one.
+    """
+
+    event: Literal["entity_registered"] = "entity_registered"
+    entity_id: UUID
+    name: EntityName
+    type: EntityType
+    aliases: Annotated[tuple[Alias, ...], Field(min_length=1)]
+    possible_twins: tuple[UUID, ...] = Field(default=(), exclude_if=lambda twins: not twins)
+
+
+class EntityAliasAdded(EntityEvent):
+    """A known entity was named in another way, and was found by `step`. The first entity of an alias keeps it."""
+
+    event: Literal["entity_alias_added"] = "entity_alias_added"
+    entity_id: UUID
+    alias: Alias
+    step: ResolutionStep
+    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+
+
+class FactLinked(EntityEvent):
+    """The entities that a fact names: its subject, others, and an owner of each ("Ana's dog")."""
+
+    event: Literal["fact_linked"] = "fact_linked"
+    fact_id: UUID
+    links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=MAX_LINKS)]
+
+
+class RelationEvent(EntityEvent):
+    """What the fact `fact_id` says of `predicate`, which the object is to the subject; `inverse` is the way back."""
+
+    fact_id: UUID
+    subject_id: UUID
+    predicate: PredicateName
+    object_id: UUID
+    inverse: PredicateName | None = None
+
+
+class RelationStated(RelationEvent):
+    """The fact is evidence of the relation. Whether that holds follows from the states of all its evidence."""
+
+    event: Literal["relation_stated"] = "relation_stated"
+    strength: Strength
+
+
+class RelationEnded(RelationEvent):
+    """The fact says that the relation is over: what was evidence of it up to `ended_at` is none from then on."""
+
+    event: Literal["relation_ended"] = "relation_ended"
+    ended_at: Timestamp
+
+
+AnyEntityEvent = Annotated[
+    EntityRegistered | EntityAliasAdded | FactLinked | RelationStated | RelationEnded | EntityChangeUnion,
+    Field(discriminator="event"),
+]
+ENTITY_EVENT_CLASSES: Final[Mapping[str, type[EntityEvent]]] = {
+    event.model_fields["event"].default: event for event in get_args(get_args(AnyEntityEvent)[0])
+}
+"""Every class of event about entities by its name on the wire."""

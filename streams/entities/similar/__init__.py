@@ -1,1 +1,0 @@
-"""Whether two names that are not equal are one: by how they are spelled."""

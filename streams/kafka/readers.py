@@ -1,0 +1,200 @@
+"""Reads partitions without being a member of a consumer group.
+
+The log, records that a window dropped, and committed offsets.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
+    GroupLoadInProgressError,
+    KafkaError,
+    NoError,
+    for_code,
+)
+from aiokafka.protocol.commit import OffsetFetchRequest  # type: ignore[import-untyped] # as above
+
+from mnemolog.common.retry import retry_while
+from mnemolog.projections.errors import LogGapError, LogUnreadableError
+from mnemolog.projections.rebuild.replay import LogOpener
+from mnemolog.projections.write.projector import LogRecord
+from mnemolog.streams.kafka import finish
+from mnemolog.streams.kafka.admin import connected_admin
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
+
+
+def raise_fetch_errors(consumer: Any) -> None:
+    """Let a started consumer see these errors: it then tries again where that helps.
+
+    Otherwise a group whose coordinator is still loading looks like one that has committed nothing.
+    """
+    coordinator = consumer._coordinator  # noqa: SLF001 -- nothing public sits on this path
+    send = coordinator._send_req  # noqa: SLF001 -- as above
+
+    async def send_and_check(request: Any) -> Any:
+        response = await send(request)
+        if isinstance(request, OffsetFetchRequest):
+            error = for_code(getattr(response, "error_code", NoError.errno))  # no field before version 2
+            if error is not NoError:
+                coordinator.coordinator_dead()  # asks again who it is
+                raise error(f"committed offsets of group {coordinator.group_id}")
+        return response
+
+    coordinator._send_req = send_and_check  # noqa: SLF001 -- as above
+
+
+async def committed_offsets(admin: Any, group: str, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+    """The next offset of `group` for each of `places`, 0 where it has committed none.
+
+    Raises aiokafka's errors. A coordinator that is still loading answers without the places that it was asked for,
+    which must not look like a group that has read nothing.
+    """
+    wanted = list(places)
+    found = await admin.list_consumer_group_offsets(group, partitions=wanted) if wanted else {}
+    missing = [place for place in wanted if place not in found]
+    if missing:
+        raise GroupLoadInProgressError(f"the coordinator of group {group} does not know its offsets yet")
+    return {place: max(0, found[place].offset) for place in wanted}
+
+
+T = TypeVar("T")
+TIMEOUT_SECONDS: Final = 60.0
+POLL_MILLISECONDS: Final = 1000
+RETRY_SECONDS: Final = 0.5
+
+
+class KafkaLogReader:
+    """`mnemolog.projections.rebuild.replay.LogSource` over Kafka.
+
+    Every call waits up to `timeout` seconds without progress and then raises `LogUnreadableError`.
+    """
+
+    def __init__(self, bootstrap: str, *, prefix: str = "", timeout: float = TIMEOUT_SECONDS) -> None:
+        self._bootstrap = bootstrap
+        self._prefix = prefix
+        self._topic = topic_name(MEMORY_EVENTS, prefix)
+        self._timeout = timeout
+        self._connecting: asyncio.Future[Any] | None = None
+        self._partitions: list[int] = []
+
+    @property
+    def opener(self) -> LogOpener:
+        return partial(open_kafka_log, self._bootstrap, prefix=self._prefix)
+
+    async def partitions(self) -> list[int]:
+        """The partitions of the log; they are asked for once, because their number never changes."""
+        if not self._partitions:
+            self._partitions = await self._retry_until_timeout(self._describe_partitions)
+        if not self._partitions:
+            raise LogUnreadableError(f"topic {self._topic} does not exist at {self._bootstrap}: check both names")
+        return self._partitions
+
+    async def end_offset(self, partition: int) -> int:
+        return (await self.end_offsets([partition]))[partition]
+
+    async def end_offsets(self, partitions: Sequence[int]) -> dict[int, int]:
+        """The next offset of each of these partitions, by one request to each broker."""
+        places = [TopicPartition(self._topic, partition) for partition in partitions]
+        consumer = await self._connected_consumer()
+        ends: dict[Any, int] = await self._retry_until_timeout(lambda: consumer.end_offsets(places))
+        return {place.partition: end for place, end in ends.items()}
+
+    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+        """Also raises `mnemolog.projections.errors.LogGapError` where the topic no longer holds `start`."""
+        if start >= stop:
+            return
+        place = TopicPartition(self._topic, partition)
+        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, auto_offset_reset="none")
+        try:
+            await self._retry_until_timeout(consumer.start)
+            first: int = (await self._retry_until_timeout(lambda: consumer.beginning_offsets([place])))[place]
+            if first > start:
+                raise LogGapError(partition, start, first)
+            consumer.assign([place])
+            consumer.seek(place, start)
+            async for record in self._records(consumer, place, stop):
+                yield record
+        finally:
+            await finish(consumer.stop())
+
+    async def close(self) -> None:
+        """Disconnect; a later call connects again."""
+        connecting, self._connecting = self._connecting, None
+        if connecting is None:
+            return
+        if not connecting.done():
+            connecting.cancel()
+        consumer: Any = (await asyncio.gather(connecting, return_exceptions=True))[0]
+        if not isinstance(consumer, BaseException):
+            await finish(consumer.stop())
+
+    async def _describe_partitions(self) -> list[int]:
+        async with connected_admin(self._bootstrap) as admin:
+            (topic,) = await admin.describe_topics([self._topic])
+        return sorted(one["partition"] for one in topic["partitions"])
+
+    async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
+        deadline = time.monotonic() + self._timeout
+        while True:
+            for message in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).get(place, ()):
+                if message.offset < stop:
+                    yield LogRecord(offset=message.offset, value=message.value or b"")
+                deadline = time.monotonic() + self._timeout
+            if await consumer.position(place) >= stop:
+                return
+            if time.monotonic() > deadline:
+                raise self._unreadable_error(f"no record of partition {place.partition} came")
+
+    async def _connected_consumer(self) -> Any:
+        """The consumer of all callers. They share one attempt to connect, so that its timeout is nobody's twice."""
+        if self._connecting is None or _has_failed(self._connecting):
+            self._connecting = asyncio.ensure_future(self._connect())
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> Any:
+        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
+        try:
+            await self._retry_until_timeout(consumer.start)
+        except BaseException:
+            await finish(consumer.stop())
+            raise
+        return consumer
+
+    async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Try again while Kafka is unavailable, until the timeout."""
+        errors = ["it did not answer"]
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await retry_while(
+                    lambda error: isinstance(error, KafkaError),
+                    call,
+                    delay=lambda _: RETRY_SECONDS,
+                    on_retry=lambda _, error: errors.append(str(error)),
+                )
+        except TimeoutError as error:
+            raise self._unreadable_error(errors[-1]) from error
+
+    def _unreadable_error(self, what: str) -> LogUnreadableError:
+        return LogUnreadableError(
+            f"{self._topic} at {self._bootstrap} cannot be read within {self._timeout:.0f} s ({what}): "
+            "check that Kafka runs and that the address is right, then start again"
+        )
+
+
+@asynccontextmanager
+async def open_kafka_log(bootstrap: str, *, prefix: str = "") -> AsyncIterator[KafkaLogReader]:
+    """A reader that is closed at the end."""
+    reader = KafkaLogReader(bootstrap, prefix=prefix)
+    try:
+        yield reader
+    finally:
+        await reader.close()
+
+
+def _has_failed(attempt: asyncio.Future[Any]) -> bool:
+    return attempt.done() and (attempt.cancelled() or attempt.exception() is not None)

@@ -1,1 +1,0 @@
-"""What a window remembers, and how it reads again what it does not."""

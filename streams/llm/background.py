@@ -1,0 +1,134 @@
+"""What of a conversation, of known facts and of known entities fits into the tokens that a prompt has for it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import Final, TypeVar
+from uuid import UUID
+
+from mnemolog.common.tokens import estimate_tokens
+from mnemolog.schemas.entities import HEAD_LETTERS, name_head, name_of_predicate, tie_head
+from mnemolog.schemas.stored import EarlierMessage, ShownEntity, ShownFact
+from mnemolog.streams.entities.names import TIE_TYPES, name_key, ties_in
+from mnemolog.streams.text.tokens import SMALL_WORDS
+
+MAX_HEADS: Final = 256
+"""How many beginnings of words of a turn count."""
+TIE_HEADS: Final = frozenset(map(tie_head, TIE_TYPES))
+"""What the aliases of all ties are looked up by."""
+_WORD: Final = re.compile(r"\w+(?:['\u2019\u2018`.]\w+)*")
+_JOINS: Final = re.compile("['\u2019]")
+_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Letters of scripts that put no space between words, where a name may begin at any place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidNames:
+    """By what the entities are looked up that a text may name; `predicates` are those of its ties.
+
+    `text` has its words twice: as they are, and as names are compared.
+    """
+
+    text: str
+    heads: tuple[str, ...]
+    ties: tuple[str, ...]
+    predicates: tuple[str, ...]
+
+
+def names_said_in(text: str) -> SaidNames:
+    """What of `text` may name entities."""
+    words = _WORD.findall(text)
+    heads = dict.fromkeys(head for word in words for head in _heads_of_word(word))
+    compared = " ".join(name_key(part) for word in words for part in _JOINS.split(word))
+    ties = tuple(dict.fromkeys(tie for tie, _ in ties_in(text)))
+    predicates = dict.fromkeys(map(name_of_predicate, ties))
+    return SaidNames(
+        text=f"{text}\n{compared}",
+        heads=tuple(islice(heads, MAX_HEADS)),
+        ties=tuple(map(tie_head, ties)),
+        predicates=tuple(predicates),
+    )
+
+
+def _heads_of_word(word: str) -> Iterator[str]:
+    """What names that begin with a word are looked up by; a small word in small letters begins none."""
+    if _UNSPACED.search(word):
+        places = range(len(word))
+        yield from (word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1))
+    elif word not in SMALL_WORDS:
+        yield from (name_head(key) for part in (word, *_JOINS.split(word)[1:]) if (key := name_key(part)))
+
+
+_LEAST: Final = 24
+"""Tokens of the end of a message that still tells something."""
+_AROUND: Final = 12
+"""Tokens of a line besides its text: the mark, the time, the role."""
+
+T = TypeVar("T")
+Shown = TypeVar("Shown", ShownFact, ShownEntity)
+
+
+def last_messages(messages: Sequence[EarlierMessage], *, count: int, tokens: int) -> tuple[EarlierMessage, ...]:
+    """The last messages that fit, the oldest first; of the first one that does not fit, its end."""
+    kept: list[EarlierMessage] = []
+    for message in reversed(messages[-count:] if count else ()):
+        room = tokens - _AROUND - estimate_tokens(message.name or "")
+        size = estimate_tokens(message.content)
+        if size > room:
+            if room >= _LEAST:
+                kept.append(message.model_copy(update={"content": _end_of(message.content, room)}))
+            break
+        kept.append(message)
+        tokens = room - size
+    return tuple(reversed(kept))
+
+
+def best_facts(facts: Iterable[ShownFact], *, tokens: int) -> tuple[ShownFact, ...]:
+    """The first facts that fit."""
+    return tuple(_fitting(facts, tokens, lambda fact: f"{fact.key} {fact.value} {fact.subject} {fact.text}"))
+
+
+def best_entities(entities: Iterable[ShownEntity], *, tokens: int) -> tuple[ShownEntity, ...]:
+    """The first entities that fit into half of these tokens: the other half is for facts."""
+    return tuple(_fitting(entities, tokens // 2, _entity_text))
+
+
+def tokens_of_entities(entities: Iterable[ShownEntity]) -> int:
+    """The tokens that these entities take."""
+    return sum(_AROUND + estimate_tokens(_entity_text(entity)) for entity in entities)
+
+
+def _entity_text(entity: ShownEntity) -> str:
+    """All that is shown of an entity."""
+    return " ".join((entity.name, entity.type, *entity.names, *entity.ties))
+
+
+def in_turn(*lists: Sequence[Shown]) -> tuple[Shown, ...]:
+    """What these lists have, each once: the first of each, then the second of each."""
+    found = {_id_of(one): one for rank in zip_longest(*lists) for one in rank if one is not None}
+    return tuple(found.values())
+
+
+def _id_of(one: ShownFact | ShownEntity) -> UUID:
+    return one.fact_id if isinstance(one, ShownFact) else one.entity_id
+
+
+def _fitting(items: Iterable[T], tokens: int, text_of: Callable[[T], str]) -> Iterable[T]:
+    for item in items:
+        tokens -= _AROUND + estimate_tokens(text_of(item))
+        if tokens < 0:
+            return
+        yield item
+
+
+def _end_of(content: str, tokens: int) -> str:
+    """The last words of a text that fit."""
+    words = content.split()
+    low, high = 0, len(words)
+    while low < high:  # so many words from the end fit
+        middle = (low + high + 1) // 2
+        fits = estimate_tokens(" ".join(words[len(words) - middle :])) <= tokens
+        low, high = (middle, high) if fits else (low, middle - 1)
+    end = " ".join(words[len(words) - low :]) if low else content[-tokens:]
+    return f"… {end}"

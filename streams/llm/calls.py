@@ -1,0 +1,293 @@
+"""Calls of one kind to one server: retries, concurrency limit and pauses; counts of time, tokens and money."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Final, Literal, TypeVar
+
+from mnemolog.common.logs import get_logger
+from mnemolog.common.retry import growing_delay
+from mnemolog.common.suspicion import Suspicion
+from mnemolog.schemas.costs import ModelUsage, PriceTable
+from mnemolog.streams import metrics
+from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError, Usage
+
+
+def record_call(purpose: str, model: str, started: float, usage: Usage, *, turns: int = 1) -> float:
+    """Count a call that asks about so many turns; gives its milliseconds."""
+    seconds = perf_counter() - started
+    if purpose == "extract":
+        metrics.CALL_TURNS.observe(turns)
+    metrics.MODEL_CALLS.labels(purpose=purpose, model=model).inc()
+    metrics.MODEL_SECONDS.labels(purpose=purpose, model=model).observe(seconds)
+    for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+        metrics.MODEL_TOKENS.labels(purpose=purpose, model=model, direction=direction).inc(tokens)
+    if usage.cached_tokens is not None:
+        fresh = usage.input_tokens - usage.cached_tokens
+        for result, tokens in (("cached", usage.cached_tokens), ("fresh", fresh)):
+            metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, result=result).inc(tokens)
+    return round(seconds * 1000, 3)
+
+
+def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> None:
+    """Count one call: its money, or that this is unknown."""
+    took = ModelUsage(
+        model=model,
+        day=datetime.now(UTC).date(),
+        input_tokens=usage.input_tokens,
+        cached_tokens=min(usage.cached_tokens or 0, usage.input_tokens),
+        output_tokens=usage.output_tokens,
+        uncounted=int(not usage.input_tokens and not usage.output_tokens),
+    )
+    amount = prices.cost([took]).amount
+    if amount is None:
+        metrics.UNPRICED_CALLS.labels(purpose=purpose, model=model).inc()
+    else:
+        metrics.MODEL_COST.labels(purpose=purpose, model=model).inc(float(amount))
+
+
+T = TypeVar("T")
+FailureKind = Literal["unavailable", "refused"]
+_log = get_logger(__name__)
+FAILURES_TO_WARN: Final = 5
+"""So many failures in a row are told, some seconds after the first: one call alone takes minutes to pause all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFailure:
+    """Why an attempt brought no result.
+
+    `unavailable`: no usable answer; the next attempt waits longer and longer.
+    `refused`: the server says that this very request is wrong; waiting is no use, so the next attempt comes soon.
+    Both count alike. `code` has few values (it becomes a label), `retry_after` is in seconds.
+    """
+
+    kind: FailureKind
+    code: str
+    detail: str = ""
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """Times in seconds. Waits are drawn evenly from 0 to `initial_delay` * 2^n, at most `max_delay` (full jitter).
+
+    `failures_to_pause` failures in a row, of any calls and probes, pause all calls. At a failure rate of 50 % that many
+    come in a row once in a million attempts.
+    """
+
+    max_concurrent: int = 32
+    initial_delay: float = 0.5
+    max_delay: float = 30.0
+    max_retry_after: float = 3600.0
+    failures_to_pause: int = 20
+
+
+class CallSlots:
+    """Bounds the attempts at once; those that repeat a failed one get at most half, so that first attempts go on."""
+
+    def __init__(self, max_concurrent: int) -> None:
+        self.all = asyncio.Semaphore(max_concurrent)
+        self.repeats = asyncio.Semaphore(max(1, max_concurrent // 2))
+
+
+class CallRetrier:
+    """Runs the calls of one kind.
+
+    `probe` is the small call. `on_pause` is told when all calls are paused, and when they go on. Retriers that share
+    `slots` share one limit.
+    """
+
+    def __init__(
+        self,
+        settings: RetrySettings,
+        *,
+        name: str,
+        probe: Callable[[], Awaitable[object]],
+        slots: CallSlots | None = None,
+        on_pause: Callable[[bool], None] = lambda _paused: None,
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._settings = settings
+        self._uniform = uniform
+        self._longest_delay = growing_delay(settings.initial_delay, settings.max_delay)
+        self._slots = slots or CallSlots(settings.max_concurrent)
+        self._endpoint = _Endpoint(probe, self._growing_delay, settings.failures_to_pause, name=name, on_pause=on_pause)
+
+    @property
+    def paused(self) -> bool:
+        """Whether all calls wait until a probe succeeds."""
+        return self._endpoint.paused
+
+    async def call(
+        self, attempt: Callable[[], Awaitable[T | CallFailure]], *, divisible: bool = False, overridden: bool = False
+    ) -> T:
+        """Repeat `attempt` until it brings a result, for as long as other calls fail as well.
+
+        Raises `PromptRefusedError` when the evidence says that this call is at fault. A `divisible` call raises
+        `BatchSuspectError` instead, at the first failure while others succeed. An `overridden` call differs from the
+        others by a choice of its own (another model, another timeout): it is compared with the others, but neither its
+        outcomes nor its pauses concern them.
+        """
+        suspicion, failures = Suspicion(), 0
+        while True:
+            outcome, others = await self._run(attempt, repeats=failures > 0 or overridden, apart=overridden)
+            if not isinstance(outcome, CallFailure):
+                return outcome
+            failures += 1
+            await self._endpoint.probe_unless(others)
+            others_succeed = others.successes > 0
+            suspicion.add_failure(successes=others.successes, failures=others.failures)
+            if suspicion.is_conclusive:
+                raise PromptRefusedError(outcome.code, outcome.detail)
+            if divisible and others_succeed:
+                raise BatchSuspectError(outcome.code, outcome.detail)
+            await asyncio.sleep(self._repeat_delay(failures, outcome, others_succeed=others_succeed))
+
+    async def _run(
+        self, attempt: Callable[[], Awaitable[T | CallFailure]], *, repeats: bool, apart: bool
+    ) -> tuple[T | CallFailure, "_OtherCalls"]:
+        if not repeats:
+            return await self._run_in_slot(attempt, apart=apart)
+        async with self._slots.repeats:
+            return await self._run_in_slot(attempt, apart=apart)
+
+    async def _run_in_slot(
+        self, attempt: Callable[[], Awaitable[T | CallFailure]], *, apart: bool
+    ) -> tuple[T | CallFailure, "_OtherCalls"]:
+        endpoint = self._endpoint
+        while True:
+            if endpoint.paused and not apart:
+                await endpoint.wait_while_paused()
+            async with self._slots.all:
+                if endpoint.paused and not apart:
+                    continue  # paused while this call waited for its slot
+                others = _OtherCalls(endpoint, own_failures=0 if apart else 1)
+                outcome = await attempt()
+                if not apart:
+                    endpoint.record(outcome)
+                return outcome, others
+
+    def _repeat_delay(self, failures: int, failure: CallFailure, *, others_succeed: bool) -> float:
+        """Seconds until a call is repeated after its n-th failure."""
+        if others_succeed and failure.retry_after is not None:
+            failure = replace(failure, retry_after=min(failure.retry_after, self._settings.max_delay))
+        return self._growing_delay(1 if failure.kind == "refused" else failures, failure)
+
+    def _growing_delay(self, failures: int, failure: CallFailure) -> float:
+        settings = self._settings
+        if failure.retry_after is not None:
+            # the jitter keeps all callers from coming back in the same moment
+            return min(failure.retry_after, settings.max_retry_after) + self._uniform(0, settings.initial_delay)
+        return self._uniform(0, self._longest_delay(failures))
+
+
+class _Endpoint:
+    """What is known of the server from the outcomes of all calls and probes; paused after many failures in a row."""
+
+    def __init__(
+        self,
+        probe: Callable[[], Awaitable[object]],
+        delay: Callable[[int, CallFailure], float],
+        failures_to_pause: int,
+        *,
+        name: str,
+        on_pause: Callable[[bool], None],
+    ) -> None:
+        self._probe = probe
+        self._delay = delay
+        self._failures_to_pause = failures_to_pause
+        self._name = name
+        self._on_pause = on_pause
+        self._probing = asyncio.Lock()
+        self._resumed = asyncio.Event()
+        self._failures_in_a_row = 0
+        self._failed_probes = 0
+        self._probes = 0
+        self._paused_at = self._next_probe = 0.0
+        self.paused = False
+        self.successes = 0
+        self.failures = 0
+
+    def record(self, outcome: object) -> None:
+        """Count the outcome of an attempt or a probe."""
+        if not isinstance(outcome, CallFailure):
+            self.successes += 1
+            self._failures_in_a_row = 0
+            if self.paused:
+                self._resume()
+            return
+        self.failures += 1
+        self._failures_in_a_row += 1
+        if not self.paused and self._failures_in_a_row == FAILURES_TO_WARN:
+            _log.warning("provider_failing", provider=self._name, code=outcome.code, detail=outcome.detail)
+        if not self.paused and self._failures_in_a_row >= self._failures_to_pause:
+            self._pause(outcome)
+
+    async def probe_unless(self, others: "_OtherCalls") -> None:
+        """Send a probe where nothing has succeeded since; callers that wait here at the same time share it."""
+        probes = self._probes
+        if not self._needs_probe(others, probes):
+            return
+        async with self._probing:
+            if self._needs_probe(others, probes):
+                await self._run_probe()
+
+    def _needs_probe(self, others: "_OtherCalls", probes: int) -> bool:
+        return not others.successes and not self.paused and self._probes == probes
+
+    async def wait_while_paused(self) -> None:
+        """Wait until the pause ends; of all that wait, one sends the probes."""
+        while self.paused:
+            async with self._probing:
+                if not self.paused:
+                    return
+                try:
+                    async with asyncio.timeout_at(self._next_probe):
+                        await self._resumed.wait()
+                except TimeoutError:
+                    await self._run_probe()
+
+    async def _run_probe(self) -> None:
+        outcome = await self._probe()
+        self._probes += 1
+        self.record(outcome)
+        if self.paused and isinstance(outcome, CallFailure):
+            self._failed_probes += 1
+            self._next_probe = asyncio.get_running_loop().time() + self._delay(self._failed_probes, outcome)
+
+    def _pause(self, failure: CallFailure) -> None:
+        self.paused = True
+        self._resumed.clear()
+        self._failed_probes = 0
+        self._paused_at = asyncio.get_running_loop().time()
+        self._next_probe = self._paused_at + self._delay(1, failure)
+        self._on_pause(True)
+        _log.error("provider_unavailable", provider=self._name, code=failure.code, failures=self._failures_in_a_row)
+
+    def _resume(self) -> None:
+        self.paused = False
+        self._resumed.set()
+        self._on_pause(False)
+        seconds = asyncio.get_running_loop().time() - self._paused_at
+        _log.info("provider_available", provider=self._name, paused_seconds=seconds)
+
+
+class _OtherCalls:
+    """The outcomes of other calls since this was made; `own_failures` of those counted since are not theirs."""
+
+    def __init__(self, endpoint: _Endpoint, *, own_failures: int) -> None:
+        self._endpoint = endpoint
+        self._successes = endpoint.successes
+        self._failures = endpoint.failures + own_failures
+
+    @property
+    def successes(self) -> int:
+        return self._endpoint.successes - self._successes
+
+    @property
+    def failures(self) -> int:
+        return self._endpoint.failures - self._failures

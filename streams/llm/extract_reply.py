@@ -1,0 +1,529 @@
+"""The reply to an extraction.
+
+Its form, and which of its facts, names and relations are accepted, because the turn says them.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import to_json
+
+from mnemolog.schemas.base import Text, Timestamp, normalise
+from mnemolog.schemas.entities import (
+    ENTITY_TYPES,
+    MAX_ENTITIES,
+    MAX_NAME,
+    MAX_RELATIONS,
+    MAX_UNLINKED,
+    SAME_AS,
+    STRENGTHS,
+    EntityType,
+    NamedEntity,
+    NamedRelation,
+    Role,
+    Strength,
+    UnlinkedName,
+    UnlinkedReason,
+    is_same_as,
+    read_predicate,
+)
+from mnemolog.schemas.facts import (
+    IMPORTANCE_OF_CATEGORY,
+    ActionHint,
+    Certainty,
+    ExtractedFact,
+    ImportanceCategory,
+    Slot,
+)
+from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
+from mnemolog.schemas.stored import EarlierMessage
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.entities.names import name_key, read_name, ties_in
+from mnemolog.streams.entities.relations import name_forms
+from mnemolog.streams.llm.ask import (
+    MAX_LINE,
+    FilledLine,
+    Line,
+    ParsedReply,
+    ReplyModel,
+    first_complaints,
+    one_line,
+    read_items,
+    read_reply,
+    shortened,
+)
+from mnemolog.streams.llm.ports import ExtractionTask
+from mnemolog.streams.text.assertions import TurnWords, is_negative, unsaid
+from mnemolog.streams.text.differences import is_user_word
+from mnemolog.streams.text.patterns import tables
+from mnemolog.streams.text.readings import read
+from mnemolog.streams.text.short_answers import asked_part, begins_sentence, short_answer
+from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
+
+_TYPE: Final[TypeAdapter[str]] = TypeAdapter(EntityType)
+
+
+def read_type(said: str, configured: Collection[EntityType]) -> EntityType:
+    """The type that a word means: one of those that are asked for, a known one in another word, or the word itself.
+
+    What is no plain word is `other`.
+    """
+    word = "_".join(said.casefold().split())
+    kind = word if word in configured else _TYPES.get(word, word)
+    try:
+        return _TYPE.validate_python(kind)
+    except ValidationError:
+        return "other"
+
+
+def _types() -> Mapping[str, EntityType]:
+    table = tables(Path(__file__).with_name("entity_types.toml"))
+    return {word: kind for kind, words in table.items() for word in words.split()}
+
+
+_TYPES: Final = _types()
+
+
+MIN_SCRIPT_LINES: Final = 2
+"""How many lines of a message begin with a name and a colon if it is a script: one alone may be "Note: ..."."""
+_SPOKEN_LINE: Final = re.compile(
+    r"^[ \t]*([^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*){0,2}):[ \t]+(?=\S)", re.MULTILINE
+)
+
+
+def other_speaker(turn: Turn, excerpt: str) -> str | None:
+    """Who says `excerpt`, a comparable text, if that is one named person and not the turn's speaker."""
+    evidence = (message for message in turn.messages if message.role != "system")
+    names = {name for message in evidence for text, name in _spoken(message) if excerpt in text}
+    name = names.pop() if len(names) == 1 else None
+    return name if name and normalise(name) != normalise(turn.speaker or "") else None
+
+
+def _spoken(message: Message) -> Iterator[tuple[str, str | None]]:
+    """The parts of a message as comparable texts, each with the name of who says it, if one is given."""
+    lines = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
+    if len(lines) < MIN_SCRIPT_LINES:
+        yield comparable_text(message.content), message.name if message.role == "user" else None
+        return
+    ends = [line.start() for line in lines[1:]] + [len(message.content)]
+    yield comparable_text(message.content[: lines[0].start()]), message.name
+    for line, end in zip(lines, ends, strict=True):
+        yield comparable_text(message.content[line.end() : end]), line[1]
+
+
+_MAX_QUOTED: Final = 80
+
+
+def shown_messages(turn: Turn) -> tuple[Message, ...]:
+    """The messages of the conversation: all but the application's own system prompts."""
+    return tuple(message for message in turn.messages if message.role != "system")
+
+
+def evidence_messages(turn: Turn) -> tuple[Message, ...]:
+    """The messages that facts may rest on: what the assistant says is none, even where the user agrees to it."""
+    return tuple(message for message in shown_messages(turn) if message.role != "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class _EvidenceMessage:
+    """A message that facts may rest on, in its own form and as a comparable text, and what it answers, or ""."""
+
+    content: str
+    comparable: str
+    asked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the messages of a turn say, what of it is recalled memory, and what they answer."""
+
+    said: tuple[_EvidenceMessage, ...]
+    recalled: tuple[str, ...]
+    words: TurnWords
+    turn: Turn
+
+    @classmethod
+    def of(cls, task: ExtractionTask) -> Self:
+        turn = task.turn
+        recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
+        said = tuple(
+            _EvidenceMessage(message.content, comparable_text(message.content), asked)
+            for message, asked in with_questions(turn, task.background.messages)
+        )
+        return cls(said, recalled, TurnWords.of(turn), turn)
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        """The messages that facts may rest on, as comparable texts."""
+        return tuple(one.comparable for one in self.said)
+
+    def complaint(self, text: str, excerpt: str) -> str | None:
+        """Why a fact does not follow from what was said: what is wrong with its excerpt, or its text; else None."""
+        message = self.message_of(excerpt)
+        if message is None:
+            return None
+        kind = short_answer(excerpt)
+        if kind is not None and (fault := self._answer_fault(kind, text, message)):
+            return fault
+        words = self.words.with_question(message.asked) if message.asked else self.words
+        said = f"{message.asked} {excerpt}" if kind else excerpt
+        added = ", ".join(unsaid(self._without_speaker(text), said, words))
+        return f"it says {added}, which no message says" if added else None
+
+    def message_of(self, excerpt: str) -> _EvidenceMessage | None:
+        """The message that says it, and not only within recalled text; a bare yes or no begins a sentence there."""
+        comparable = comparable_text(excerpt)
+        if not comparable:
+            return None
+        hiding = [text for text in self.recalled if comparable in text]
+        found = [one for one in self.said if comparable in without_texts(one.comparable, hiding)]
+        if short_answer(excerpt):
+            found = [one for one in found if begins_sentence(one.comparable, comparable)]
+        return max(found, key=lambda one: bool(one.asked), default=None)
+
+    def absence_reason(self, excerpt: str) -> str:
+        """Why no message says an excerpt."""
+        comparable = comparable_text(excerpt)
+        if comparable and any(comparable in one.comparable for one in self.said):
+            return "is recalled memory, which is no evidence" if self.recalled else "is only a part of a word"
+        others = [one.content for one in self.turn.messages if one.role == "assistant"]
+        if comparable and any(comparable in comparable_text(content) for content in others):
+            return "is what the assistant says: the words of the user are the evidence"
+        return "occurs in no message"
+
+    def _answer_fault(self, kind: str, text: str, message: _EvidenceMessage) -> str:
+        """What is wrong with a fact whose excerpt is a bare answer."""
+        own, asked = read(text), read(message.asked)
+        if kind == "open":
+            return "it rests on words that neither confirm nor deny"
+        if not message.asked:
+            return "it rests on a bare answer, and nothing was asked just before"
+        names = {stem for name in self._names() for stem in read(name).stems}
+        is_read = own.is_spaced and asked.is_spaced and not own.is_foreign and not asked.is_foreign
+        if is_read and not ({*own.stems} - names) & {*asked.stems}:
+            return "it says something else than what was asked just before"
+        if kind == "no" and is_read and not is_negative(own) and not is_negative(asked):
+            return "it affirms what the answer denies"
+        if kind == "yes" and is_read and is_negative(own) and not is_negative(asked):
+            return "it denies what the answer affirms"
+        return ""
+
+    def _without_speaker(self, text: str) -> str:
+        """A line of a transcript without its speaker: a name with digits in it states no number."""
+        lines = (f"{' '.join(name.split())}: " for name in self._names())
+        return next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
+
+    def _names(self) -> Iterator[str]:
+        yield from (name for name in (self.turn.speaker, *(one.name for one in self.turn.messages)) if name)
+        yield "the user"
+
+
+def with_questions(turn: Turn, earlier: Sequence[EarlierMessage]) -> Iterator[tuple[Message, str]]:
+    """The messages that facts may rest on, each with what it answers: of the message right before it, or ""."""
+    before: Message | EarlierMessage | None = earlier[-1] if earlier else None
+    for message in shown_messages(turn):
+        if message.role != "assistant":
+            yield message, asked_part(before.content) if before and _can_ask(before, message, turn) else ""
+        before = message
+
+
+def _can_ask(before: Message | EarlierMessage, message: Message, turn: Turn) -> bool:
+    """Whether somebody else says what is right before a message of the user."""
+    if before.role == "assistant":
+        return message.role == "user"
+    own, other = (normalise(one.name or turn.speaker or "") for one in (message, before))
+    return before.role == message.role == "user" and own != other
+
+
+_ROLES: tuple[Role, ...] = ("subject", "object", "mention")
+
+
+class EntityReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
+    name: Text
+    type: Text
+    role: Annotated[Text, Field(json_schema_extra={"enum": list(_ROLES)})]
+    aliases: SkipJsonSchema[tuple[Text, ...]] = ()
+    """Nobody asks for them: each is read as a relation `same_as`."""
+
+
+def said_entities(
+    replies: Iterable[EntityReply], said: Sequence[str], turn: Turn, types: Collection[EntityType] = ENTITY_TYPES
+) -> tuple[tuple[NamedEntity, ...], tuple[UnlinkedName, ...]]:
+    """The entities whose names occur in `said`, the messages of the turn and the fact's text, or are its speakers.
+
+    And the names that are left out: that nobody said, of too many letters, and beyond the bound of a fact. `types` are
+    those that were asked for; an unknown role is a mention.
+    """
+    speakers = {turn.speaker, *(message.name for message in turn.messages)}
+    kept: dict[str, NamedEntity] = {}
+    left_out: dict[str, UnlinkedName] = {}
+    for reply in replies:
+        name = " ".join(reply.name.split())
+        if not name:
+            continue
+        reason = _fault(reply.name, said, speakers)
+        if name in kept or (reason is None and len(kept) < MAX_ENTITIES):
+            role: Role = next((role for role in _ROLES if role == reply.role), "mention")
+            kept[name] = NamedEntity(name=name, type=read_type(reply.type, types), role=role)
+        else:
+            left_out.setdefault(name, UnlinkedName(name=shortened(name, MAX_NAME), reason=reason or "too_many"))
+    return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
+
+
+def _fault(name: str, said: Sequence[str], speakers: Collection[str | None]) -> UnlinkedReason | None:
+    if len(name) > MAX_NAME:
+        return "too_long"
+    return None if name in speakers or is_said(name, said) else "not_said"
+
+
+def is_said(name: str, said: Sequence[str]) -> bool:
+    """Whether the name was said; of "Alice's brother Tom" what was said is "my brother Tom", or "Tom"."""
+    if any(has_words(text, name) for text in said):
+        return True
+    spoken = read_name(name)
+    if spoken is None or spoken.tie is None:
+        return False
+    return any(has_words(text, spoken.name) if spoken.name else spoken.tie in _ties(text) for text in said)
+
+
+def _ties(text: str) -> Iterator[str]:
+    return (tie for tie, _ in ties_in(text))
+
+
+class RelationReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
+    subject: Text
+    predicate: Text
+    object: Text
+    strength: Annotated[Text, Field(json_schema_extra={"enum": list(STRENGTHS)})]
+
+
+def named_relations(
+    replies: Iterable[RelationReply], names: Iterable[str], turn: Turn, other_speaker: str | None
+) -> tuple[NamedRelation, ...]:
+    """The relations between those that a fact names, those who speak in the turn, and the user.
+
+    `names` are those of its entities and its subject. What another speaker says of "the user" is about that speaker.
+    One with anybody else is left out, and so is one whose predicate is no word, or of a name with itself. `told_names`
+    has those that say that two names are of one. An unknown strength is weak.
+    """
+    speakers = (turn.speaker, *(message.name for message in turn.messages))
+    known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
+    found = (relation for reply in replies if (relation := _relation(reply, known, other_speaker)) is not None)
+    kept = {(one.subject, one.predicate, one.object): one for one in found}
+    return tuple(kept.values())[:MAX_RELATIONS]
+
+
+def _relation(reply: RelationReply, known: set[str], other_speaker: str | None) -> NamedRelation | None:
+    if is_same_as(reply.predicate):
+        return None
+    read = read_predicate(reply.predicate)
+    said = _known_names((reply.subject, reply.object), known)
+    names = [other_speaker if other_speaker and is_user_word(name) else name for name in said]
+    if read is None or len(names) < 2 or name_key(names[0]) == name_key(names[1]):  # noqa: PLR2004 -- both of them
+        return None
+    strength: Strength = next((strength for strength in STRENGTHS if strength == reply.strength), "weak")
+    return NamedRelation(subject=names[0], predicate=read.word, object=names[1], strength=strength)
+
+
+def _known_names(names: Iterable[str], known: set[str]) -> Iterator[str]:
+    for name in (" ".join(name.split()) for name in names):
+        if 0 < len(name) <= MAX_NAME and (is_user_word(name) or not known.isdisjoint(name_forms(name)[:1])):
+            yield name
+
+
+def told_names(
+    entities: Iterable[EntityReply],
+    relations: Iterable[RelationReply],
+    said: Sequence[str],
+    turn: Turn,
+    other_speaker: str | None,
+) -> tuple[tuple[NamedRelation, ...], tuple[UnlinkedName, ...]]:
+    """The pairs of names that a fact tells to be of one, as relations `same_as`; and the names that are left out.
+
+    `said` are the messages of the turn and those before it, as comparable texts. Who speaks need not be named in them.
+    """
+    speakers = {turn.speaker, *(message.name for message in turn.messages)}
+    told: dict[tuple[str, str], NamedRelation] = {}
+    unsaid: dict[str, UnlinkedName] = {}
+    for pair in _pairs(entities, relations):
+        names = [other_speaker if other_speaker and is_user_word(name) else name for name in pair]
+        left_out = [one for one in names if not (is_user_word(one) or one in speakers or _may_be_told(one, said))]
+        for name in left_out:
+            reason: UnlinkedReason = "too_long" if len(name) > MAX_NAME else "not_said"
+            unsaid[name] = UnlinkedName(name=shortened(name, MAX_NAME), reason=reason)
+        if not left_out and name_key(names[0]) != name_key(names[1]):
+            told[names[0], names[1]] = NamedRelation(subject=names[0], predicate=SAME_AS, object=names[1])
+    return tuple(told.values())[:MAX_RELATIONS], tuple(unsaid.values())
+
+
+def _pairs(entities: Iterable[EntityReply], relations: Iterable[RelationReply]) -> Iterator[tuple[str, str]]:
+    """The names of each pair, in one line each; those without a word are left out."""
+    pairs = [(entity.name, alias) for entity in entities for alias in entity.aliases]
+    pairs += ((relation.subject, relation.object) for relation in relations if is_same_as(relation.predicate))
+    for one, other in pairs:
+        if one.strip() and other.strip():
+            yield " ".join(one.split()), " ".join(other.split())
+
+
+def _may_be_told(name: str, said: Sequence[str]) -> bool:
+    return len(name) <= MAX_NAME and is_said(name, said)
+
+
+MAX_FACTS = 100
+
+
+class _Fact(ReplyModel):
+    excerpt: FilledLine
+    text: FilledLine
+    search_text: Line
+    key: Slot | None
+    value: Line | None
+    single_valued: bool
+    category: str
+    importance_category: ImportanceCategory
+    certainty: Certainty
+    subject: Line | None
+    event_time: Timestamp | None
+    valid_until: Timestamp | None
+    action_hint: ActionHint
+    entities: tuple[EntityReply, ...] = ()
+    relations: tuple[RelationReply, ...] = ()
+
+
+class FactsReply(ReplyModel):
+    facts: tuple[_Fact, ...]
+
+
+class _TurnFacts(ReplyModel):
+    turn: int
+    facts: tuple[_Fact, ...]
+
+
+class TurnsReply(ReplyModel):
+    turns: tuple[_TurnFacts, ...]
+
+
+class _OmittedSentence(ReplyModel):
+    text: FilledLine
+    reason: OmissionReason
+
+
+class _RulesReply(FactsReply):
+    """A reply that also lists what it left out, and why. A language model is not asked for that."""
+
+    omitted: tuple[_OmittedSentence, ...] = ()
+    mood: object = None
+    """Where it is asked for; `read_mood` reads it."""
+
+
+def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
+    """The facts of a reply.
+
+    A fact whose excerpt is not in the turn, or whose text asserts an amount or a negation that the turn does not, is a
+    soft complaint and left out.
+    The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
+    """
+    reply = read_reply(_RulesReply, text)
+    faults = _reply_faults(reply, subject.categories) if isinstance(reply, FactsReply) else reply
+    if isinstance(reply, _RulesReply) and not faults:
+        rest = _grounded(reply.facts, subject)
+        omitted = (DroppedStatement(text=one.text, reason=one.reason) for one in reply.omitted)
+        return replace(rest, dropped=(*rest.dropped, *omitted))
+    valid, invalid = _valid_facts(text, subject.categories)
+    rest = _grounded(valid, subject)
+    return ParsedReply(
+        value=rest.value or None, complaints=faults, dropped=(*invalid, *rest.dropped), is_incomplete=True
+    )
+
+
+def _reply_faults(reply: FactsReply, categories: tuple[str, ...]) -> tuple[str, ...]:
+    if len(reply.facts) > MAX_FACTS:
+        return (f"{len(reply.facts)} facts are too many: give the {MAX_FACTS} that matter most",)
+    return first_complaints(
+        f"facts.{index}.category: {one_line(fact.category)[:_MAX_QUOTED]!r} is none of {', '.join(categories)}"
+        for index, fact in enumerate(reply.facts)
+        if fact.category not in categories
+    )
+
+
+def _valid_facts(text: str, categories: tuple[str, ...]) -> tuple[list[_Fact], list[DroppedStatement]]:
+    """The first `MAX_FACTS` valid facts of a reply, each checked alone, and what is lost of the others."""
+    valid: list[_Fact] = []
+    invalid: list[DroppedStatement] = []
+    for item in read_items(text, "facts"):
+        try:
+            fact = _Fact.model_validate_json(to_json(item))
+        except ValidationError:
+            fact = None
+        if fact is not None and fact.category in categories and len(valid) < MAX_FACTS:
+            valid.append(fact)
+        else:
+            text, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
+            invalid.append(DroppedStatement(text=text, reason="invalid_fact", excerpt=excerpt))
+    return valid, invalid[:MAX_FACTS]
+
+
+def _readable_text(item: object, *fields: str) -> str:
+    """What the first of the `fields` of an invalid fact seems to say, in characters that can be stored."""
+    texts = (item.get(name) for name in fields) if isinstance(item, dict) else ()
+    said = next((text for text in texts if isinstance(text, str) and text.strip()), to_json(item).decode())
+    return shortened(said.replace("\x00", ""), MAX_LINE)
+
+
+def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
+    """The facts whose excerpt a message of the user says, and whose text asserts no more than that and its question."""
+    evidence = Evidence.of(task)
+    said_before = [comparable_text(message.content) for message in shown_messages(task.turn)]
+    said_before += [comparable_text(message.content) for message in task.background.messages]
+    facts: list[ExtractedFact] = []
+    complaints: list[str] = []
+    dropped: list[DroppedStatement] = []
+    for index, fact in enumerate(candidates):
+        is_found = evidence.message_of(fact.excerpt) is not None
+        fault = evidence.complaint(fact.text, fact.excerpt) if is_found else None
+        if is_found and not fault:
+            said = (*evidence.contents, comparable_text(fact.text))
+            entities, left_out = said_entities(fact.entities, said, task.turn, task.entity_types)
+            speaker = other_speaker(task.turn, comparable_text(fact.excerpt))
+            names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
+            relations = named_relations(fact.relations, names, task.turn, speaker)
+            told, unsaid = told_names(fact.entities, fact.relations, said_before, task.turn, speaker)
+            made = _extracted(fact, speaker, entities, (*told, *relations)[:MAX_RELATIONS])
+            facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
+            continue
+        complaints.append(
+            f"facts.{index}.text: {fault}: say only what is said, or leave the fact out"
+            if is_found
+            else f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" '
+            f"{evidence.absence_reason(fact.excerpt)}: copy the words from one message, or leave the fact out"
+        )
+        reason: DropReason = "invalid_fact" if is_found else "excerpt_not_found"
+        dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt))
+    return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
+
+
+def _extracted(
+    fact: _Fact, speaker: str | None, entities: tuple[NamedEntity, ...], relations: tuple[NamedRelation, ...]
+) -> ExtractedFact:
+    """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
+    subject = fact.subject or None
+    if speaker is not None and (subject is None or is_user_word(subject)):
+        subject = speaker
+    return ExtractedFact.model_validate(
+        fact.model_dump(exclude={"entities", "relations"})
+        | {
+            "entities": entities,
+            "relations": relations,
+            "text": fact.text.strip(),
+            "search_text": fact.search_text.strip() or fact.text.strip(),
+            "value": fact.value or None,
+            "subject": subject,
+            "importance": IMPORTANCE_OF_CATEGORY[fact.importance_category],
+            "single_valued": fact.single_valued and fact.key is not None,
+        }
+    )

@@ -1,0 +1,328 @@
+"""The question about several turns of one conversation, and the part of the reply, tokens included.
+
+That each turn gets.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from pydantic_core import from_json, to_json
+
+from mnemolog.common.tokens import estimate_tokens
+from mnemolog.schemas.base import normalise
+from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
+from mnemolog.schemas.stored import Background
+from mnemolog.schemas.turn import Overrides, Turn
+from mnemolog.streams.llm.ask import object_text
+from mnemolog.streams.llm.background import best_entities, best_facts, in_turn, tokens_of_entities
+from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION as ONE_TURN_VERSION
+from mnemolog.streams.llm.extract_prompt import background_lines, system_text, turn_lines, turns_schema
+from mnemolog.streams.llm.extract_reply import evidence_messages, shown_messages
+from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Reply, SharedPrompt, Usage
+from mnemolog.streams.text.differences import WORDS_FOR_USER, is_user_word
+from mnemolog.streams.text.readings import read
+from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
+
+_NO_OVERRIDES = Overrides()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTurn:
+    """A turn, the broker's time of it, the position of its record, its offset there, and its size in bytes."""
+
+    turn: Turn
+    published_at: datetime
+    position: str
+    offset: int
+    size: int
+
+    @property
+    def place(self) -> tuple[datetime, int]:
+        """Where it stands in the order of its owner."""
+        return self.published_at, self.offset
+
+
+def turns_together(first: CallTurn, waiting: Iterable[CallTurn | None], rules: EffectivePolicy) -> tuple[CallTurn, ...]:
+    """`first`, and those of the turns behind it that are asked about in the same call.
+
+    None of `waiting` is another record, a command for instance: what is behind it comes later. Turns of other scopes
+    are passed over, and so are those of the conversation that no call asks about, or a call with settings of its own.
+    """
+    found, tokens, turn_ids = [first], message_tokens(first.turn), {first.turn.turn_id}
+    until = first.turn.occurred_at + timedelta(seconds=rules.conversation_age)
+    for one in waiting:
+        if one is None or len(found) >= most_turns(rules):
+            break
+        if one.turn.scope != first.turn.scope or not may_share(one, rules):
+            continue
+        tokens += message_tokens(one.turn)
+        in_order = found[-1].turn.occurred_at <= one.turn.occurred_at <= until
+        if tokens > rules.call_tokens or one.turn.turn_id in turn_ids or not in_order:
+            break
+        found.append(one)
+        turn_ids.add(one.turn.turn_id)
+    return tuple(found)
+
+
+def may_share(one: CallTurn, rules: EffectivePolicy) -> bool:
+    """Whether a turn may share its call: it needs one, has no settings of its own, and may be shown to others."""
+    turn = one.turn
+    shows_conversation = rules.conversation_messages > 0 and rules.conversation_tokens > 0
+    is_asked = turn.infer and bool(evidence_messages(turn)) and turn.overrides == _NO_OVERRIDES
+    return is_asked and shows_conversation and exceeded_turn_size(rules, one.size) is None
+
+
+def most_turns(rules: EffectivePolicy) -> int:
+    """How many turns a call may ask about: no more than are accepted in a minute."""
+    limits = (limits.turns_per_minute for limits in rules.limits.values())
+    return max(1, min([rules.call_turns, *(limit for limit in limits if limit is not None)]))
+
+
+def message_tokens(turn: Turn) -> int:
+    """The estimated tokens of what a prompt shows of a turn."""
+    return sum(map(estimate_tokens, (*(message.content for message in shown_messages(turn)), *turn.recalled)))
+
+
+Part = dict[str, Any]
+"""What a reply says of one turn, in the form that the reply to the question of this turn has."""
+
+
+def parts_of(reply: Reply, turns: int) -> list[Part | None]:
+    """What a reply says of each turn; None where it has no list of facts for the turn, or was cut off within it.
+
+    None for all turns where the reply numbers one that was not asked about: it may count from another number.
+    """
+    found: list[Part | None] = [None] * turns
+    for item in _items(_said(reply)):
+        number, listed = (item.get("turn"), item.get("facts")) if isinstance(item, dict) else (None, None)
+        if type(number) is not int:  # a bool is an int, too
+            continue
+        if not 1 <= number <= turns:
+            return [None] * turns
+        if not isinstance(listed, list):
+            continue
+        part = {name: value for name, value in item.items() if name != "turn"}
+        known = found[number - 1]
+        found[number - 1] = part if known is None else {**known, "facts": [*known["facts"], *listed]}
+    return found
+
+
+def _items(text: str) -> list[Any]:
+    try:
+        reply, is_whole = from_json(object_text(text)), True
+    except ValueError:
+        try:
+            reply, is_whole = from_json(text[max(0, text.find("{")) :], allow_partial=True), False
+        except ValueError:
+            return []
+    items = reply.get("turns") if isinstance(reply, dict) else None
+    return (items if is_whole else items[:-1]) if isinstance(items, list) else []
+
+
+def replies_of(reply: Reply, parts: Sequence[Part | None], asked: Sequence[int]) -> list[Reply | None]:
+    """Each part as a reply, with its share of the tokens; `asked` is how much of the prompt was about each turn.
+
+    Where the reply has no part at all the first turn gets all of it, in a form that is no valid reply: it is asked
+    about again alone, and has what the call took.
+    """
+    texts = [None if part is None else to_json(part, inf_nan_mode="null").decode() for part in parts]
+    if all(text is None for text in texts):
+        texts[0] = to_json({"undivided": _said(reply)}).decode()
+    weights = [0 if text is None else weight for text, weight in zip(texts, asked, strict=True)]
+    usages = divide_usage(reply.usage, weights, [len(text or "") for text in texts])
+    return [
+        None if text is None else Reply(text=text, model=reply.model, usage=usage)
+        for text, usage in zip(texts, usages, strict=True)
+    ]
+
+
+def divide_usage(usage: Usage, asked: Sequence[int], said: Sequence[int]) -> list[Usage]:
+    """Shares whose sum is `usage`: of the input in proportion to what was `asked`, of the output to what was `said`."""
+    cached = min(usage.cached_tokens or 0, usage.input_tokens)
+    fresh = divide(usage.input_tokens - cached, asked)
+    inputs = zip(fresh, divide(cached, asked), divide(usage.cached_tokens or 0, asked), strict=True)
+    outputs = divide(usage.output_tokens, said)
+    return [
+        Usage(
+            input_tokens=own_fresh + own_cached,
+            output_tokens=own_output,
+            cached_tokens=None if usage.cached_tokens is None else told,
+        )
+        for (own_fresh, own_cached, told), own_output in zip(inputs, outputs, strict=True)
+    ]
+
+
+def divide(total: int, weights: Sequence[int]) -> list[int]:
+    """Whole shares of `total` in proportion to the weights, without loss; what rounding leaves goes to the first."""
+    whole = sum(weights)
+    if not whole:
+        return [total, *(0 for _ in weights[1:])]
+    ends, seen = [], 0
+    for weight in weights:
+        seen += weight
+        ends.append(total * seen // whole)
+    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _said(reply: Reply) -> str:
+    """The text of a reply; half a sign is no JSON."""
+    return reply.text.encode("utf-8", "replace").decode()
+
+
+_LINES: Final = 40
+"""Tokens of a turn in the prompt besides its messages: its number, id, time and speaker."""
+
+
+def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | None]:
+    """The part of each turn as the reply that it would get alone; None where the reply has none for it.
+
+    A fact is part of the turn that its excerpt is in. A part with a name or a word that only a later turn says is none.
+    """
+    parts = _without_later(_move_facts(parts_of(reply, len(tasks)), tasks), tasks)
+    return replies_of(reply, parts, [_LINES + message_tokens(task.turn) for task in tasks])
+
+
+def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
+    """The parts, with each fact in the turn that its excerpt is in: the stated one, else the nearest."""
+    said = [_reply_parts_said(task) for task in tasks]
+    moved: list[Part | None] = [None if part is None else {**part, "facts": []} for part in parts]
+    for place, fact in _facts(parts):
+        places = sorted(range(len(tasks)), key=lambda other: abs(other - place))
+        own = next((one for one in places if moved[one] is not None and _is_in(fact, said[one])), place)
+        target = moved[own]
+        if target is not None and fact not in target["facts"]:
+            target["facts"].append(fact)
+    return moved
+
+
+def _without_later(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
+    """The parts, without those that name what only a later turn says."""
+    told = [_TurnText.of(_told(task.turn)) for task in tasks]
+    said = [_TurnText.of("\n".join(message.content for message in shown_messages(task.turn))) for task in tasks]
+    kept: list[Part | None] = []
+    for place, (part, task) in enumerate(zip(parts, tasks, strict=True)):
+        names_later = part is not None and _names_later(part, task, told[: place + 1], said[place + 1 :])
+        kept.append(None if names_later else part)
+    return kept
+
+
+def _facts(parts: Sequence[Part | None]) -> Iterator[tuple[int, Any]]:
+    return ((place, fact) for place, part in enumerate(parts) if part is not None for fact in part["facts"])
+
+
+def _reply_parts_said(task: ExtractionTask) -> list[str]:
+    """What a turn says that is no recalled memory."""
+    recalled = list(filter(None, map(comparable_text, task.turn.recalled)))
+    return [without_texts(comparable_text(message.content), recalled) for message in evidence_messages(task.turn)]
+
+
+def _is_in(fact: Any, said: Sequence[str]) -> bool:
+    excerpt = fact.get("excerpt") if isinstance(fact, dict) else None
+    return isinstance(excerpt, str) and any(has_words(text, excerpt) for text in said)
+
+
+def _names_later(part: Part, task: ExtractionTask, until: Sequence["_TurnText"], after: Sequence["_TurnText"]) -> bool:
+    """Whether a fact has words of what is said after its turn: neither said until then nor shown to that turn."""
+    names = [name for fact in part["facts"] for name in _names(fact) if _have_name(after, name)]
+    words = _words_of("\n".join(_texts(part))) & _all_words(after)
+    if not names and not words:
+        return False
+    shown = task.background
+    told = [*(message.content for message in shown.messages), *shown.names]
+    told += [text for entity in shown.entities for text in (entity.name, *entity.names, *entity.ties)]
+    told += [text for fact in shown.facts for text in (fact.text, fact.value, fact.subject) if text]
+    before = [*until, _TurnText.of("\n".join(told))]
+    return not (words <= _all_words(before) and all(_have_name(before, name) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnText:
+    """What a turn says, as it is compared. It is read once, however many turns there are."""
+
+    text: str
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> "_TurnText":
+        return cls(comparable_text(text), _words_of(text))
+
+
+def _all_words(said: Sequence[_TurnText]) -> frozenset[str]:
+    return frozenset().union(*(one.words for one in said))
+
+
+def _have_name(said: Sequence[_TurnText], name: str) -> bool:
+    return any(has_words(one.text, name) for one in said)
+
+
+def _texts(part: Part) -> Iterator[str]:
+    texts = (fact.get("text") for fact in part["facts"] if isinstance(fact, dict))
+    return (text for text in texts if isinstance(text, str))
+
+
+def _words_of(text: str) -> frozenset[str]:
+    """The stems of the words that tell something, the numbers and dates; of a script without spaces the signs."""
+    reading = read(text)
+    return (reading.signs | reading.details).union(reading.stems if reading.is_spaced else ())
+
+
+def _names(fact: Any) -> Iterator[str]:
+    """The value, the subject and the entities of a fact, and each word of these that is written as a name."""
+    if not isinstance(fact, dict):
+        return
+    entities = fact.get("entities")
+    named = [one.get("name") for one in entities if isinstance(one, dict)] if isinstance(entities, list) else []
+    for name in (fact.get("value"), fact.get("subject"), *named):
+        if isinstance(name, str) and not is_user_word(name):
+            yield name
+            yield from (word for word in name.split() if word[0].isupper() and normalise(word) not in WORDS_FOR_USER)
+
+
+def _told(turn: Turn) -> str:
+    """What a turn says, who says it, and its recalled memory."""
+    said = (text for message in shown_messages(turn) for text in (message.name, message.content))
+    return "\n".join(filter(None, (turn.speaker, *said, *turn.recalled)))
+
+
+PROMPT_VERSION: Final = f"{ONE_TURN_VERSION}-turns-1"
+_OPENING: Final = """\
+You extract facts for a long-term memory from several turns of one conversation. \
+Answer with one JSON object {"turns": [{"turn": 1, "facts": [...]}, ...]}: each turn once, by its number and in order, \
+with the facts that its own messages state; the list is empty where nothing of it is worth remembering.
+What stands above a turn is what was said before it: it tells what an answer or "it" means there. What stands below it \
+was not yet said: a fact is as it was when its turn was said. One that is stated in two turns is a fact of both.
+"""
+
+
+def shared_prompt(tasks: Sequence[ExtractionTask], known: Background) -> SharedPrompt:
+    """Ask for the facts of several turns of one scope and policy. What is `known` is shown once, for all of them."""
+    lines = background_lines(known)
+    seen: set[str] = set()
+    for number, task in enumerate(tasks, 1):
+        earlier = tuple(one for one in task.background.messages if one.turn_id not in seen)
+        seen |= {task.turn.turn_id, *(one.turn_id for one in earlier)}
+        lines += [f"turn {number}", *turn_lines(task.turn, Background(messages=earlier))]
+    return SharedPrompt(
+        purpose="extract",
+        version=PROMPT_VERSION,
+        messages=(
+            ChatMessage(role="system", content=system_text(_OPENING, tasks[0])),
+            ChatMessage(role="user", content="\n".join(lines)),
+        ),
+        schema=turns_schema(tasks[0]),
+        tasks=tuple(tasks),
+    )
+
+
+def known_together(tasks: Sequence[ExtractionTask], *, tokens: int) -> Background:
+    """What turns are shown together, within the tokens that one turn has for it: the best of each first."""
+    names = dict.fromkeys(name for task in tasks for name in task.background.names)
+    entities = best_entities(in_turn(*(task.background.entities for task in tasks)), tokens=tokens)
+    facts = in_turn(*(task.background.facts for task in tasks))
+    return Background(
+        names=tuple(names),
+        entities=entities,
+        facts=best_facts(facts, tokens=tokens - tokens_of_entities(entities)),
+    )

@@ -1,0 +1,127 @@
+"""What of a reply is about a topic that is never stored. It is told by the topic alone: its words are not kept."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from mnemolog.schemas.entities import MAX_UNLINKED, UnlinkedName
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.instructions import ForbiddenTopic, Instructions
+from mnemolog.schemas.provenance import DroppedStatement, Step
+from mnemolog.streams.text.tokens import plain_letters
+
+_WITHOUT_SPACES: Final = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+"""Scripts that do not put spaces between words: there a word may stand within others."""
+_LOOK_ALIKE: Final = str.maketrans(
+    "\u0430\u0432\u0435\u04bb\u043d\u0456\u0458\u043a\u04cf\u043c\u043e\u0440\u0501\u051b\u0441\u0455\u0442\u0443\u051d\u0445"
+    "\u03b1\u03b2\u03b5\u03b9\u03ba\u03bf\u03c1\u03c4\u03c5\u03bd\u03c7",
+    "abehhijklmopdqcstywx" + "abeikoptuvx",
+)
+"""Cyrillic and Greek letters, and the Latin ones that they look like."""
+_GAPS: Final = re.compile("[\\s_\\-\u2010\u2011\u2012\u2013]+")
+
+
+def topic_in(texts: Iterable[str | None], topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
+    """The first topic of which one of the texts has a word."""
+    said = "\n".join(_comparable(text) for text in texts if text)
+    return next((topic for topic in topics if topic.words and _pattern(topic.words).search(said)), None)
+
+
+def topic_of(fact: ExtractedFact, topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
+    """The first topic that a fact is about, by its key, its category or a word."""
+    named = next((one for one in topics if fact.key in one.keys or fact.category in one.categories), None)
+    texts = (fact.text, fact.search_text, fact.excerpt, fact.value, fact.subject, fact.key)
+    return named or topic_in(texts, topics)
+
+
+def withhold(
+    facts: Sequence[ExtractedFact], dropped: Sequence[DroppedStatement], instructions: Instructions | None
+) -> tuple[tuple[ExtractedFact, ...], tuple[DroppedStatement, ...]]:
+    """The facts that may be stored, and what was left out, without the words of what is never stored.
+
+    A fact that may be stored itself is left without the names and relations that have a word of a topic. Of its names
+    that were left out before these have the topic, too.
+    """
+    topics = instructions.never_store if instructions else ()
+    if not topics:
+        return tuple(facts), tuple(dropped)
+    about = [(fact, topic_of(fact, topics)) for fact in facts]
+    left_out = [_told(topic) if (topic := topic_in((one.text, one.excerpt), topics)) else one for one in dropped]
+    kept = [_without_names(fact, topics) for fact, topic in about if topic is None]
+    names = (_told(topic) for _, withheld in kept for topic in withheld)
+    return tuple(fact for fact, _ in kept), (
+        *left_out,
+        *(_told(topic) for _, topic in about if topic is not None),
+        *names,
+    )
+
+
+def withhold_texts(texts: Iterable[str], instructions: Instructions | None) -> tuple[str, ...]:
+    """Complaints and errors that quote a statement, without those that quote one of what is never stored."""
+    topics = instructions.never_store if instructions else ()
+    return tuple(_told(topic).text if (topic := topic_in((text,), topics)) else text for text in texts)
+
+
+def _without_names(
+    fact: ExtractedFact, topics: Sequence[ForbiddenTopic]
+) -> tuple[ExtractedFact, tuple[ForbiddenTopic, ...]]:
+    """The fact without the names and relations that have a word of a topic, and those topics."""
+    names = [(one, topic_in((one.name,), topics)) for one in fact.entities]
+    unlinked = [(one, topic_in((one.name,), topics)) for one in fact.unlinked]
+    ties = [(one, topic_in((one.subject, one.predicate, one.object), topics)) for one in fact.relations]
+    found = dict.fromkeys(topic for _, topic in (*names, *ties, *unlinked) if topic is not None)
+    if not found:
+        return fact, ()
+    entities = tuple(one for one, topic in names if topic is None)
+    relations = tuple(one for one, topic in ties if topic is None)
+    withheld = dict.fromkeys(topic for _, topic in (*names, *unlinked) if topic is not None)
+    kept = tuple(one for one, topic in unlinked if topic is None)
+    told = {
+        "entities": entities,
+        "relations": relations,
+        "unlinked": (*map(_withheld_name, withheld), *kept)[:MAX_UNLINKED],
+    }
+    return fact.model_copy(update=told), tuple(found)
+
+
+def _withheld_name(topic: ForbiddenTopic) -> UnlinkedName:
+    return UnlinkedName(name=_told(topic).text, reason="never_stored")
+
+
+def _told(topic: ForbiddenTopic) -> DroppedStatement:
+    return DroppedStatement(text=f"(withheld: {topic.name})", reason="never_stored")
+
+
+@lru_cache(maxsize=256)
+def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    patterns = [_word_pattern(word) for word in words if _comparable(word.removesuffix("*"))]
+    return re.compile("|".join(patterns) or "(?!)")
+
+
+def _comparable(text: str) -> str:
+    """A text without case, accents, hyphens and what nobody sees; letters that look alike are one."""
+    return _GAPS.sub(" ", plain_letters(text).translate(_LOOK_ALIKE)).strip()
+
+
+def _word_pattern(word: str) -> str:
+    is_beginning = word.endswith("*")
+    plain = _comparable(word.removesuffix("*"))
+    if any(unicodedata.name(letter, "").startswith(_WITHOUT_SPACES) for letter in plain):
+        return re.escape(plain)
+    return rf"(?<!\w){re.escape(plain)}" + ("" if is_beginning else r"(?!\w)")
+
+
+def with_instructions(step: Step, instructions: Instructions | None) -> Step:
+    """The step with the version of the instructions, and without complaints that quote what is never stored."""
+    if instructions is None:
+        return step
+    complaints = withhold_texts(step.complaints, instructions)
+    return step.model_copy(update={"instructions": instructions.version, "complaints": complaints})
+
+
+def allowed_categories(configured: tuple[str, ...], instructions: Instructions | None) -> tuple[str, ...]:
+    """The categories that a fact may have, those of the instructions behind the configured ones."""
+    more = (one.name for one in instructions.categories) if instructions else ()
+    return tuple(dict.fromkeys((*configured, *more)))

@@ -1,0 +1,331 @@
+"""Builds the events about one statement: added, repeated, late, related or merged."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from mnemolog.schemas import ids
+from mnemolog.schemas.events import (
+    FactAdded,
+    FactConfirmed,
+    FactSkipped,
+    MemoryEvent,
+    Overwrite,
+    PendingConfirmed,
+    PendingRejected,
+)
+from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, NewFact, Original, Statement
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
+from mnemolog.schemas.stored import PendingCase
+from mnemolog.schemas.vector import Vector
+from mnemolog.streams.ends import same_value
+from mnemolog.streams.llm.resolve_prompt import ParsedDecision
+from mnemolog.streams.resolution.classify import TurnState, same_slot
+from mnemolog.streams.resolution.guards import StatementContext, TimedFact, next_version_start, statement_confidence
+from mnemolog.streams.text.differences import relate_subjects
+
+_OF_ENTITIES: Final = ("entities", "relations", "unlinked")
+"""Fields of a fact that are events of their own in the log, or a part of a step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmDecision:
+    """What the model decided on a conflict, and which model; `merged_vector` is the vector of a merged text.
+
+    It was `shown` known facts, and `targets` are those of them that it named.
+    """
+
+    reply: ParsedDecision
+    targets: tuple[Candidate, ...] = ()
+    shown: tuple[Candidate, ...] = ()
+    merged_vector: Vector | None = None
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoDecision:
+    """Why there is no valid decision on a conflict with known facts, which a model was `shown` or was to be."""
+
+    complaint: str
+    shown: tuple[Candidate, ...] = ()
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+NOT_ASKED: Final = NoDecision(complaint="the turn has more conflicts than one question holds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionContext:
+    """What all decisions of a turn share: its owner, speaker and time, the rules and thresholds, and lookups.
+
+    `authority` is that of its facts, `pending_cases` are the pending overwrites that they may meet, `version_starts`
+    the starts of the versions before a known fact, `user_names` the names of the user.
+    """
+
+    owner: str
+    source_id: str
+    occurred_at: datetime
+    speaker: str | None
+    thresholds: Thresholds
+    rules: EffectivePolicy = field(default_factory=EffectivePolicy)
+    infer: bool = True
+    authority: Authority = "extracted"
+    pending_cases: Mapping[UUID, PendingCase] = field(default_factory=dict)
+    version_starts: Mapping[UUID, tuple[datetime, ...]] = field(default_factory=dict)
+    user_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventBuilder:
+    """Makes the events about one statement; `ordinal` is that of the first of them, `state` the turn's so far.
+
+    `candidates` are named in each decision. A statement without a `vector` adds no fact of its own. A promoted one has
+    speaker, authority and time of its `original`.
+    """
+
+    context: DecisionContext
+    state: TurnState
+    ordinal: int
+    fact: ExtractedFact
+    statement_context: StatementContext
+    vector: Vector | None
+    candidates: tuple[Candidate, ...]
+    original: Original | None = None
+
+    @classmethod
+    def of_statement(
+        cls, matched: MatchedFact, context: DecisionContext, state: TurnState, ordinal: int
+    ) -> "EventBuilder":
+        return cls(
+            context=context,
+            state=state,
+            ordinal=ordinal,
+            fact=matched.fact,
+            statement_context=statement_context(matched, context),
+            vector=matched.vector,
+            candidates=tuple(map(state.current_fact, matched.candidates)),
+            original=matched.original,
+        )
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(text=self.fact.text, excerpt=self.fact.excerpt)
+
+    @property
+    def said_at(self) -> datetime:
+        """When what led to the events was said."""
+        return self.context.occurred_at if self.original is None else self.original.promoted_from.said_at
+
+    @property
+    def own_ids(self) -> frozenset[UUID]:
+        """The facts that the turn of the statement has said before it: of a promoted one, the turn of its original."""
+        return self.state.facts_of(None if self.original is None else self.original.promoted_from.source_id)
+
+    def shares_slot(self, known: Candidate) -> bool:
+        """Whether the statement and a known fact are values of one slot, of certainly the same subject."""
+        return same_slot(self.fact, known, self.context.rules, self.context.user_names)
+
+    def is_of_other_subject(self, known: Candidate) -> bool:
+        """Whether a known fact is certainly about another subject."""
+        return relate_subjects(self.fact, known, self.context.user_names) == "other"
+
+    def has_value_of(self, known: Candidate) -> bool:
+        """Whether both say one lasting value of one slot, perhaps with other details."""
+        return same_value(self.fact, known) and self.shares_slot(known)
+
+    def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
+        """The fields that all events have; `offset` counts the events about this statement before it."""
+        ordinal = self.ordinal + offset
+        event_id = ids.event_id(self.context.owner, self.context.source_id, ordinal)
+        origin = None if self.original is None else self.original.promoted_from
+        return {"event_id": event_id, "ordinal": ordinal, "decision": decision, "promoted_from": origin}
+
+    def decision(
+        self, by: DecidedBy, reason: str, llm_decision: LlmDecision | NoDecision | None = None, **fields: Any
+    ) -> Decision:
+        weighed = (WeighedCandidate(fact_id=known.fact_id, similarity=known.similarity) for known in self.candidates)
+        return Decision(
+            by=by,
+            reason=reason,
+            candidates=tuple(weighed),
+            model=llm_decision.model if llm_decision else None,
+            prompt_version=llm_decision.prompt_version if llm_decision else None,
+            verdict=llm_decision.reply.verdict if isinstance(llm_decision, LlmDecision) else None,
+            shown=self._fact_ids(llm_decision.shown) if llm_decision else (),
+            **fields,
+        )
+
+    def _fact_ids(self, facts: Sequence[Candidate]) -> tuple[UUID, ...]:
+        """What these facts are by now, each once."""
+        return tuple(dict.fromkeys(self.state.current_fact(known).fact_id for known in facts))
+
+    def added(self, decision: Decision, **fields: Any) -> FactAdded:
+        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)
+
+    def added_as_history(self, newer: Sequence[TimedFact], decision: Decision) -> FactAdded:
+        """The event of a statement that is older than one of `newer`: it held until the next version began."""
+        end = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
+        if end is None:
+            return self.added(decision)
+        ended_at, ended_by = end
+        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), ended_at=ended_at, ended_by=ended_by)
+
+    def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
+        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        fields["of_ended"] = known.status == "ended"
+        return FactSkipped(**self.event_fields(decision), target=known.fact_id, **fields)
+
+    def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
+        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
+        return FactConfirmed(**self.event_fields(decision), target=known.fact_id, **fields)
+
+    def earlier_beginning(self, known: Candidate) -> datetime | None:
+        """When a fact that is or was held began by this repetition, if that is earlier than was known."""
+        true_from = self.statement_context.true_from
+        return true_from if known.status != "pending_confirmation" and true_from < known.true_from else None
+
+    def new_fact(self, *, offset: int = 0) -> NewFact:
+        if self.vector is None:
+            raise AssertionError("a statement without a vector adds no fact of its own")
+        said_by = self.original or self.context
+        return NewFact(
+            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name not in _OF_ENTITIES},
+            fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
+            confidence=self.statement_context.confidence,
+            true_from=self.statement_context.true_from,
+            speaker=said_by.speaker,
+            authority=said_by.authority,
+            said_at=self._own_time(self.said_at),
+            vector=self.vector,
+        )
+
+    def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
+        """The richer fact: true since the first of its parents was, as certain as the most certain of them.
+
+        It was said when the last of them was. One with a doubtful statement in it is only as certain as that, and one
+        with a human's word in it is a human's. It has the category of a high-risk parent; key and subject are a
+        parent's where the statement has none. All have the same term.
+        """
+        fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
+        said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
+        surest = max(fact.confidence, *(known.confidence for known in targets))
+        keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
+        risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
+        return fact.model_copy(
+            update={
+                "text": reply.text or fact.text,
+                "search_text": reply.search_text or reply.text or fact.search_text,
+                "said_at": self._own_time(said_at),
+                "true_from": min(fact.true_from, *(known.true_from for known in targets)),
+                "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
+                "vector": llm_decision.merged_vector or fact.vector,
+                **({"key": keyed.key, "value": keyed.value} if keyed else {}),
+                "category": next(risky, fact.category),
+                "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
+                "authority": "human" if any(known.authority == "human" for known in targets) else fact.authority,
+                "single_valued": fact.single_valued or any(known.single_valued for known in targets),
+            }
+        )
+
+    def _own_time(self, said_at: datetime) -> datetime | None:
+        """The time as a fact names it: not where it is that of the source."""
+        return None if said_at == self.context.occurred_at else said_at
+
+
+def statement_context(matched: MatchedFact, context: DecisionContext) -> StatementContext:
+    """How a statement of this turn counts: it holds since its event time, or since it was said."""
+    return StatementContext(
+        confidence=statement_confidence(matched, context.rules),
+        true_from=matched.holds_since(context.occurred_at),
+        said_at=matched.said_at(context.occurred_at),
+        tells_change_or_end=matched.fact.action_hint != "new",
+    )
+
+
+def snapshots(known_facts: Sequence[Candidate]) -> tuple[FactSnapshot, ...]:
+    """Known facts as they are before an event."""
+    names = ("fact_id", "text", "key", "value", "confidence", "true_from")
+    return tuple(FactSnapshot(**{name: getattr(known, name) for name in names}) for known in known_facts)
+
+
+_CONTRADICTED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace", "contradict", "retract"})
+"""Repeating the old value contradicts these pending overwrites; a pending expiry or merge it does not contradict."""
+
+
+def repetition_events(
+    builder: EventBuilder, known: Candidate, decision: Decision, *, raises_confidence: bool
+) -> Sequence[MemoryEvent]:
+    """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
+
+    It confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`, but for those
+    that are a human's word. A raw turn,
+    any under `add_only`, and a late one about what has ended do neither.
+    """
+    context, state = builder.context, builder.state
+    if not context.infer or context.rules.add_only or known.status == "ended":
+        return (builder.skipped(known, decision),)
+    case = context.pending_cases.get(known.fact_id)
+    if case is not None and known.status == "pending_confirmation" and supports(builder, case):
+        if case.needs_human:
+            return (builder.confirmed(known, decision.model_copy(update={"guard": "human_word"})),)
+        return (confirm_pending(builder, case, decision),)
+    if rejections := _rejections(builder, known, decision):
+        return rejections
+    if raises_confidence and known.fact_id not in state.confirmed_ids:
+        return (builder.confirmed(known, decision),)
+    return (builder.skipped(known, decision),)
+
+
+def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision) -> PendingConfirmed:
+    """The pending overwrite is done, to those of its targets that this turn has not ended.
+
+    It is unresolved beside what other targets have become, and beside values of its slot that it was not shown.
+    """
+    state = builder.state
+    is_value = builder.fact.action_hint != "retract"  # a denial stands beside no value
+    active = (known for known in builder.candidates if is_value and known.status == "active")
+    of_slot = filter(builder.shares_slot, active)
+    others = (known.fact_id for known in of_slot if known.fact_id not in case.targets)
+    beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
+    update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
+    return PendingConfirmed(
+        **builder.event_fields(decision.model_copy(update=update)),
+        target=case.fact_id,
+        targets=state.open_ids(case.targets),
+        unresolved=bool(beside),
+        action=case.action,
+        ended_at=case.ended_at,
+        statement=builder.statement,
+    )
+
+
+def supports(builder: EventBuilder, case: PendingCase) -> bool:
+    """Whether a statement supports a pending overwrite: an earlier one would end what was said after it."""
+    return case.said_at <= builder.said_at
+
+
+def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[PendingRejected]:
+    """Each earlier pending overwrite of `known` is rejected; the first of these events carries the statement."""
+    context = builder.context
+    cases = [context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(known.challenged_by)]
+    contradicted = (
+        case
+        for case in cases
+        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.said_at
+        if case.authority != "human"
+    )
+    return [
+        PendingRejected(
+            **builder.event_fields(decision, offset=offset),
+            target=case.fact_id,
+            confirmed=None if offset else known.fact_id,
+            statement=None if offset else builder.statement,
+            true_from=None if offset else builder.earlier_beginning(known),
+        )
+        for offset, case in enumerate(contradicted)
+    ]

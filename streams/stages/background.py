@@ -1,0 +1,314 @@
+"""Reads what an extraction is shown beside its turn, and keeps it for repeated deliveries."""
+
+import asyncio
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import psycopg
+
+from mnemolog.common.logs import get_logger
+from mnemolog.projections.errors import StatementTimeoutError
+from mnemolog.projections.faults import RECORD_ERRORS
+from mnemolog.projections.stores.entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
+from mnemolog.projections.stores.facts import ShownFacts, ShownFactsRequest, ShownFactStore
+from mnemolog.projections.stores.turns import MAX_CHARACTERS, ConversationRequest, ConversationStore
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import Background, EarlierMessage, ReplyKey, StoredReply
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams import metrics
+from mnemolog.streams.llm.background import (
+    best_entities,
+    best_facts,
+    in_turn,
+    last_messages,
+    names_said_in,
+    tokens_of_entities,
+)
+from mnemolog.streams.llm.ports import ReplyStore
+from mnemolog.streams.micro_batcher import MicroBatcher
+
+MAX_OWNERS: Final = 2048
+MAX_TURNS: Final = 32
+MAX_OWNER_CHARACTERS: Final = 16_000
+"""What is remembered of an owner at the most: the journal is seconds behind, not hours."""
+
+Place = tuple[datetime, int]
+"""Where a record stands in the order of its owner: the broker's time of it, and its offset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RecentTurn:
+    place: Place
+    scope: Scope
+    occurred_at: datetime
+    messages: tuple[EarlierMessage, ...]
+
+    @property
+    def characters(self) -> int:
+        return sum(len(message.content) for message in self.messages)
+
+
+@dataclass(slots=True)
+class _Owner:
+    turns: deque[_RecentTurn] = field(default_factory=deque)
+    deleted_at: datetime | None = None
+
+
+class RecentTurns:
+    """Remembers the last turns of some owners, each with its place in the log, and their last deletions.
+
+    What it knows is true whichever process has a partition: it may only lack turns that another one has extracted.
+    """
+
+    def __init__(self) -> None:
+        self._owners: OrderedDict[str, _Owner] = OrderedDict()
+
+    def remember(self, turn: Turn, place: Place) -> None:
+        """Keep a turn for those after it; one that is delivered again is kept once."""
+        known = self._owner(turn.scope.owner)
+        if any(one.place == place for one in known.turns):
+            return
+        messages = tuple(messages_of(turn))
+        known.turns.append(_RecentTurn(place=place, scope=turn.scope, occurred_at=turn.occurred_at, messages=messages))
+        while len(known.turns) > MAX_TURNS or sum(one.characters for one in known.turns) > MAX_OWNER_CHARACTERS:
+            known.turns.popleft()
+
+    def forget(self, owner: str, published_at: datetime) -> None:
+        """Forget what an owner said before a deletion that was published then."""
+        known = self._owner(owner)
+        known.turns.clear()
+        known.deleted_at = max(published_at, known.deleted_at or published_at)
+
+    def deleted_at(self, owner: str) -> datetime | None:
+        """When the last deletion of an owner that this process has seen was published."""
+        known = self._owners.get(owner)
+        return known.deleted_at if known else None
+
+    def messages_before(self, request: ConversationRequest) -> tuple[EarlierMessage, ...]:
+        """The messages that were said before a turn, as the journal would give them, the oldest first."""
+        known = self._owners.get(request.scope.owner)
+        turns = [one for one in (known.turns if known else ()) if _is_before(one, request)]
+        return tuple(message for one in sorted(turns, key=_said) for message in one.messages)
+
+    def _owner(self, owner: str) -> _Owner:
+        known = self._owners.setdefault(owner, _Owner())
+        self._owners.move_to_end(owner)
+        while len(self._owners) > MAX_OWNERS:
+            self._owners.popitem(last=False)
+        return known
+
+
+def messages_of(turn: Turn) -> list[EarlierMessage]:
+    """What the user and the assistant say in a turn."""
+    return [
+        EarlierMessage(
+            turn_id=turn.turn_id,
+            role=message.role,
+            name=message.name or (turn.speaker if message.role == "user" else None),
+            content=message.content[-MAX_CHARACTERS:],
+            at=turn.occurred_at,
+        )
+        for message in turn.messages
+        if message.role in ("user", "assistant")
+    ]
+
+
+def _is_before(turn: _RecentTurn, request: ConversationRequest) -> bool:
+    is_earlier = turn.place < (request.published_at, request.offset)
+    is_recent = request.said_at - request.age <= turn.occurred_at <= request.said_at
+    return (
+        is_earlier
+        and is_recent
+        and turn.scope == request.scope
+        and all(message.turn_id != request.turn_id for message in turn.messages)
+    )
+
+
+def _said(turn: _RecentTurn) -> tuple[datetime, Place]:
+    return turn.occurred_at, turn.place
+
+
+_VERSION: Final = "background-2"
+_OPTIONS: Final[dict[str, Any]] = {
+    "max_wait": 0.0,
+    "max_concurrent": 2,
+    "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
+}
+_NO_FACTS: Final = ShownFacts(names=(), facts=())
+_NO_ENTITIES: Final = ShownEntities()
+MAX_SAID: Final = 4000
+"""Characters of a turn and of what was said before it in which known entities are looked for."""
+
+log = get_logger(__name__)
+
+
+class BackgroundReader:
+    """Reads backgrounds, several in one statement, and keeps each beside the replies of its source.
+
+    The messages come from the journal and from `recent`, the turns of this process, which the journal may not have yet.
+    """
+
+    def __init__(
+        self,
+        messages: ConversationStore,
+        facts: ShownFactStore,
+        entities: ShownEntityStore,
+        replies: ReplyStore,
+        recent: RecentTurns,
+    ) -> None:
+        self._recent = recent
+        self._replies = replies
+        self._messages: MicroBatcher[ConversationRequest, tuple[EarlierMessage, ...]] = MicroBatcher(
+            messages.messages_before, **_OPTIONS
+        )
+        self._facts: MicroBatcher[ShownFactsRequest, ShownFacts] = MicroBatcher(facts.shown_facts, **_OPTIONS)
+        self._entities: MicroBatcher[ShownEntitiesRequest, ShownEntities] = MicroBatcher(
+            entities.shown_entities, **_OPTIONS
+        )
+        self._gets: MicroBatcher[ReplyKey, Background | None] = MicroBatcher(self._get_many, max_wait=0)
+        self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(replies.put_many, max_wait=0)
+
+    def remember(self, turn: Turn, place: Place) -> None:
+        """Keep a turn for those after it."""
+        self._recent.remember(turn, place)
+
+    def forget(self, owner: str, published_at: datetime) -> None:
+        """Show nothing more of what an owner said before a deletion that was published then."""
+        self._recent.forget(owner, published_at)
+
+    async def background_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> Background:
+        """What the turn at `place` is shown: what was kept at its first delivery, or else what is known now."""
+        background, new = await self.background_ahead(turn, place, rules)
+        if new is not None:
+            await self._puts.submit(new)
+        return background
+
+    async def background_ahead(
+        self, turn: Turn, place: Place, rules: EffectivePolicy
+    ) -> tuple[Background, StoredReply | None]:
+        """As `background_of`, of a turn before its turn: what is not kept yet, to be kept with the reply to it.
+
+        A turn that gets no reply then is shown what is known when its turn comes.
+        """
+        key = _key(turn)
+        kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))
+        if kept is not None:
+            return kept, None
+        (shown, named), notes = await self._known_for(turn, messages, rules)
+        entities = best_entities(named.entities, tokens=rules.known_tokens)
+        left = rules.known_tokens - tokens_of_entities(entities)
+        background = Background(
+            messages=messages,
+            entities=entities,
+            facts=best_facts(in_turn(named.facts, shown.facts), tokens=left),
+            names=shown.names,
+            notes=notes,
+        )
+        return background, _to_stored(key, background)
+
+    async def _messages_before(self, turn: Turn, place: Place, rules: EffectivePolicy) -> tuple[EarlierMessage, ...]:
+        if not rules.conversation_messages or not rules.conversation_tokens:
+            return ()
+        published_at, offset = place
+        request = ConversationRequest(
+            scope=turn.scope,
+            turn_id=turn.turn_id,
+            published_at=published_at,
+            offset=offset,
+            said_at=turn.occurred_at,
+            age=timedelta(seconds=rules.conversation_age),
+            messages=rules.conversation_messages,
+            since=self._recent.deleted_at(turn.scope.owner),
+        )
+        journalled = await self._messages.submit(request)
+        known = {message.turn_id for message in journalled}
+        newer = [one for one in self._recent.messages_before(request) if one.turn_id not in known]
+        messages = sorted((*journalled, *newer), key=lambda message: message.at)
+        return last_messages(messages, count=rules.conversation_messages, tokens=rules.conversation_tokens)
+
+    async def _known_for(
+        self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy
+    ) -> tuple[tuple[ShownFacts, ShownEntities], tuple[str, ...]]:
+        """Known facts and entities; without, where reading them fails or takes too long, the extraction goes on."""
+        if not rules.known_tokens or not rules.known_timeout or not (rules.known_facts or rules.known_entities):
+            return (_NO_FACTS, _NO_ENTITIES), ()
+        try:
+            async with asyncio.timeout(rules.known_timeout):
+                return await asyncio.gather(
+                    self._facts_for(turn, messages, rules), self._entities_for(turn, messages, rules)
+                ), ()
+        except TimeoutError:
+            reason = f"reading them took more than {rules.known_timeout:g} s"
+        except (psycopg.Error, StatementTimeoutError) as error:
+            reason = "reading them failed"
+            log.warning("known_facts_not_read", error=str(error).strip())
+        metrics.BLIND_EXTRACTIONS.inc()
+        return (_NO_FACTS, _NO_ENTITIES), (f"extracted without known facts and entities: {reason}",)
+
+    async def _facts_for(self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy) -> ShownFacts:
+        if not rules.known_facts:
+            return _NO_FACTS
+        said = [*(message.content for message in messages[-1:]), *(message.content for message in turn.messages)]
+        request = ShownFactsRequest(
+            scope=turn.scope,
+            speaker=turn.speaker,
+            others=tuple(dict.fromkeys(one.name for one in turn.messages if one.role == "user" and one.name)),
+            single_valued=rules.single_valued,
+            said="\n".join(said),
+            at=turn.occurred_at,
+            facts=rules.known_facts,
+        )
+        return await self._facts.submit(request)
+
+    async def _entities_for(
+        self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy
+    ) -> ShownEntities:
+        if not rules.known_entities:
+            return _NO_ENTITIES
+        # What the turn says comes first: there the limits begin.
+        before = (message.content for message in reversed(messages))
+        said = "\n".join((*(message.content for message in turn.messages), *before))
+        names = names_said_in(said[:MAX_SAID])
+        request = ShownEntitiesRequest(
+            scope=turn.scope,
+            said=names.text,
+            heads=names.heads,
+            ties=names.ties,
+            predicates=names.predicates,
+            at=turn.occurred_at,
+            entities=rules.known_entities,
+            facts=rules.known_facts,
+        )
+        return await self._entities.submit(request)
+
+    async def _get_many(self, keys: list[ReplyKey]) -> list[Background | None]:
+        stored = await self._replies.get_many(keys)
+        return [Background.model_validate_json(stored[key][0].reply) if key in stored else None for key in keys]
+
+    async def close(self) -> None:
+        for batcher in (self._messages, self._facts, self._entities, self._gets, self._puts):
+            await batcher.close()
+
+
+def _key(turn: Turn) -> ReplyKey:
+    return (turn.scope.owner, turn.turn_id, "extract", _VERSION)
+
+
+def _to_stored(key: ReplyKey, background: Background) -> StoredReply:
+    owner, source_id, stage, version = key
+    return StoredReply(
+        owner=owner,
+        source_id=source_id,
+        stage=stage,
+        version=version,
+        attempt=0,
+        reply=background.model_dump_json(),
+        model="",
+        input_tokens=0,
+        output_tokens=0,
+        cached_tokens=None,
+        milliseconds=0.0,
+    )

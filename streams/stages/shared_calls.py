@@ -1,0 +1,293 @@
+"""One extraction call for turns of a conversation that wait together.
+
+Which turns share it, how long a turn waits, and what each would ask alone.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from mnemolog.common.logs import get_logger
+from mnemolog.projections.errors import StatementTimeoutError
+from mnemolog.projections.faults import RECORD_ERRORS
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.stored import Background, ReplyNotStorableError, StoredReply
+from mnemolog.schemas.turn import Turn
+from mnemolog.streams import metrics
+from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.ports import (
+    BatchSuspectError,
+    ExtractionTask,
+    PromptRefusedError,
+    RequestSource,
+    SourceChatModel,
+    SourceQuestion,
+)
+from mnemolog.streams.llm.shared_prompt import (
+    CallTurn,
+    divide_reply,
+    known_together,
+    may_share,
+    most_turns,
+    shared_prompt,
+    turns_together,
+)
+from mnemolog.streams.llm.withheld import allowed_categories
+
+MAX_ARRIVING_SECONDS: Final = 5.0
+FRESH_SECONDS: Final = 1.0
+"""A turn that was published so short a time ago is no backlog: it does not wait until its partition is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallWait:
+    """The seconds that a turn waits for others: `linger` for any, `arriving` for those that are sure to come."""
+
+    linger: float = 0.0
+    arriving: float = 0.0
+
+    @classmethod
+    def of_extraction(cls, waited: float, *, linger: float) -> "CallWait":
+        """That of a turn that was published `waited` seconds ago, which are a part of `linger`."""
+        arriving = arriving_seconds(waited) if waited > FRESH_SECONDS else 0.0
+        return cls(linger=min(linger, max(0.0, linger - waited)), arriving=arriving)
+
+    def __bool__(self) -> bool:
+        return bool(self.linger or self.arriving)
+
+
+def arriving_seconds(waited: float) -> float:
+    """How long a turn waits for others that are sure to come: no longer than it has waited since its publication."""
+    return min(max(0.0, waited), MAX_ARRIVING_SECONDS)
+
+
+class Backgrounds(Protocol):
+    """What extractions are shown beside their turns (`mnemolog.streams.stages.background`)."""
+
+    def remember(self, turn: Turn, place: tuple[datetime, int]) -> None: ...
+
+    def forget(self, owner: str, published_at: datetime) -> None: ...
+
+    async def background_of(self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy) -> Background: ...
+
+    async def background_ahead(
+        self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy
+    ) -> tuple[Background, StoredReply | None]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnQuestion:
+    """The question of a turn, and what it is about."""
+
+    placed: CallTurn
+    task: ExtractionTask
+    asked: SourceQuestion
+
+
+class TurnQuestions:
+    """Makes the questions of turns.
+
+    `categories` are those that a fact may have, besides those of instructions, `entity_types` the types of what it
+    names that are asked for.
+    """
+
+    def __init__(
+        self,
+        backgrounds: Backgrounds,
+        categories: tuple[str, ...],
+        entity_types: tuple[str, ...],
+        *,
+        detect_mood: bool = False,
+    ) -> None:
+        self._backgrounds = backgrounds
+        self._categories = categories
+        self._entity_types = entity_types
+        self._detect_mood = detect_mood
+
+    async def question_of(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
+        """What the turn asks alone; the same at each delivery."""
+        background = await self._backgrounds.background_of(placed.turn, placed.place, rules)
+        return self._question(placed, rules, background, None)
+
+    async def _question_ahead(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
+        background, new = await self._backgrounds.background_ahead(placed.turn, placed.place, rules)
+        return self._question(placed, rules, background, new)
+
+    def _question(
+        self, placed: CallTurn, rules: EffectivePolicy, background: Background, kept_with: StoredReply | None
+    ) -> TurnQuestion:
+        turn, told, overrides = placed.turn, rules.instructions, placed.turn.overrides
+        task = ExtractionTask(
+            turn=turn,
+            categories=allowed_categories(self._categories, told),
+            entity_types=self._entity_types,
+            instructions=told,
+            background=background,
+            detect_mood=self._detect_mood,
+        )
+        prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
+        source = RequestSource(
+            owner=turn.scope.owner, source_id=turn.turn_id, stage="extract", position=placed.position
+        )
+        asked = SourceQuestion(source=source, prompt=prompt, kept_with=kept_with)
+        return TurnQuestion(placed=placed, task=task, asked=asked)
+
+    async def questions_of(
+        self, turns: Sequence[CallTurn], conversation: Sequence[CallTurn], rules: EffectivePolicy
+    ) -> list[TurnQuestion]:
+        """What several turns of `conversation` ask ahead; these are its turns in order, those between them too.
+
+        One after the other: each is shown what was said right before it, and no more than that is remembered. What
+        they are shown is kept with their replies.
+        """
+        found, wanted = [], {one.place for one in turns}
+        for one in conversation:
+            self._backgrounds.remember(one.turn, one.place)
+            if one.place in wanted:
+                found.append(await self._question_ahead(one, rules))
+        return found
+
+
+MIN_DIVIDED: Final = 3
+"""A call for so many turns or fewer that fails is not divided: they are asked about alone."""
+TURN_ERRORS: Final = (*RECORD_ERRORS, StatementTimeoutError, ReplyNotStorableError)
+"""What a value of one of the turns can cause."""
+
+Q = TypeVar("Q")
+
+log = get_logger(__name__)
+
+
+async def ask_divided(
+    questions: Sequence[Q], ask: Callable[[Sequence[Q]], Awaitable[Sequence[bool]]]
+) -> AsyncIterator[tuple[Q, bool]]:
+    """Have all `questions` asked; gives each with whether it has a part of a reply. `ask` asks some in one call."""
+    try:
+        found, reason = await ask(questions), "no_part"
+    except BatchSuspectError as error:
+        log.info("shared_call_failed", turns=len(questions), error=str(error))
+        if len(questions) > MIN_DIVIDED:
+            middle = len(questions) // 2
+            for half in (questions[:middle], questions[middle:]):
+                async for answered in ask_divided(half, ask):
+                    yield answered
+            return
+        found, reason = [False] * len(questions), "refused"
+    except (PromptRefusedError, *TURN_ERRORS) as error:
+        log.info("shared_call_failed", turns=len(questions), error=str(error))
+        found, reason = [False] * len(questions), "refused"
+    if alone := list(found).count(False):
+        metrics.TURNS_ASKED_ALONE.labels(reason=reason).inc(alone)
+    for answered in zip(questions, found, strict=True):
+        yield answered
+
+
+MAX_REMEMBERED: Final = 4096
+LOOKED_AT: Final = 3
+"""For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
+Behind = Callable[[int, int, CallWait], Awaitable[Sequence[CallTurn | None]]]
+"""The records behind one of its owner: waits for so many of them, and gives at most so many.
+
+Those that are sure to come are those of its partition that are not read.
+"""
+
+
+class CallSharer:
+    """Finds the turns that share a call, and asks. Each gets its part as the stored reply to its own question.
+
+    So a turn whose turn comes asks as if it were alone, and finds its reply, also after a restart. `clock` gives the
+    time, for how long a turn has waited.
+    """
+
+    def __init__(self, model: SourceChatModel, questions: TurnQuestions, clock: Callable[[], datetime]) -> None:
+        self._model = model
+        self._questions = questions
+        self._clock = clock
+        # By turn its question, where it has a part of a reply; None where it is to be asked about alone.
+        self._asked: OrderedDict[tuple[str, str, int], TurnQuestion | None] = OrderedDict()
+
+    def is_answered(self, placed: CallTurn, rules: EffectivePolicy) -> bool:
+        """Whether this process has asked about a turn together with others, by these rules, and got a reply."""
+        return self._answered(placed, rules) is not None
+
+    def is_outdated(self, placed: CallTurn, rules: EffectivePolicy) -> bool:
+        """Whether it got a reply by other rules, which it does not use."""
+        return self._asked.get(_id(placed)) is not None and not self.is_answered(placed, rules)
+
+    def _answered(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion | None:
+        known = self._asked.get(_id(placed))
+        return known if known is not None and known.task.instructions == rules.instructions else None
+
+    async def question_of(self, placed: CallTurn, rules: EffectivePolicy, behind: Behind) -> TurnQuestion:
+        """What a turn asks alone. Those behind it that may share its call are asked about first, together with it.
+
+        A turn that was asked about with others before is not asked about with others again.
+        """
+        if known := self._answered(placed, rules):
+            self._asked[_id(placed)] = None
+            return known
+        first = await self._questions.question_of(placed, rules)
+        is_first = most_turns(rules) > 1 and may_share(placed, rules) and _id(placed) not in self._asked
+        if is_first and (others := await self._others_if_readable(first, rules, behind)):
+            await self._ask([first, *others], rules)
+            self._asked[_id(placed)] = None
+        return first
+
+    async def _others_if_readable(
+        self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind
+    ) -> list[TurnQuestion]:
+        """As `_others`; none where one of them is at fault: it fails when its turn comes, and not this one."""
+        try:
+            return await self._others(first, rules, behind)
+        except TURN_ERRORS as error:
+            log.info("shared_call_failed", turns=1, error=str(error).strip())
+            return []
+
+    async def _others(self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind) -> list[TurnQuestion]:
+        """The questions to ask together with the first one; none where that has a reply."""
+        most = most_turns(rules)
+        wait = CallWait.of_extraction(self._seconds_waited(first.placed), linger=rules.call_linger)
+        if wait and await self._model.has_reply(first.asked):
+            return []
+        waiting = await behind(most - 1, LOOKED_AT * most, wait)
+        _, *others = turns_together(first.placed, waiting, rules)
+        others = [one for one in others if _id(one) not in self._asked]
+        if not others or await self._model.has_reply(first.asked):
+            return []
+        scope, last = first.placed.turn.scope, others[-1].offset
+        conversation = [one for one in waiting if one is not None and one.turn.scope == scope and one.offset <= last]
+        questions = await self._questions.questions_of(others, conversation, rules)
+        replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
+        return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
+
+    def _seconds_waited(self, placed: CallTurn) -> float:
+        return (self._clock() - placed.published_at).total_seconds()
+
+    async def _ask(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
+        async for question, has_part in ask_divided(questions, partial(self._ask_once, rules=rules)):
+            self._remember(question, has_part=has_part)
+
+    async def _ask_once(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> list[bool]:
+        tasks = [one.task for one in questions]
+        known = known_together(tasks, tokens=rules.known_tokens)
+        found = await self._model.ask_together(
+            [one.asked for one in questions],
+            shared_prompt(tasks, known),
+            partial(divide_reply, tasks=tasks),
+            known=tuple(fact.fact_id for fact in known.facts),
+            entities=tuple(entity.entity_id for entity in known.entities),
+        )
+        return list(found)
+
+    def _remember(self, question: TurnQuestion, *, has_part: bool) -> None:
+        self._asked[_id(question.placed)] = question if has_part else None
+        while len(self._asked) > MAX_REMEMBERED:
+            self._asked.popitem(last=False)
+
+
+def _id(placed: CallTurn) -> tuple[str, str, int]:
+    return placed.turn.scope.owner, placed.turn.turn_id, placed.offset

@@ -1,0 +1,252 @@
+"""Summaries of entities: what a command for one does, and when one is due."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol
+from uuid import UUID
+
+from mnemolog.common.tokens import estimate_tokens
+from mnemolog.schemas.command import Command, SummariseEntity
+from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities import MAX_SUMMARISED
+from mnemolog.schemas.entity_events import EntitySummarised, FactLinked
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.ids import summary_command_id
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.provenance import Decision, Step
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import StoredEntity, SummaryFact, SummarySource
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError
+from mnemolog.streams.commands.entities import EntityContext
+from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.entities.resolver import EntityRegistry, NameContext
+from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of, with_unused
+from mnemolog.streams.llm.ports import (
+    PromptRefusedError,
+    ReplyInvalidError,
+    RequestSource,
+    SourceChatModel,
+    SummaryTask,
+)
+from mnemolog.streams.llm.summary_prompt import MAX_FACT_CHARACTERS, PROMPT_VERSION, parse_summary, summary_prompt
+from mnemolog.streams.text.tokens import has_words
+
+SHOWN_TOKENS: Final = 3000
+"""Estimated tokens of the facts that a summary is written from, twice what is asked for at most in an extraction."""
+REPROMPTS: Final = 1
+_MAX_ALIASES: Final = 10
+
+Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit | None]]
+"""The limit that leaves no room for a source of so many bytes, published then."""
+
+
+class EntityReader(Protocol):
+    """Reads entities by their ids."""
+
+    async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]: ...
+
+
+class SummaryReader(Protocol):
+    """Reads what summaries are written from. Waits while Postgres is unavailable."""
+
+    async def summary_source(self, entity_id: UUID, *, at: datetime, limit: int) -> SummarySource: ...
+
+    async def changed_facts(self, entity_ids: Sequence[UUID]) -> dict[UUID, int]: ...
+
+    async def named_by(self, fact_ids: Sequence[UUID]) -> dict[UUID, int]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryResult:
+    """The end of the command, and what it cost; `limit` is the budget that was spent before the model was asked."""
+
+    result: CommandResult
+    step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
+    limit: LimitHit | None = None
+
+
+class EntitySummariser:
+    """Asks `model`, whose replies are stored: a command that is delivered again costs no second call."""
+
+    def __init__(
+        self, entities: EntityReader, facts: SummaryReader, model: SourceChatModel, precheck: Precheck
+    ) -> None:
+        self._entities = entities
+        self._facts = facts
+        self._model = model
+        self._precheck = precheck
+
+    async def __call__(
+        self, envelope: MatchedFacts, payload: SummariseEntity, rules: EffectivePolicy, now: datetime
+    ) -> SummaryResult:
+        """What the command of an envelope does under the rules of its scope. Waits while the model is unavailable."""
+        if envelope.scope is None:
+            raise AssertionError("a command has a scope")
+        if rules.entity_summary == "off" and not payload.by_policy:
+            return _refused("summaries_off", "no policy allows summaries here: set entity_summary")
+        try:
+            entity = await self._entity(envelope, envelope.scope, payload, now)
+        except CommandRefusedError as refusal:
+            return _refused(refusal.reason, refusal.detail)
+        source = await self._facts.summary_source(entity.entity_id, at=now, limit=MAX_SUMMARISED)
+        if payload.by_policy and not is_due(source.changed, rules):
+            return SummaryResult(result=CommandResult(outcome="done", detail="no summary is due"))
+        if not source.facts:
+            return _refused("nothing_to_summarise", f"no active fact names {entity.name}")
+        if hit := await self._precheck(envelope.scope, rules.budgets_alone, 0, envelope.published_at):
+            return SummaryResult(result=CommandResult(outcome="rejected"), limit=hit)
+        return await self._ask(envelope, _task(entity, within_budget(source.facts), rules), entity.entity_id, source)
+
+    async def _entity(
+        self, envelope: MatchedFacts, scope: Scope, payload: SummariseEntity, now: datetime
+    ) -> StoredEntity:
+        """The entity of the command. Raises `CommandRefusedError`."""
+        command = CommandContext(
+            owner=envelope.owner,
+            source_id=envelope.source_id,
+            scope=scope,
+            issued_at=envelope.occurred_at,
+            now=now,
+            actor=envelope.actor,
+        )
+        known = await self._entities.entities([payload.entity_id])
+        names = NameContext(owner=envelope.owner, source_id=envelope.source_id, user_names=())
+        EntityContext(command=command, known=known, registry=EntityRegistry([]), names=names).require(payload.entity_id)
+        return known[payload.entity_id]
+
+    async def _ask(
+        self, envelope: MatchedFacts, task: SummaryTask, entity_id: UUID, source: SummarySource
+    ) -> SummaryResult:
+        prompt = summary_prompt(task)
+        asked = RequestSource.of(envelope, "resolve")
+        model, parse = self._model.for_source(asked, prompt), partial(parse_summary, task=task)
+        try:
+            answer = await ask(model, prompt, parse, reprompts=REPROMPTS)
+        except ReplyInvalidError as error:
+            detail = f"no reply of the model was valid: {error}"
+            return _refused("no_valid_reply", detail, step_of("resolve", PROMPT_VERSION, error))
+        except PromptRefusedError as error:
+            took = with_unused(Step(stage="resolve", milliseconds=0), error.replies)
+            return _refused("prompt_refused", str(error), took)
+        step = step_of("resolve", PROMPT_VERSION, answer)
+        made = _event(entity_id, task, source, answer, step)
+        return SummaryResult(result=CommandResult(outcome="done", entity_changes=(made,)), step=step)
+
+
+def is_due(changed: int, rules: EffectivePolicy) -> bool:
+    """Whether a policy has an entity summarised of which so many facts have changed."""
+    return rules.entity_summary == "after_changes" and changed >= rules.summary_changes
+
+
+def _task(entity: StoredEntity, facts: Sequence[SummaryFact], rules: EffectivePolicy) -> SummaryTask:
+    name, *aliases = _names_in(facts, entity)
+    return SummaryTask(
+        name=name,
+        type=entity.type,
+        aliases=tuple(aliases)[:_MAX_ALIASES],
+        facts=tuple(facts),
+        max_tokens=rules.summary_tokens,
+        language=rules.summary_language,
+    )
+
+
+def _names_in(facts: Sequence[SummaryFact], entity: StoredEntity) -> list[str]:
+    """The names of an entity that these facts have in their words, so that none outlives the facts that told it.
+
+    Its own one comes first, or else a proper name. Where they have no proper name of it, it is called by its own one.
+    """
+    said = "\n".join(fact.text for fact in facts)
+    proper = [entity.name, *(alias.text for alias in entity.aliases if alias.kind == "name")]
+    others = [alias.text for alias in entity.aliases]
+    told = [name for name in proper if has_words(said, name)] or [entity.name]
+    return list(dict.fromkeys((*told, *(name for name in others if has_words(said, name)))))
+
+
+def _event(
+    entity_id: UUID, task: SummaryTask, source: SummarySource, answer: Answer[str], step: Step
+) -> EntitySummarised:
+    """Its id and ordinal are given by who commits it."""
+    shown, model = len(task.facts), answer.replies[-1].model
+    wrote = "the rules joined" if model.startswith(RULES_PREFIX) else "the model summarised"
+    return EntitySummarised(
+        event_id=UUID(int=0),
+        ordinal=0,
+        decision=Decision(
+            by="model",
+            reason=f"{wrote} {shown} of {source.total} active facts of {task.name}",
+            model=model,
+            prompt_version=PROMPT_VERSION,
+        ),
+        entity_id=entity_id,
+        version=source.versions + 1,
+        text=answer.value,
+        language=task.language,
+        facts=tuple(fact.fact_id for fact in task.facts),
+        left_out=source.total - shown,
+        input_tokens=step.input_tokens,
+        output_tokens=step.output_tokens,
+    )
+
+
+def within_budget(facts: Sequence[SummaryFact]) -> list[SummaryFact]:
+    """The first facts for which there is room; one at least."""
+    shown: list[SummaryFact] = []
+    left = SHOWN_TOKENS
+    for fact in facts:
+        left -= estimate_tokens(fact.text[:MAX_FACT_CHARACTERS])
+        if left < 0 and shown:
+            break
+        shown.append(fact)
+    return shown
+
+
+def _refused(reason: str, detail: str, step: Step | None = None) -> SummaryResult:
+    result = CommandResult(outcome="rejected", reason=reason, detail=detail)
+    return SummaryResult(result=result) if step is None else SummaryResult(result=result, step=step)
+
+
+MAX_DUE: Final = 5
+"""How many entities one source has summarised: a turn may name many."""
+
+
+class DueSummaries:
+    """Publishes a command for each entity whose changed facts reach or pass a multiple of `summary_changes`.
+
+    Facts that the commit ends count as those that it adds: else one that does both would step over a multiple.
+    So an attempt that failed is made again only after as many changes more. The command is
+    published before the commit, and published twice it takes effect once.
+    """
+
+    def __init__(self, facts: SummaryReader, publish: Callable[[Command], Awaitable[object]]) -> None:
+        self._facts = facts
+        self._publish = publish
+
+    async def __call__(self, commit: Commit, rules: EffectivePolicy) -> None:
+        """`rules` are those of the scope of the commit, which is not in the tables yet."""
+        if rules.entity_summary != "after_changes" or commit.scope is None:
+            return
+        changed = _new_facts(commit)
+        if ended := {fact_id for event in commit.events for fact_id in event.ended_ids}:
+            changed += Counter(await self._facts.named_by(list(ended)))
+        before = await self._facts.changed_facts(list(changed)) if changed else {}
+        every = rules.summary_changes
+        due = [one for one, count in changed.items() if (before[one] + count) // every > before[one] // every]
+        for place, entity_id in enumerate(due[:MAX_DUE]):
+            await self._publish(
+                Command(
+                    command_id=summary_command_id(commit.owner, commit.source_id, place),
+                    scope=commit.scope,
+                    issued_at=commit.published_at,
+                    order=SummariseEntity(entity_id=entity_id, by_policy=True),
+                    actor="the policy entity_summary=after_changes",
+                )
+            )
+
+
+def _new_facts(commit: Commit) -> Counter[UUID]:
+    """How many facts of a commit name each entity."""
+    linked = (event for event in commit.entity_events if isinstance(event, FactLinked))
+    return Counter(entity_id for event in linked for entity_id in {link.entity_id for link in event.links})

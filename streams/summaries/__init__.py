@@ -1,1 +1,0 @@
-"""Summaries of entities: what a command for one does, and when one is due."""
