@@ -33,7 +33,7 @@ from mnemolog.streams.entities.names import (
     read_name,
     tie_of,
     ties_in,
-    told_name,
+    with_owner,
 )
 from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.patterns import compiled, tables
@@ -200,7 +200,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     rest = said
     for given in aliases_in(said):
         rest = rest.replace(given.words, _GAP)
-        found.extend(_named(told_name(given.bearer, subject), "other", "object"))
+        found.extend(_named(with_owner(given.bearer, subject), "other", "object"))
     for one in (*introductions_in(said), *ended_ties_in(said)):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(f"{whose} {one.whom}", TIE_TYPES[one.tie], "object"))
@@ -209,7 +209,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
             found.extend(_named(name, "person", "object"))
     for tie, words in ties_in(rest):
         rest = rest.replace(words, _GAP)
-        found.extend(_named(told_name(words, subject), TIE_TYPES[tie], "object"))
+        found.extend(_named(with_owner(words, subject), TIE_TYPES[tie], "object"))
     for one in owned_ties_in(said):
         rest = rest.replace(one.words, _GAP)
         found.extend(_named(one.whom, TIE_TYPES[one.tie], "object"))
@@ -338,7 +338,7 @@ def _club_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]
 
 def aliases_told(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
     """The names that a sentence says to be of one: "Everyone calls my aunt Margarethe Gretel"."""
-    told = ((told_name(given.bearer, subject), given.alias) for given in aliases_in(said))
+    told = ((with_owner(given.bearer, subject), given.alias) for given in aliases_in(said))
     return tuple(same for bearer, alias in told for same in same_as(bearer, alias))
 
 
@@ -364,7 +364,7 @@ def relations_of_others(
     They have a tie to the subject, or one of the names that are known to be `named`.
     """
     found = ((predicate, forms[ended].match(said)) for predicate, forms in _OF_SOMEBODY.items())
-    told = ((predicate, match, told_name(match["who"], subject)) for predicate, match in found if match)
+    told = ((predicate, match, with_owner(match["who"], subject)) for predicate, match in found if match)
     return tuple(
         NamedRelation(subject=name, predicate=predicate, object=match["name"])
         for predicate, match, name in told
@@ -406,7 +406,7 @@ def ended_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]
         at = rest.index(words, start)
         start = at + 1
         if _OVER.search(rest[:at]) and not rest[at:].startswith(f"{words}'s"):
-            found[told_name(words, subject)] = tie
+            found[with_owner(words, subject)] = tie
     return tuple(_over(subject, tie, name) for name, tie in found.items() if len(name) <= MAX_NAME)
 
 
