@@ -14,7 +14,7 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.names import forms_of, name_key
-from mnemolog.streams.entities.names_in_text import (
+from mnemolog.streams.offline.names_in_text import (
     aliases_told,
     ended_relations,
     ended_values,
