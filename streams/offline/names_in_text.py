@@ -1,4 +1,7 @@
-"""Names, ties, aliases and relations in a text, found without a model in the clear cases."""
+"""Names, ties, other names and relations in an English sentence, found by patterns in the clear cases.
+
+`subject` is who speaks: "my brother Tom" is "Alice's brother Tom" where Alice does. Typewriter quotes are expected.
+"""
 
 import re
 from collections import deque
@@ -39,123 +42,82 @@ from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.patterns import compiled, tables
 from mnemolog.streams.text.tokens import CITIES, COUNTRIES, DATES, SENTENCE_STARTERS, SMALL_WORDS
 
-_TABLES: Final = tables(Path(__file__).with_name("aliases.toml"))
-_NAME: Final = rf"(?-i:{NAME}(?: {NAME})?)"
-_PARTS: Final = _TABLES["parts"] | {
-    "name": rf"[\"']?{_NAME}[\"']?",
+_NAME: Final = rf"{NAME}(?: {NAME})?"
+_MY: Final = rf"(?i:{WORDS['my']})"
+_MY_TIE: Final = rf"(?<!\w){_MY} (?P<tie>(?i:{TIE}))"
+_TITLE: Final = rf"(?:{WORDS['titles']})\.? {_NAME}"
+_TITLE_OR_NAME: Final = rf"(?P<name>{_TITLE}|{_NAME})"
+
+_ALIAS_TABLES: Final = tables(Path(__file__).with_name("aliases.toml"))
+_ALIAS_PARTS: Final = _ALIAS_TABLES["parts"] | {
+    "name": rf"[\"']?(?-i:{_NAME})[\"']?",
     "my_tie": rf"(?:(?:{WORDS['my']}) (?:{ANY_TIE}),? )?",
-    "bearer": rf"(?<!\w){{my_tie}}{_NAME}",
+    "bearer": rf"(?<!\w){{my_tie}}(?-i:{_NAME})",
 }
-_FORMS: Final = tuple(compiled(text, _PARTS) for text in _TABLES["forms"].values())
-_NO_NAMES: Final = PRONOUNS | SENTENCE_STARTERS | DATES.keys()
-_TIE: Final = re.compile(ANY_TIE, re.IGNORECASE)
-_MY_TIE: Final = re.compile(rf"^{_PARTS['my_tie']}", re.IGNORECASE)
+_ALIAS_FORMS: Final = tuple(compiled(text, _ALIAS_PARTS) for text in _ALIAS_TABLES["forms"].values())
+_LEADING_TIE: Final = re.compile(rf"^{_ALIAS_PARTS['my_tie']}", re.IGNORECASE)
+_TIE_ALONE: Final = re.compile(ANY_TIE, re.IGNORECASE)
+_NO_ALIASES: Final = PRONOUNS | SENTENCE_STARTERS | DATES.keys()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedAlias:
-    """The words of a text that give somebody another name: whose name it is, and the name."""
-
-    words: str
-    bearer: str
-    alias: str
-
-
-def aliases_in(text: str) -> Iterator[StatedAlias]:
-    """Each name that is said to be another one of somebody; typewriter quotes are expected."""
-    for form in _FORMS:
-        for match in form.finditer(text):
-            got = {group.partition("_")[0]: said for group, said in match.groupdict().items() if said}
-            bearer, alias = got["who"], got["alias"].strip("\"'")
-            if all(is_another_name(said) for said in (_MY_TIE.sub("", bearer), alias)):
-                yield StatedAlias(words=match[0], bearer=bearer, alias=alias)
-
-
-def is_another_name(said: str) -> bool:
-    """Whether it is no word that merely has a capital: "Everyone calls Ana Grandma", "He goes by Monday"."""
-    return said.partition(" ")[0].casefold() not in _NO_NAMES and not _TIE.fullmatch(said)
-
-
-TITLED: Final = rf"(?:{WORDS['titles']})\.? {NAME}(?: {NAME})?"
-"""The pattern of a name with a title, in which case counts."""
-_NAMES: Final = rf"(?P<name>{TITLED}|{NAME}(?: {NAME})?)"
-_NAMED_TIES_MY_TIE: Final = rf"(?<!\w)(?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))"
 _TIE_FIRST: Final = re.compile(
-    rf"{_NAMED_TIES_MY_TIE} (?:(?:{WORDS['called']}) {_NAMES}|(?:{WORDS['is']}) (?P<titled>{TITLED}))"
+    rf"{_MY_TIE} (?:(?:{WORDS['called']}) {_TITLE_OR_NAME}|(?:{WORDS['is']}) (?P<titled>{_TITLE}))"
 )
-_TIE_IS: Final = re.compile(rf"{_NAMED_TIES_MY_TIE} (?:{WORDS['is']}) (?P<name>{NAME}(?: {NAME})?)")
-_NAME_FIRST: Final = re.compile(
-    rf"(?<!\w){_NAMES}(?:,| (?:{WORDS['is']})) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)"
-)
-_ENDED: Final = re.compile(rf"(?<!\w){_NAMES}(?:{WORDS['ended']}) (?i:{WORDS['my']}) (?P<tie>(?i:{TIE}))(?!\w|'s)")
-_ENDED_BOTH: Final = re.compile(rf"(?<!\w){_NAMES} (?i:{WORDS['ended_both']}) (?P<tie>(?i:{TIE}))s(?!\w)")
-_MEMBERS: Final = re.compile(rf"(?<!\w)(?i:{WORDS['my']}) (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and ){NAME})+)")
-_NAMED: Final = re.compile(NAME)
+_TIE_IS: Final = re.compile(rf"{_MY_TIE} (?:{WORDS['is']}) (?P<name>{_NAME})")
+_NAME_FIRST: Final = re.compile(rf"(?<!\w){_TITLE_OR_NAME}(?:,| (?:{WORDS['is']})) {_MY} (?P<tie>(?i:{TIE}))(?!\w|'s)")
+_ENDED: Final = re.compile(rf"(?<!\w){_TITLE_OR_NAME}(?:{WORDS['ended']}) {_MY} (?P<tie>(?i:{TIE}))(?!\w|'s)")
+_ENDED_BOTH: Final = re.compile(rf"(?<!\w){_TITLE_OR_NAME} (?i:{WORDS['ended_both']}) (?P<tie>(?i:{TIE}))s(?!\w)")
+_MEMBERS: Final = re.compile(rf"(?<!\w){_MY} (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and ){NAME})+)")
 _OWNED: Final = re.compile(rf"(?<!\w){NAME}(?:'s|(?<=s)') (?i:{TIE})(?!\w|'s)(?: {NAME})?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTie:
-    """The words of a text that name somebody by a tie, the tie, and the name as it is said otherwise.
-
-    `whom` goes on after "my": "brother Tom". "My boss is German" has no common first name.
-    """
-
-    words: str
-    tie: str
-    whom: str
-    is_of_common_name: bool = False
-
-
-def introductions_in(text: str) -> Iterator[NamedTie]:
-    """Who is introduced with a tie to the speaker; typewriter quotes are expected."""
-    for pattern in (_TIE_FIRST, _NAME_FIRST):
-        yield from _named_ties(pattern, text)
-    yield from (one for one in _named_ties(_TIE_IS, text) if one.is_of_common_name)
-
-
-def ended_ties_in(text: str) -> Iterator[NamedTie]:
-    """Who is named as what they are no longer to the speaker: "Ana is no longer my wife" or friend."""
-    for pattern in (_ENDED, _ENDED_BOTH):
-        yield from _named_ties(pattern, text)
-
-
-def _named_ties(pattern: re.Pattern[str], text: str) -> Iterator[NamedTie]:
-    for match in pattern.finditer(text):
-        name = match["name"] or match.groupdict()["titled"]
-        if TIE_TYPES[tie_of(match)] != "group" and name.partition(" ")[0].casefold() not in PRONOUNS:
-            is_common = bool(forms_of(name_key(name).partition(" ")[0]))
-            whom = f"{match['tie']} {name}"
-            yield NamedTie(words=match[0], tie=tie_of(match), whom=whom, is_of_common_name=is_common)
-
-
-def members_in(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The groups of the speaker's whose members are named ("my kids Leo and Mia"), each with their names."""
-    for match in _MEMBERS.finditer(text):
-        yield tie_of(match), _NAMED.findall(match["names"])
-
-
-def owned_ties_in(text: str) -> Iterator[NamedTie]:
-    """The ties to others who are named, as they are said."""
-    for match in _OWNED.finditer(text):
-        yield NamedTie(words=match[0], tie=tie_of(match), whom=match[0])
-
+_OVER: Final = re.compile(rf"(?<!\w)(?:{WORDS['over']}) $", re.IGNORECASE)
+"""What stands right before "my wife" where a sentence that ends something says that she no longer is."""
 
 _VALUE_TYPES: Final[dict[str, EntityType]] = {"home_city": "place", "home_country": "place", "employer": "organisation"}
 _INNER_NAME: Final = re.compile(rf"(?<=[\w,] ){NAME}(?: {NAME}){{0,2}}")
 _FIRST_NAME: Final = re.compile(rf"^\W*(?P<name>{NAME}(?: {NAME}){{0,2}})")
-_TITLED: Final = re.compile(rf"(?<!\w){TITLED}")
-_ANOTHER: Final = re.compile(rf"(?<!\w)(?i:{WORDS['another']}) {NAME}(?: {NAME})?")
-_BEGINNINGS: Final = SMALL_WORDS | frozenset(WORDS["no_names"].split("|"))
-_NAMES_IN_TEXT_NO_NAMES: Final = _BEGINNINGS | DATES.keys()
+_TITLED: Final = re.compile(rf"(?<!\w){_TITLE}")
+_ANOTHER: Final = re.compile(rf"(?<!\w)(?i:{WORDS['another']}) {_NAME}")
 _IS_OR_HAS: Final = re.compile(rf" (?:{WORDS['is_or_has']})(?!\w)")
+_BEGINNINGS: Final = SMALL_WORDS | frozenset(WORDS["no_names"].split("|"))
+_NO_NAMES: Final = _BEGINNINGS | DATES.keys()
 _ORIGINS: Final = frozenset(WORDS["origins"].split("|"))
-_ENDINGS: Final = ("ed", "ing")
 _GAP: Final = " , "  # in the place of what was read: what follows stands inside the sentence
 MAX_HEARD: Final = 50
-"""Sentences whose names are known in those that follow."""
+"""Sentences whose names are known in the sentences that follow."""
 MIN_SHARED: Final = 3
 """Letters that a name at the beginning of a sentence shares at least with a longer or shorter one that was said."""
+
+_WHERE: Final = rf"(?!(?i:{WORDS['no_employers']})(?!\w)){NAME}(?: {NAME}){{0,2}}"
+_PLACES: Final = {"employer": ("works", "works_no_more"), "lives_in": ("lives", "lives_no_more")}
+_PLACE_TYPES: Final[dict[str, EntityType]] = {"employer": "organisation", "lives_in": "place"}
+_AT_PLACE: Final = "|".join(WORDS[words] for forms in _PLACES.values() for words in forms)
+_AT_NAME: Final = re.compile(rf"(?<!\w)(?i:{_AT_PLACE}) (?P<name>{_WHERE})")
+_OF_SOMEBODY: Final = {
+    predicate: tuple(
+        re.compile(
+            rf"^(?P<who>(?:{_MY} (?i:{ANY_TIE})(?:,? {_NAME})?)|{_NAME})"
+            rf"(?: (?i:{_AT_PLACE}) {_WHERE} and)? (?i:{WORDS[words]}) (?P<name>{_WHERE})"
+        )
+        for words in forms
+    )
+    for predicate, forms in _PLACES.items()
+}
+_CLUB: Final = re.compile(rf"(?<!\w){_MY} (?i:{WORDS['clubs']}) (?i:{WORDS['called']}) (?P<name>{_WHERE})")
+
+
+def sentence_entities(said: str, subject: str | None, named: Collection[str] = ()) -> tuple[NamedEntity, ...]:
+    """The entities that a sentence names, each once. `named` are the `names_heard` before it."""
+    marked, rest = _marked(said, subject, named)
+    found: dict[str, NamedEntity] = {}
+    for name in _bare_names(rest, named):
+        if not (is_user_word(name) or any(word in DATES for word in name.casefold().split())):
+            first, _, surname = name_key(name).partition(" ")
+            is_person = surname and forms_of(first)  # a first name alone may be that of a dog
+            is_place = name.casefold() in CITIES | COUNTRIES
+            kind: EntityType = "place" if is_place else "person" if is_person else "other"
+            found[name] = NamedEntity(name=name, type=kind)
+    found |= {entity.name: entity for entity in marked}
+    order = dict.fromkeys(entity.name for entity in marked) | found
+    return tuple(found[name] for name in order)[:MAX_ENTITIES]
 
 
 def value_entities(key: str, value: str, subject: str | None) -> tuple[NamedEntity, ...]:
@@ -163,22 +125,8 @@ def value_entities(key: str, value: str, subject: str | None) -> tuple[NamedEnti
     if key in _VALUE_TYPES:
         return tuple(_named(value, _VALUE_TYPES[key], "object"))
     if key in TIE_TYPES:
-        whose = f"{subject}'s" if subject else "my"
-        return tuple(_named(f"{whose} {key} {value}", TIE_TYPES[key], "object"))
+        return tuple(_named(f"{_whose(subject)} {key} {value}", TIE_TYPES[key], "object"))
     return ()
-
-
-def sentence_entities(said: str, subject: str | None, named: Collection[str] = ()) -> tuple[NamedEntity, ...]:
-    """What an English sentence of `subject` names besides, each once. `named` are `names_heard` before it."""
-    marked, rest = _marked(said, subject, named)
-    names = (
-        name
-        for name in _bare_names(rest, named)
-        if not (is_user_word(name) or any(word in DATES for word in _words(name)))
-    )
-    found = {entity.name: entity for entity in (*map(_bare_entity, names), *marked)}
-    order = dict.fromkeys(entity.name for entity in marked) | found
-    return tuple(found[name] for name in order)[:MAX_ENTITIES]
 
 
 def names_heard(before: Iterable[str]) -> frozenset[str]:
@@ -193,26 +141,35 @@ def _first_words(said: str) -> frozenset[str]:
     return frozenset(name.key.partition(" ")[0] for name in read if name.key)
 
 
+def _whose(subject: str | None) -> str:
+    return f"{subject}'s" if subject else "my"
+
+
+def _named(name: str, kind: EntityType, role: Role = "mention") -> Iterator[NamedEntity]:
+    """The entity of a name; none where it is too long to be one."""
+    if len(name) <= MAX_NAME:
+        yield NamedEntity(name=name, type=kind, role=role)
+
+
 def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Sequence[NamedEntity], str]:
-    """What has a tie, an origin or a title, and the text without it."""
-    whose = f"{subject}'s" if subject else "my"
+    """The entities with a tie, an origin or a title, and the text without their names."""
     found: list[NamedEntity] = []
     rest = said
     for given in aliases_in(said):
         rest = rest.replace(given.words, _GAP)
         found.extend(_named(told_name(given.bearer, subject), "other", "object"))
-    for one in (*introductions_in(said), *ended_ties_in(said)):
-        rest = rest.replace(one.words, _GAP)
-        found.extend(_named(f"{whose} {one.whom}", TIE_TYPES[one.tie], "object"))
+    for tied in (*introductions_in(said), *ended_ties_in(said)):
+        rest = rest.replace(tied.words, _GAP)
+        found.extend(_named(f"{_whose(subject)} {tied.whom}", TIE_TYPES[tied.tie], "object"))
     for _, names in members_in(rest):
         for name in names:
             found.extend(_named(name, "person", "object"))
     for tie, words in ties_in(rest):
         rest = rest.replace(words, _GAP)
         found.extend(_named(told_name(words, subject), TIE_TYPES[tie], "object"))
-    for one in owned_ties_in(said):
-        rest = rest.replace(one.words, _GAP)
-        found.extend(_named(one.whom, TIE_TYPES[one.tie], "object"))
+    for match in _OWNED.finditer(said):
+        rest = rest.replace(match[0], _GAP)
+        found.extend(_named(match[0], TIE_TYPES[tie_of(match)], "object"))
     for words in names_with_origin(rest):
         if _has_clear_origin(words, named, is_first=rest.startswith(words)):
             rest = rest.replace(words, _GAP)
@@ -223,137 +180,160 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     return found, rest
 
 
-def _named(name: str, kind: EntityType, role: Role = "mention") -> Iterator[NamedEntity]:
-    """The entity of a name; none where it is too long to be one."""
-    if len(name) <= MAX_NAME:
-        yield NamedEntity(name=name, type=kind, role=role)
-
-
 def _has_clear_origin(words: str, named: Collection[str], *, is_first: bool) -> bool:
     """Whether "Tom from the pub" begins with a name: at the beginning of a sentence it may be "Apart from meetings"."""
-    first, name = _words(words)[0], read_name(words)
+    first, name = words.casefold().split()[0], read_name(words)
     is_common = name is not None and name.origin in _ORIGINS
     return first not in _BEGINNINGS and (not is_first or is_common or _is_known(first, named))
-
-
-def _bare_entity(name: str) -> NamedEntity:
-    first, _, surname = name_key(name).partition(" ")
-    is_person = surname and forms_of(first)  # a first name alone may be that of a dog
-    is_place = name.casefold() in CITIES | COUNTRIES
-    return NamedEntity(name=name, type="place" if is_place else "person" if is_person else "other")
 
 
 def _bare_names(text: str, named: Collection[str]) -> Iterator[str]:
     """Names inside a sentence, and one at its beginning."""
     first = _FIRST_NAME.match(text)
     start = 0
-    if first and (
-        _is_first_name(_words(first["name"]), named) or _is_said_again(first["name"], first.end(), text, named)
-    ):
+    if first and _begins_with_name(first, text, named):
         start = first.end()
         yield first["name"]
     for match in _INNER_NAME.finditer(text, start):
         yield match[0]
 
 
-def _is_first_name(words: Sequence[str], named: Collection[str]) -> bool:
-    """Whether these words, which begin a sentence with capitals, are a name: known, or of two words and no verb.
+def _begins_with_name(first: re.Match[str], text: str, named: Collection[str]) -> bool:
+    """Whether the words with capitals that begin a sentence are a name: known, or of two words and no verb.
 
-    Of two words of which the second is known, the first is none: "Congrats Ana".
+    Of two words of which the second is known, the first is none: "Congrats Ana". A name that is a small word as well
+    ("Mia") was said before, and now is or has something.
     """
-    first = words[0]
-    if _is_known(first, named) or len(words) == 1:
-        return _is_known(first, named)
-    return not (first in _NAMES_IN_TEXT_NO_NAMES or first.endswith(_ENDINGS) or _is_known(words[1], named))
-
-
-def _is_said_again(name: str, end: int, text: str, named: Collection[str]) -> bool:
-    """Whether a name that is a small word as well ("Mia") was said before, and now is or has something."""
-    word = name.casefold()
-    return word in named and word not in DATES and bool(_IS_OR_HAS.match(text, end))
+    words = first["name"].casefold().split()
+    if _is_known(words[0], named):
+        return True
+    if len(words) > 1 and not (words[0] in _NO_NAMES or words[0].endswith(("ed", "ing")) or _is_known(words[1], named)):
+        return True
+    word = first["name"].casefold()
+    return word in named and word not in DATES and bool(_IS_OR_HAS.match(text, first.end()))
 
 
 def _is_known(word: str, named: Collection[str]) -> bool:
+    """Whether a word is a common first name, or a longer or shorter form of a name in `named`."""
     key = name_key(word)
-    return word not in _NAMES_IN_TEXT_NO_NAMES and (bool(forms_of(key)) or any(_share(key, other) for other in named))
+    if word in _NO_NAMES:
+        return False
+    if forms_of(key):
+        return True
+    for other in named:
+        short, long = sorted((key, other), key=len)
+        if key == other or (len(short) >= MIN_SHARED and long.startswith(short)):
+            return True
+    return False
 
 
-def _share(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
-    return one == other or (len(short) >= MIN_SHARED and long.startswith(short))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedAlias:
+    """The words of a text that give somebody another name: whose name it is, and the name."""
+
+    words: str
+    bearer: str
+    alias: str
 
 
-def _words(name: str) -> list[str]:
-    return name.casefold().split()
+def aliases_in(text: str) -> Iterator[StatedAlias]:
+    """Each name that a text says to be another name of somebody: "Everyone calls my aunt Margarethe Gretel"."""
+    for form in _ALIAS_FORMS:
+        for match in form.finditer(text):
+            got = {group.partition("_")[0]: said for group, said in match.groupdict().items() if said}
+            bearer, alias = got["who"], got["alias"].strip("\"'")
+            if is_another_name(_LEADING_TIE.sub("", bearer)) and is_another_name(alias):
+                yield StatedAlias(words=match[0], bearer=bearer, alias=alias)
 
 
-_OVER: Final = re.compile(rf"(?<!\w)(?:{WORDS['over']}) $", re.IGNORECASE)
-"""What stands right before "my wife" where a sentence that ends something says that she is that no longer."""
+def is_another_name(said: str) -> bool:
+    """Whether it is no word that merely has a capital: "Everyone calls Ana Grandma", "He goes by Monday"."""
+    return said.partition(" ")[0].casefold() not in _NO_ALIASES and not _TIE_ALONE.fullmatch(said)
 
 
-_WHERE: Final = rf"(?!(?i:{WORDS['no_employers']})(?!\w)){NAME}(?: {NAME}){{0,2}}"
-_PLACES: Final = {"employer": ("works", "works_no_more"), "lives_in": ("lives", "lives_no_more")}
-_PLACE_TYPES: Final[dict[str, EntityType]] = {"employer": "organisation", "lives_in": "place"}
-_AT_PLACE: Final = "|".join(WORDS[words] for forms in _PLACES.values() for words in forms)
-_AT_NAME: Final = re.compile(rf"(?<!\w)(?i:{_AT_PLACE}) (?P<name>{_WHERE})")
-_OF_SOMEBODY: Final = {
-    predicate: tuple(
-        re.compile(
-            rf"^(?P<who>(?:(?i:{WORDS['my']}) (?i:{ANY_TIE})(?:,? {NAME}(?: {NAME})?)?)|{NAME}(?: {NAME})?)"
-            rf"(?: (?i:{_AT_PLACE}) {_WHERE} and)? (?i:{WORDS[words]}) (?P<name>{_WHERE})"
-        )
-        for words in forms
-    )
-    for predicate, forms in _PLACES.items()
-}
-_CLUB: Final = re.compile(rf"(?<!\w)(?i:{WORDS['my']}) (?i:{WORDS['clubs']}) (?i:{WORDS['called']}) (?P<name>{_WHERE})")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTie:
+    """The words of a text that name somebody by a tie to the speaker, and the tie.
+
+    `whom` goes on after "my": "brother Tom". "My boss is German" has no common first name.
+    """
+
+    words: str
+    tie: str
+    whom: str
+    is_of_common_name: bool
 
 
-def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """What the value of a key is to the subject: a home, an employer, somebody or something of theirs."""
-    if len(subject or "") > MAX_NAME:
-        return ()
-    named, read = value_entities(key, value, subject), read_predicate(key)
-    return tuple(
-        NamedRelation(subject=subject or USER, predicate=read.word, object=entity.name) for entity in named if read
-    )
+def introductions_in(text: str) -> Iterator[NamedTie]:
+    """Who is introduced with a tie to the speaker."""
+    for pattern in (_TIE_FIRST, _NAME_FIRST):
+        yield from _named_ties(pattern, text)
+    yield from (tied for tied in _named_ties(_TIE_IS, text) if tied.is_of_common_name)
 
 
-def _member_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """What those are to the subject who are named as members of a group, in passing: "my kids Leo and Mia"."""
-    return tuple(
-        NamedRelation(subject=subject or USER, predicate=tie, object=name, strength="medium")
-        for tie, names in members_in(said)
-        for name in names
-    )
+def ended_ties_in(text: str) -> Iterator[NamedTie]:
+    """Who is named as what they are no longer to the speaker: "Ana is no longer my wife" or friend."""
+    for pattern in (_ENDED, _ENDED_BOTH):
+        yield from _named_ties(pattern, text)
 
 
-def _club_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """The named group that the subject is a member of: "My band is called The Wet Socks"."""
-    return tuple(
-        NamedRelation(subject=subject or USER, predicate="member_of", object=match["name"])
-        for match in _CLUB.finditer(said)
-    )
+def _named_ties(pattern: re.Pattern[str], text: str) -> Iterator[NamedTie]:
+    for match in pattern.finditer(text):
+        name, tie = match["name"] or match.groupdict()["titled"], tie_of(match)
+        if TIE_TYPES[tie] != "group" and name.partition(" ")[0].casefold() not in PRONOUNS:
+            whom = f"{match['tie']} {name}"
+            yield NamedTie(words=match[0], tie=tie, whom=whom, is_of_common_name=_has_first_name(name))
+
+
+def _has_first_name(name: str) -> bool:
+    return bool(forms_of(name_key(name).partition(" ")[0]))
+
+
+def members_in(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The groups of the speaker's whose members are named ("my kids Leo and Mia"), each with their names."""
+    for match in _MEMBERS.finditer(text):
+        yield tie_of(match), re.findall(NAME, match["names"])
 
 
 def aliases_told(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """The names that a sentence says to be of one: "Everyone calls my aunt Margarethe Gretel"."""
+    """The relations `same_as` of a sentence: "Everyone calls my aunt Margarethe Gretel"."""
     told = ((told_name(given.bearer, subject), given.alias) for given in aliases_in(said))
     return tuple(same for bearer, alias in told for same in same_as(bearer, alias))
 
 
 def same_as(bearer: str, alias: str) -> Iterator[NamedRelation]:
-    """That two names are of one; nothing where one is too long."""
+    """That two names are of one entity; nothing where a name is too long."""
     if max(len(bearer), len(alias)) <= MAX_NAME:
         yield NamedRelation(subject=bearer, predicate=SAME_AS, object=alias)
 
 
+def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """What the value of a key is to the subject: a home, an employer, somebody or something of theirs."""
+    predicate = read_predicate(key)
+    if len(subject or "") > MAX_NAME or not predicate:
+        return ()
+    return tuple(
+        NamedRelation(subject=subject or USER, predicate=predicate.word, object=entity.name)
+        for entity in value_entities(key, value, subject)
+    )
+
+
 def stated_in_text(said: str, subject: str | None, named: Collection[str] = ()) -> tuple[NamedRelation, ...]:
-    """What a sentence that ends nothing says of the subject, of those who have a tie to them, and of those named."""
+    """The relations that a sentence states which ends nothing.
+
+    They are of members of the subject's groups ("my kids Leo and Mia"), of a group that the subject is a member of ("My
+    band is called The Wet Socks"), and `relations_of_others`.
+    """
     if len(subject or "") > MAX_NAME:
         return ()
-    others = relations_of_others(said, subject, named)
-    return (*_member_relations(said, subject), *_club_relations(said, subject), *others)
+    own = subject or USER
+    members = (
+        NamedRelation(subject=own, predicate=tie, object=name, strength="medium")
+        for tie, names in members_in(said)
+        for name in names
+    )
+    clubs = (NamedRelation(subject=own, predicate="member_of", object=club["name"]) for club in _CLUB.finditer(said))
+    return (*members, *clubs, *relations_of_others(said, subject, named))
 
 
 def relations_of_others(
@@ -361,47 +341,42 @@ def relations_of_others(
 ) -> tuple[NamedRelation, ...]:
     """Where somebody works or lives, or no longer does: "My brother works at Acme".
 
-    They have a tie to the subject, or one of the names that are known to be `named`.
+    They have a tie to the subject, or a name that is known to be `named`.
     """
-    found = ((predicate, forms[ended].match(said)) for predicate, forms in _OF_SOMEBODY.items())
-    told = ((predicate, match, told_name(match["who"], subject)) for predicate, match in found if match)
-    return tuple(
-        NamedRelation(subject=name, predicate=predicate, object=match["name"])
-        for predicate, match, name in told
-        if max(len(name), len(match["name"])) <= MAX_NAME and (name in named or any(ties_in(match["who"])))
-    )
+    found: list[NamedRelation] = []
+    for predicate, forms in _OF_SOMEBODY.items():
+        if match := forms[ended].match(said):
+            name = told_name(match["who"], subject)
+            if max(len(name), len(match["name"])) <= MAX_NAME and (name in named or any(ties_in(match["who"]))):
+                found.append(NamedRelation(subject=name, predicate=predicate, object=match["name"]))
+    return tuple(found)
 
 
 def workplaces_and_homes(said: str) -> Iterator[str]:
     """The names that a sentence has for where anybody works or lives; none that is a first name."""
-    return (match["name"] for match in _AT_NAME.finditer(said) if not _relations_in_text_is_first_name(match["name"]))
+    return (match["name"] for match in _AT_NAME.finditer(said) if not _has_first_name(match["name"]))
 
 
 def with_workplaces_and_homes(
     entities: Sequence[NamedEntity], relations: Collection[NamedRelation]
 ) -> tuple[NamedEntity, ...]:
-    """The entities with those where somebody is said to work or live: organisations and places, but for first names."""
+    """The entities with the organisations and places where somebody is said to work or live, but for first names."""
     kinds = {one.object: _PLACE_TYPES[one.predicate] for one in relations if one.predicate in _PLACE_TYPES}
     missing = [NamedEntity(name=name) for name in kinds if name not in {one.name for one in entities}]
     return tuple(
-        one.model_copy(update={"type": kinds[one.name]})
-        if one.type == "other" and one.name in kinds and not _relations_in_text_is_first_name(one.name)
-        else one
-        for one in (*entities, *missing)
+        entity.model_copy(update={"type": kinds[entity.name]})
+        if entity.type == "other" and entity.name in kinds and not _has_first_name(entity.name)
+        else entity
+        for entity in (*entities, *missing)
     )[:MAX_ENTITIES]
-
-
-def _relations_in_text_is_first_name(name: str) -> bool:
-    return bool(forms_of(name_key(name).partition(" ")[0]))
 
 
 def ended_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
     """The ties of the subject that a sentence says to be over: "Ana is no longer my wife"."""
-    whose = f"{subject}'s" if subject else "my"
     found, rest, start = {}, said, 0
-    for one in ended_ties_in(said):
-        rest = rest.replace(one.words, " ")
-        found[f"{whose} {one.whom}"] = one.tie
+    for tied in ended_ties_in(said):
+        rest = rest.replace(tied.words, " ")
+        found[f"{_whose(subject)} {tied.whom}"] = tied.tie
     for tie, words in ties_in(rest):
         at = rest.index(words, start)
         start = at + 1
@@ -411,10 +386,9 @@ def ended_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]
 
 
 def ended_values(keys: Collection[str], value: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """What is over where the value of one of these keys has ended; without a value, what is named by its key alone."""
+    """The relations that are over where the value of a key has ended; without a value, by the name of a lone key."""
     if not value:
-        named = f"{subject}'s" if subject else "my"
-        return tuple(_over(subject, key, f"{named} {key}") for key in keys if len(keys) == 1)
+        return tuple(_over(subject, key, f"{_whose(subject)} {key}") for key in keys if len(keys) == 1)
     words = {PREDICATE_WORDS[key].predicate: key for key in sorted(keys) if key in PREDICATE_WORDS}
     return tuple(_over(subject, key, value) for key in words.values() if len(value) <= MAX_NAME)
 
