@@ -15,9 +15,7 @@ ON CONFLICT (partition) DO NOTHING;
 -- name: lock_partitions
 -- The offset of the next commit to fold, per partition; holds off every other projector of them until the end.
 -- All who lock several do so in the same order, so that none waits for another in a circle.
-SELECT
-    partition,
-    next_offset
+SELECT partition, next_offset
 FROM projection_offsets
 WHERE partition = ANY(%(partitions)s::integer [])
 ORDER BY partition
@@ -40,9 +38,7 @@ SELECT partition, next_offset FROM projection_offsets;
 -- name: applied
 -- The last commit of each of these sources that has one, and whether another may follow it.
 SELECT DISTINCT ON (commits.owner, commits.source_id)
-    commits.owner,
-    commits.source_id,
-    commits.attempt,
+    commits.owner, commits.source_id, commits.attempt,
     commits.limit_hit IS NOT NULL OR (commits.source_kind = 'turn' AND commits.outcome = 'failed') AS retryable
 FROM unnest(%(owners)s::text [], %(source_ids)s::text []) AS asked (owner, source_id)
 INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.source_id
@@ -50,7 +46,7 @@ ORDER BY commits.owner, commits.source_id, commits.attempt DESC;
 
 -- name: known_facts
 -- The states of these facts.
-SELECT fact_id, tenant, user_id, agent_id, app_id, run_id, {state}
+SELECT fact_id, {{scope_ids}}, {state}
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
@@ -96,7 +92,7 @@ DELETE FROM undone WHERE event_id = ANY(%(event_id)s::uuid []);
 INSERT INTO policies ({columns})
 SELECT {values}
 FROM {given}
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     policy = excluded.policy,
     event_id = excluded.event_id,
     since = excluded.since;
@@ -114,19 +110,19 @@ counted AS (
     GROUP BY tenant, partition
     ON CONFLICT (tenant, partition) DO UPDATE SET facts = tenant_facts.facts + excluded.facts
 )
-INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version, facts, speakers)
+INSERT INTO scopes ({{scope_ids}}, owner, version, facts, speakers)
 SELECT
-    tenant, user_id, agent_id, app_id, run_id, owner, commits, facts,
+    {{scope_ids}}, owner, commits, facts,
     first_speakers(ARRAY[]::text [], array(SELECT jsonb_array_elements_text(speakers)))
 FROM steps
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     version = scopes.version + excluded.version,
     facts = scopes.facts + excluded.facts,
     speakers = first_speakers(scopes.speakers, excluded.speakers);
 
 -- name: count_tokens
 -- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants.
-INSERT INTO daily_tokens (tenant, user_id, agent_id, app_id, run_id, partition, day, tokens)
+INSERT INTO daily_tokens ({{scope_ids}}, partition, day, tokens)
 SELECT
     fresh.tenant, level.user_id, level.agent_id, level.app_id, level.run_id, fresh.partition,
     (fresh.published_at AT TIME ZONE 'UTC')::date, sum(fresh.input_tokens + fresh.output_tokens)
@@ -138,14 +134,14 @@ CROSS JOIN LATERAL (
 WHERE fresh.input_tokens + fresh.output_tokens <> 0 AND fresh.user_id || fresh.agent_id <> ''
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 ORDER BY 1, 2, 3, 4, 5, 6, 7
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}, day, partition) DO UPDATE SET
     tokens = daily_tokens.tokens + excluded.tokens;
 
 -- name: count_usage
 -- Add what each model took for new commits to the day on which their sources were published, for their scopes and
 -- tenants.
 INSERT INTO daily_usage (
-    tenant, user_id, agent_id, app_id, run_id, day, model, partition, input_tokens, cached_tokens, output_tokens,
+    {{scope_ids}}, day, model, partition, input_tokens, cached_tokens, output_tokens,
     uncounted
 )
 SELECT
@@ -161,7 +157,7 @@ CROSS JOIN LATERAL (
 WHERE fresh.user_id || fresh.agent_id <> ''
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}, day, model, partition) DO UPDATE SET
     input_tokens = daily_usage.input_tokens + excluded.input_tokens,
     cached_tokens = daily_usage.cached_tokens + excluded.cached_tokens,
     output_tokens = daily_usage.output_tokens + excluded.output_tokens,
@@ -169,29 +165,25 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) D
 
 -- name: all_scopes
 -- Every scope that has a version.
-SELECT tenant, user_id, agent_id, app_id, run_id
+SELECT {{scope_ids}}
 FROM scopes
-ORDER BY tenant, user_id, agent_id, app_id, run_id;
+ORDER BY {{scope_ids}};
 
 -- name: refresh_profiles
 -- Derive the profiles of these scopes anew; one without an event has none.
 INSERT INTO profiles (
-    tenant, user_id, agent_id, app_id, run_id, owner, identity, hard_preferences, soft_preferences, current_tasks,
+    {{scope_ids}}, owner, identity, hard_preferences, soft_preferences, current_tasks,
     recent_changes, sensitive_topics, updated_at, work, relationships, other
 )
 SELECT derived.*
 FROM unnest(
-    %(tenant)s::text [], %(user_id)s::text [], %(agent_id)s::text [], %(app_id)s::text [], %(run_id)s::text []
-) AS touched (tenant, user_id, agent_id, app_id, run_id)
+    {{scope_arrays}}
+) AS touched ({{scope_ids}})
 INNER JOIN derived_profiles AS derived
     ON
-        touched.tenant = derived.tenant
-        AND touched.user_id = derived.user_id
-        AND touched.agent_id = derived.agent_id
-        AND touched.app_id = derived.app_id
-        AND touched.run_id = derived.run_id
+        {{same_scope touched derived}}
 WHERE derived.updated_at IS NOT NULL
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     owner = excluded.owner,
     identity = excluded.identity,
     hard_preferences = excluded.hard_preferences,

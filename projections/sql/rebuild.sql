@@ -31,8 +31,7 @@ SELECT partition, next_offset FROM {offsets};
 SELECT
     format(
         'GRANT %%s ON SCHEMA %%I TO %%s%%s',
-        acl.privilege_type,
-        %(rebuilt)s::text,
+        acl.privilege_type, %(rebuilt)s::text,
         CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
         CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
     ) AS statement
@@ -43,9 +42,7 @@ UNION ALL
 SELECT
     format(
         'GRANT %%s ON %%I.%%I TO %%s%%s',
-        acl.privilege_type,
-        %(rebuilt)s::text,
-        c.relname,
+        acl.privilege_type, %(rebuilt)s::text, c.relname,
         CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
         CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
     )
