@@ -130,6 +130,13 @@ FIGURES: Final = ("quality", "lag", "backlog")
 QUALITY_PERIOD: Final = timedelta(days=30)
 
 
+async def publish_command(settings: StreamsSettings, sender: Sender, command: Command) -> None:
+    """Return when the broker has the command."""
+    headers = command_headers(settings.command_token)
+    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+    await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
+
+
 class Timer:
     """Publishes expire commands for facts that have ended, of the owners whose `partitions` are this worker's.
 
@@ -175,11 +182,8 @@ class Timer:
             await producer.stop()
 
     async def _publish(self, command: Command) -> None:
-        prefix = self._settings.topic_prefix
-        sender = Sender(self._producer.send, limits=max_record_bytes(prefix))
-        headers = command_headers(self._settings.command_token)
-        topic = topic_name(CONVERSATION_TURNS, prefix)
-        await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
+        sender = Sender(self._producer.send, limits=max_record_bytes(self._settings.topic_prefix))
+        await publish_command(self._settings, sender, command)
 
 
 async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:

@@ -181,17 +181,17 @@ class BackgroundReader:
 
     async def background_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> Background:
         """What the turn at `place` is shown: what was kept at its first delivery, or else what is known now."""
-        background, new = await self.background_ahead(turn, place, rules)
+        background, new = await self.read_background(turn, place, rules)
         if new is not None:
             await self._puts.submit(new)
         return background
 
-    async def background_ahead(
+    async def read_background(
         self, turn: Turn, place: Place, rules: EffectivePolicy
     ) -> tuple[Background, StoredReply | None]:
-        """As `background_of`, of a turn before its turn: what is not kept yet, to be kept with the reply to it.
+        """As `background_of`, of a turn that still waits: where nothing is kept, what to keep with the reply to it.
 
-        A turn that gets no reply then is shown what is known when its turn comes.
+        A turn that gets no reply then is shown what is known when it is processed.
         """
         key = _key(turn)
         kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))

@@ -35,7 +35,14 @@ from mnemolog.streams.llm.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_V
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.llm.withheld import with_instructions, withhold, withhold_texts
 from mnemolog.streams.stages.processor import Precheck, RulesFor, limit_end, new_envelope, next_envelope
-from mnemolog.streams.stages.shared_calls import Backgrounds, Behind, CallSharer, CallWait, TurnQuestion, TurnQuestions
+from mnemolog.streams.stages.shared_calls import (
+    Backgrounds,
+    CallSharer,
+    CallWait,
+    TurnQuestion,
+    TurnQuestions,
+    WaitingTurns,
+)
 from mnemolog.streams.text.differences import texts_equivalent
 from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
 
@@ -106,16 +113,12 @@ class ParsedSource:
         return _placed(self.parsed, self.envelope)
 
 
-async def turns_behind(
-    read: Callable[[KafkaRecord], ParsedSource],
-    behind: Callable[[int, int, CallWait], Awaitable[Sequence[KafkaRecord]]],
-    enough: int,
-    most: int,
-    wait: CallWait,
+def leading_turns(
+    records: Sequence[KafkaRecord], read: Callable[[KafkaRecord], ParsedSource]
 ) -> Sequence[CallTurn | None]:
-    """The turns among the records behind one; None for another record, after which none is read."""
+    """The turns that `records` begin with; None for the first record that is no turn, after which none is read."""
     found: list[CallTurn | None] = []
-    for record in await behind(enough, most, wait):
+    for record in records:
         try:
             found.append(read(record).placed)
         except UnsupportedVersionError:  # the stage stops when it comes to this record
@@ -125,8 +128,7 @@ async def turns_behind(
     return found
 
 
-async def nothing_behind(_enough: int, _most: int, _wait: CallWait) -> Sequence[CallTurn | None]:
-    """No record waits."""
+async def no_waiting_turns(_enough: int, _most: int, _wait: CallWait) -> Sequence[CallTurn | None]:
     return ()
 
 
@@ -187,7 +189,7 @@ class ExtractStage:
         self,
         source: ParsedSource,
         record: KafkaRecord,  # noqa: ARG002 -- a stage's signature
-        behind: Behind = nothing_behind,
+        waiting_turns: WaitingTurns = no_waiting_turns,
     ) -> ExtractedFacts:
         envelope, parsed = source.envelope, source.parsed
         if isinstance(parsed, Refusal):
@@ -210,7 +212,7 @@ class ExtractStage:
             parsed, envelope = as_raw(parsed, envelope)
             placed = replace(placed, turn=parsed)
             notes = (*notes, raw_note(hit))
-        facts, step = await self._facts(placed, rules, behind)
+        facts, step = await self._facts(placed, rules, waiting_turns)
         step = step.model_copy(update={"notes": (*notes, *step.notes)})
         for dropped in step.dropped:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
@@ -225,7 +227,7 @@ class ExtractStage:
         return (with_unused(Step(stage="extract", milliseconds=0), unused),) if unused else ()
 
     async def _facts(
-        self, placed: CallTurn, rules: EffectivePolicy, behind: Behind
+        self, placed: CallTurn, rules: EffectivePolicy, waiting_turns: WaitingTurns
     ) -> tuple[tuple[ExtractedFact, ...], Step]:
         """What a turn states and may be stored, and what it took to find that out.
 
@@ -238,7 +240,7 @@ class ExtractStage:
         if not evidence_messages(turn):
             return (), Step(stage="extract", milliseconds=0)
         is_outdated = self._sharer.is_outdated(placed, rules)
-        question = await self._sharer.question_of(placed, rules, behind)
+        question = await self._sharer.question_of(placed, rules, waiting_turns)
         answer = await self._ask(question)
         facts, echoes = drop_recalled_echoes(answer.value, turn)
         if turn.valid_until is not None:  # a fact that names no end of its own has the turn's

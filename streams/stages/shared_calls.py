@@ -45,7 +45,7 @@ FRESH_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallWait:
-    """The seconds that a turn waits for others: `linger` for any, `arriving` for those that are sure to come."""
+    """The seconds that a turn waits for others: `linger` for any, `arriving` while its partition has unread records."""
 
     linger: float = 0.0
     arriving: float = 0.0
@@ -61,7 +61,7 @@ class CallWait:
 
 
 def arriving_seconds(waited: float) -> float:
-    """How long a turn waits for others that are sure to come: no longer than it has waited since its publication."""
+    """How long a turn waits while its partition is read: no longer than it has waited since its publication."""
     return min(max(0.0, waited), MAX_ARRIVING_SECONDS)
 
 
@@ -74,7 +74,7 @@ class Backgrounds(Protocol):
 
     async def background_of(self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy) -> Background: ...
 
-    async def background_ahead(
+    async def read_background(
         self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy
     ) -> tuple[Background, StoredReply | None]: ...
 
@@ -113,8 +113,8 @@ class TurnQuestions:
         background = await self._backgrounds.background_of(placed.turn, placed.place, rules)
         return self._question(placed, rules, background, None)
 
-    async def _question_ahead(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
-        background, new = await self._backgrounds.background_ahead(placed.turn, placed.place, rules)
+    async def _question_of_waiting(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
+        background, new = await self._backgrounds.read_background(placed.turn, placed.place, rules)
         return self._question(placed, rules, background, new)
 
     def _question(
@@ -148,7 +148,7 @@ class TurnQuestions:
         for one in conversation:
             self._backgrounds.remember(one.turn, one.place)
             if one.place in wanted:
-                found.append(await self._question_ahead(one, rules))
+                found.append(await self._question_of_waiting(one, rules))
         return found
 
 
@@ -189,11 +189,8 @@ async def ask_divided(
 MAX_REMEMBERED: Final = 4096
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
-Behind = Callable[[int, int, CallWait], Awaitable[Sequence[CallTurn | None]]]
-"""The records behind one of its owner: waits for so many of them, and gives at most so many.
-
-Those that are sure to come are those of its partition that are not read.
-"""
+WaitingTurns = Callable[[int, int, CallWait], Awaitable[Sequence[CallTurn | None]]]
+"""Waits until so many records of the owner wait, and gives at most so many turns; None for the first that is none."""
 
 
 class CallSharer:
@@ -222,7 +219,7 @@ class CallSharer:
         known = self._asked.get(_id(placed))
         return known if known is not None and known.task.instructions == rules.instructions else None
 
-    async def question_of(self, placed: CallTurn, rules: EffectivePolicy, behind: Behind) -> TurnQuestion:
+    async def question_of(self, placed: CallTurn, rules: EffectivePolicy, waiting_turns: WaitingTurns) -> TurnQuestion:
         """What a turn asks alone. Those behind it that may share its call are asked about first, together with it.
 
         A turn that was asked about with others before is not asked about with others again.
@@ -232,28 +229,30 @@ class CallSharer:
             return known
         first = await self._questions.question_of(placed, rules)
         is_first = most_turns(rules) > 1 and may_share(placed, rules) and _id(placed) not in self._asked
-        if is_first and (others := await self._others_if_readable(first, rules, behind)):
+        if is_first and (others := await self._others_if_readable(first, rules, waiting_turns)):
             await self._ask([first, *others], rules)
             self._asked[_id(placed)] = None
         return first
 
     async def _others_if_readable(
-        self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind
+        self, first: TurnQuestion, rules: EffectivePolicy, waiting_turns: WaitingTurns
     ) -> list[TurnQuestion]:
         """As `_others`; none where one of them is at fault: it fails when its turn comes, and not this one."""
         try:
-            return await self._others(first, rules, behind)
+            return await self._others(first, rules, waiting_turns)
         except TURN_ERRORS as error:
             log.info("shared_call_failed", turns=1, error=str(error).strip())
             return []
 
-    async def _others(self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind) -> list[TurnQuestion]:
+    async def _others(
+        self, first: TurnQuestion, rules: EffectivePolicy, waiting_turns: WaitingTurns
+    ) -> list[TurnQuestion]:
         """The questions to ask together with the first one; none where that has a reply."""
         most = most_turns(rules)
         wait = CallWait.of_extraction(self._seconds_waited(first.placed), linger=rules.call_linger)
         if wait and await self._model.has_reply(first.asked):
             return []
-        waiting = await behind(most - 1, LOOKED_AT * most, wait)
+        waiting = await waiting_turns(most - 1, LOOKED_AT * most, wait)
         _, *others = turns_together(first.placed, waiting, rules)
         others = [one for one in others if _id(one) not in self._asked]
         if not others or await self._model.has_reply(first.asked):

@@ -36,7 +36,7 @@ from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import StageInput, WaitUntilProjected, next_envelope
 from mnemolog.streams.stages.promote import PublishCommand
 from mnemolog.streams.stages.resolve import ResolveStage
-from mnemolog.streams.stages.shared_calls import Behind
+from mnemolog.streams.stages.shared_calls import WaitingTurns
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.chat import EXTRACT_SECONDS, SimulatedChat
 from tests.simulation.decisions import AskedDecider, TurnLimits
@@ -138,7 +138,7 @@ class SimulatedExtract:
         self._shared = shared
         self._embedder = embedder
 
-    async def __call__(self, source: ParsedSource, _record: KafkaRecord, behind: Behind) -> ExtractedFacts:
+    async def __call__(self, source: ParsedSource, _record: KafkaRecord, waiting_turns: WaitingTurns) -> ExtractedFacts:
         envelope = source.envelope
         if envelope.source_kind == "command":
             await asyncio.sleep(0.002)
@@ -151,7 +151,7 @@ class SimulatedExtract:
             return next_envelope(ExtractedFacts, envelope, facts=facts)
         try:
             assert source.placed is not None
-            await self._shared.ask(source.placed, behind)
+            await self._shared.ask(source.placed, waiting_turns)
             if self._world.server.is_useless():
                 raise SourceEndedError("invalid_reply", "nonsense", possibly_systemic=True)
             if "embed" not in self._world.load.stages:
