@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Final, Protocol
@@ -19,9 +18,9 @@ from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Decision, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import StoredEntity, SummaryFact, SummarySource
-from mnemolog.streams.commands.context import CommandContext, CommandRefusedError
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, PublishCommand
 from mnemolog.streams.commands.entities import EntityContext
-from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.resolver import EntityRegistry, NameContext
 from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.ports import (
@@ -59,15 +58,6 @@ class SummaryReader(Protocol):
     async def named_by(self, fact_ids: Sequence[UUID]) -> dict[UUID, int]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryResult:
-    """The end of the command, and what it cost; `limit` is the budget that was spent before the model was asked."""
-
-    result: CommandResult
-    step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
-    limit: LimitHit | None = None
-
-
 class EntitySummariser:
     """Asks `model`, whose replies are stored: a command that is delivered again costs no second call."""
 
@@ -81,7 +71,7 @@ class EntitySummariser:
 
     async def __call__(
         self, envelope: MatchedFacts, payload: SummariseEntity, rules: EffectivePolicy, now: datetime
-    ) -> SummaryResult:
+    ) -> CommandOutcome:
         """What the command of an envelope does under the rules of its scope. Waits while the model is unavailable."""
         if envelope.scope is None:
             raise AssertionError("a command has a scope")
@@ -93,11 +83,11 @@ class EntitySummariser:
             return _refused(refusal.reason, refusal.detail)
         source = await self._facts.summary_source(entity.entity_id, at=now, limit=MAX_SUMMARISED)
         if payload.by_policy and not is_due(source.changed, rules):
-            return SummaryResult(result=CommandResult(outcome="done", detail="no summary is due"))
+            return CommandOutcome(result=CommandResult(outcome="done", detail="no summary is due"))
         if not source.facts:
             return _refused("nothing_to_summarise", f"no active fact names {entity.name}")
         if hit := await self._precheck(envelope.scope, rules.budgets_alone, 0, envelope.published_at):
-            return SummaryResult(result=CommandResult(outcome="rejected"), limit=hit)
+            return CommandOutcome(result=CommandResult(outcome="rejected"), limit=hit)
         return await self._ask(envelope, _task(entity, within_budget(source.facts), rules), entity.entity_id, source)
 
     async def _entity(
@@ -119,7 +109,7 @@ class EntitySummariser:
 
     async def _ask(
         self, envelope: MatchedFacts, task: SummaryTask, entity_id: UUID, source: SummarySource
-    ) -> SummaryResult:
+    ) -> CommandOutcome:
         prompt = summary_prompt(task)
         asked = RequestSource.of(envelope, "resolve")
         model, parse = self._model.for_source(asked, prompt), partial(parse_summary, task=task)
@@ -133,7 +123,7 @@ class EntitySummariser:
             return _refused("prompt_refused", str(error), took)
         step = step_of("resolve", PROMPT_VERSION, answer)
         made = _event(entity_id, task, source, answer, step)
-        return SummaryResult(result=CommandResult(outcome="done", entity_changes=(made,)), step=step)
+        return CommandOutcome(result=CommandResult(outcome="done", entity_changes=(made,)), step=step)
 
 
 def is_due(changed: int, rules: EffectivePolicy) -> bool:
@@ -203,9 +193,9 @@ def within_budget(facts: Sequence[SummaryFact]) -> list[SummaryFact]:
     return shown
 
 
-def _refused(reason: str, detail: str, step: Step | None = None) -> SummaryResult:
+def _refused(reason: str, detail: str, step: Step | None = None) -> CommandOutcome:
     result = CommandResult(outcome="rejected", reason=reason, detail=detail)
-    return SummaryResult(result=result) if step is None else SummaryResult(result=result, step=step)
+    return CommandOutcome(result=result) if step is None else CommandOutcome(result=result, step=step)
 
 
 MAX_DUE: Final = 5
@@ -220,7 +210,7 @@ class DueSummaries:
     published before the commit, and published twice it takes effect once.
     """
 
-    def __init__(self, facts: SummaryReader, publish: Callable[[Command], Awaitable[object]]) -> None:
+    def __init__(self, facts: SummaryReader, publish: PublishCommand) -> None:
         self._facts = facts
         self._publish = publish
 
