@@ -109,9 +109,7 @@ async def _structure(connection: RowConnection, schema: str, table: str) -> Sequ
 
 _FOLDING_PACKAGES: Final = (
     "mnemolog.projections.write",
-    "mnemolog.projections.write.entities",
     "mnemolog.schemas",
-    "mnemolog.schemas.entities",
 )
 _SQL: Final = queries("rebuild")
 
