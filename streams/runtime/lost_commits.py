@@ -17,7 +17,7 @@ from mnemolog.projections.rebuild.replay import LogSource
 from mnemolog.projections.write.projector import LogRecord, parse_commit
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams.errors import LogNotRestored, WorkersRunning
-from mnemolog.streams.kafka.admin import connected_admin
+from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.lag import group_members
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, TOPICS, group_id, topic_name
 

@@ -17,7 +17,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import MixedLayouts, StageCrash, StartRefused
-from mnemolog.streams.kafka.admin import connected_admin
+from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.lag import chaining_workers, group_members, stage_lags
