@@ -52,17 +52,12 @@ class CallWait:
 
     @classmethod
     def of_extraction(cls, waited: float, *, linger: float) -> "CallWait":
-        """That of a turn that was published `waited` seconds ago, which are a part of `linger`."""
-        arriving = arriving_seconds(waited) if waited > FRESH_SECONDS else 0.0
+        """The waiting of a turn that was published `waited` seconds ago, which are a part of `linger`.
+
+        It waits for the reading of its partition no longer than it has waited since its publication.
+        """
+        arriving = min(waited, MAX_ARRIVING_SECONDS) if waited > FRESH_SECONDS else 0.0
         return cls(linger=min(linger, max(0.0, linger - waited)), arriving=arriving)
-
-    def __bool__(self) -> bool:
-        return bool(self.linger or self.arriving)
-
-
-def arriving_seconds(waited: float) -> float:
-    """How long a turn waits while its partition is read: no longer than it has waited since its publication."""
-    return min(max(0.0, waited), MAX_ARRIVING_SECONDS)
 
 
 class Backgrounds(Protocol):
@@ -113,19 +108,15 @@ class TurnQuestions:
         background = await self._backgrounds.background_of(placed.turn, placed.place, rules)
         return self._question(placed, rules, background, None)
 
-    async def _question_of_waiting(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
-        background, new = await self._backgrounds.read_background(placed.turn, placed.place, rules)
-        return self._question(placed, rules, background, new)
-
     def _question(
         self, placed: CallTurn, rules: EffectivePolicy, background: Background, kept_with: StoredReply | None
     ) -> TurnQuestion:
-        turn, told, overrides = placed.turn, rules.instructions, placed.turn.overrides
+        turn, overrides = placed.turn, placed.turn.overrides
         task = ExtractionTask(
             turn=turn,
-            categories=allowed_categories(self._categories, told),
+            categories=allowed_categories(self._categories, rules.instructions),
             entity_types=self._entity_types,
-            instructions=told,
+            instructions=rules.instructions,
             background=background,
             detect_mood=self._detect_mood,
         )
@@ -139,7 +130,7 @@ class TurnQuestions:
     async def questions_of(
         self, turns: Sequence[CallTurn], conversation: Sequence[CallTurn], rules: EffectivePolicy
     ) -> list[TurnQuestion]:
-        """What several turns of `conversation` ask ahead; these are its turns in order, those between them too.
+        """What several turns of `conversation`, which holds its turns in order, would ask when they are processed.
 
         One after the other: each is shown what was said right before it, and no more than that is remembered. What
         they are shown is kept with their replies.
@@ -148,7 +139,8 @@ class TurnQuestions:
         for one in conversation:
             self._backgrounds.remember(one.turn, one.place)
             if one.place in wanted:
-                found.append(await self._question_of_waiting(one, rules))
+                background, new = await self._backgrounds.read_background(one.turn, one.place, rules)
+                found.append(self._question(one, rules, background, new))
         return found
 
 
@@ -230,7 +222,10 @@ class CallSharer:
         first = await self._questions.question_of(placed, rules)
         is_first = most_turns(rules) > 1 and may_share(placed, rules) and _id(placed) not in self._asked
         if is_first and (others := await self._others_if_readable(first, rules, waiting_turns)):
-            await self._ask([first, *others], rules)
+            async for question, has_part in ask_divided([first, *others], partial(self._ask_once, rules=rules)):
+                self._asked[_id(question.placed)] = question if has_part else None
+                while len(self._asked) > MAX_REMEMBERED:
+                    self._asked.popitem(last=False)
             self._asked[_id(placed)] = None
         return first
 
@@ -249,8 +244,9 @@ class CallSharer:
     ) -> list[TurnQuestion]:
         """The questions to ask together with the first one; none where that has a reply."""
         most = most_turns(rules)
-        wait = CallWait.of_extraction(self._seconds_waited(first.placed), linger=rules.call_linger)
-        if wait and await self._model.has_reply(first.asked):
+        waited = (self._clock() - first.placed.published_at).total_seconds()
+        wait = CallWait.of_extraction(waited, linger=rules.call_linger)
+        if (wait.linger or wait.arriving) and await self._model.has_reply(first.asked):
             return []
         waiting = await waiting_turns(most - 1, LOOKED_AT * most, wait)
         _, *others = turns_together(first.placed, waiting, rules)
@@ -263,13 +259,6 @@ class CallSharer:
         replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
         return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
 
-    def _seconds_waited(self, placed: CallTurn) -> float:
-        return (self._clock() - placed.published_at).total_seconds()
-
-    async def _ask(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
-        async for question, has_part in ask_divided(questions, partial(self._ask_once, rules=rules)):
-            self._remember(question, has_part=has_part)
-
     async def _ask_once(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> list[bool]:
         tasks = [one.task for one in questions]
         known = known_together(tasks, tokens=rules.known_tokens)
@@ -281,11 +270,6 @@ class CallSharer:
             entities=tuple(entity.entity_id for entity in known.entities),
         )
         return list(found)
-
-    def _remember(self, question: TurnQuestion, *, has_part: bool) -> None:
-        self._asked[_id(question.placed)] = question if has_part else None
-        while len(self._asked) > MAX_REMEMBERED:
-            self._asked.popitem(last=False)
 
 
 def _id(placed: CallTurn) -> tuple[str, str, int]:
