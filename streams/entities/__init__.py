@@ -6,6 +6,5 @@ each name means and keeps what the turn tells of entities; `found_entities` find
 `entity_registry` has the entities that are known; `name_context` says whose names are read; `spoken_names` takes a name
 apart; `name_keys` brings names into the form in which they are compared. `alias` has those that are told to be of one,
 and finds them where no model does. `doubtful` is what a model is asked about names that are left in doubt.
-`stated_relations` says what entities are to each other. `names_in_text` and `named_ties` find names where no model
-does. What a fact takes over from others is in `carried`.
+`stated_relations` says what entities are to each other. What a fact takes over from others is in `carried`.
 """

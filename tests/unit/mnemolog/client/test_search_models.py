@@ -10,11 +10,12 @@ from mnemolog.client import search_models
 from mnemolog.client.search_models import RERANKED, KeptModel, SearchModels
 from mnemolog.projections.search.search import Hit
 from mnemolog.settings import Settings
+from mnemolog.streams.llm.rerank import Reranker
 from tests.support.builders.hits import a_hit
 
 
-class LastFirst:
-    model = "last first"
+class LastFirst(Reranker):
+    def __init__(self) -> None: ...
 
     async def rerank(self, question: str, texts: Sequence[str]) -> tuple[int, ...]:  # noqa: ARG002 -- the port
         return tuple(reversed(range(len(texts))))
