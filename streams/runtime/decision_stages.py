@@ -21,9 +21,10 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.commands.context import PublishCommand
-from mnemolog.streams.commands.entity_handler import EntityCommandHandler
+from mnemolog.streams.commands.entities import EntityCommandHandler
 from mnemolog.streams.commands.handler import CommandHandler
-from mnemolog.streams.entities.linker import EntityCandidates, EntityLinker
+from mnemolog.streams.entities.linker import EntityLinker
+from mnemolog.streams.entities.subjects import EntityCandidates
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
