@@ -219,7 +219,7 @@ SELECT
 FROM entities AS e
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
--- name: facts_of_entity
+-- name: open_facts_of_entity
 -- The open facts that name an entity now, and how many there are.
 SELECT
     f.fact_id,

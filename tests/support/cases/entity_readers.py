@@ -63,7 +63,7 @@ EXPLAINED: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
             "entities.decided_pairs",
-            "entity_changes.facts_of_entity",
+            "entity_changes.open_facts_of_entity",
             "entity_changes.naming_facts",
             "entity_changes.selected_changes",
             "explain.repetitions",
@@ -71,7 +71,7 @@ EXPLAINED: Final[dict[str, str]] = {
             "ids.events",
             "relations.given_ties",
             "summaries.changed_facts",
-            "summaries.named_by_facts",
+            "summaries.entities_named_by",
             "summaries.versions",
         ),
         _IDS,
