@@ -390,7 +390,7 @@ ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(limit)s;
 
 -- name: passing_facts
--- Those of these facts that a filter lets through.
+-- The facts among these that a filter lets through.
 SELECT f.fact_id
 FROM facts AS f
 WHERE f.fact_id = ANY(%(fact_ids)s::uuid []) AND {filter};

@@ -134,7 +134,7 @@ MAX_SAID: Final = 4000  # characters
 def comparing_query(
     file: str, name: str, *, status: LiteralString, unresolved: LiteralString, said_at: LiteralString
 ) -> SQL:
-    """A query that compares statements with facts, of which these are the columns that depend on what is asked."""
+    """A query that compares statements with facts; the arguments are columns of a candidate that differ by query."""
     parts = queries("candidates")
     candidate = parts["candidate"].format(status=SQL(status), unresolved=SQL(unresolved), said_at=SQL(said_at))
     query = queries(file)[name].format(
@@ -144,7 +144,7 @@ def comparing_query(
 
 
 SourceQuery = tuple[str, str, Scope | None]
-"""A source of which the status is asked: owner, source id and scope."""
+"""Owner, source id and scope of a source."""
 
 
 class CandidateFinder(Store):
@@ -290,7 +290,7 @@ class FactStore(Store):
         self._user_words = list(user_words)
 
     async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
-        """Those of `fact_ids` that there are, whatever their scope and status."""
+        """The known facts among `fact_ids`, whatever their scope and status."""
         rows = await self._rows("facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
         return {row["fact_id"]: _stored_fact(row) for row in rows}
 
@@ -332,7 +332,7 @@ class FactStore(Store):
         return tuple(map(tuple, found))
 
     async def subjects_of(self, fact_ids: Sequence[UUID]) -> tuple[KnownEntity, ...]:
-        """The entities that these facts are about, as they are now, each with those of them that are."""
+        """The entities that these facts are about, as they are now, each with the facts that are about it."""
         rows = await self._rows("subjects_of_facts", {"fact_ids": list(fact_ids)}) if fact_ids else []
         return tuple(
             KnownEntity(
@@ -375,14 +375,14 @@ class FactStore(Store):
     ) -> ScopeFacts:
         """The active and pending facts of exactly `scope` that a filter lets through at `at`; at most `limit` of them.
 
-        Those of a key or category where that is given.
+        Where a key or category is given, only facts of it.
         """
         parameters = {**scope.columns, "key": key, "category": category, "at": at, "limit": limit}
         rows = await self._filtered("in_scope", parameters, wanted)
         return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
 
     async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> tuple[UUID, ...]:
-        """Those of `fact_ids` that a filter would let through if they were active."""
+        """The facts among `fact_ids` that a filter would let through if they were active."""
         parameters = {"fact_ids": list(fact_ids)}
         rows = await self._filtered("passing_facts", parameters, wanted, as_active=True) if fact_ids else []
         return tuple(fact_id for (fact_id,) in rows)
@@ -415,7 +415,7 @@ class FactStore(Store):
     async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
         """The events of exactly `scope` that an undo selects, in the log's order; at most `limit` of them.
 
-        Those that are undone already are among them, unless it selects a model or a prompt version.
+        Events that are undone already are among them, unless the undo selects a model or a prompt version.
         """
         parameters = {
             **scope.columns,
