@@ -72,7 +72,7 @@ class EntityStore(Store):
     QUERIES: ClassVar = {
         **queries("entities"),
         **queries("entity_changes"),
-        **queries("shown_entities"),
+        **queries("shown"),
         **queries("summaries"),
     }
 

@@ -275,7 +275,7 @@ class FactStore(Store):
         **queries("event_history"),
         "by_model": queries("event_history")["by_model"].format(decided=queries("event_history")["decided"]),
         **queries("linked_facts"),
-        **queries("shown_facts"),
+        **queries("shown"),
         "ended_candidates": comparing_query(
             "stored_facts",
             "ended_candidates",
