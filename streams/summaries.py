@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from mnemolog.common.tokens import estimate_tokens
-from mnemolog.projections.stores.entities import EntityChangeStore, SummaryStore
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.schemas.command import Command, SummariseEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import MAX_SUMMARISED
@@ -47,8 +47,8 @@ Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit 
 class EntitySummariser:
     """Asks `model`, whose replies are stored: a command that is delivered again costs no second call."""
 
-    entities: EntityChangeStore
-    facts: SummaryStore
+    entities: EntityStore
+    facts: EntityStore
     model: SourceChatModel
     precheck: Precheck
 
@@ -186,7 +186,7 @@ class DueSummaries:
     and published twice it takes effect once.
     """
 
-    facts: SummaryStore
+    facts: EntityStore
     publish: PublishCommand
 
     async def __call__(self, commit: Commit, rules: EffectivePolicy) -> None:

@@ -6,16 +6,12 @@ from functools import cached_property
 from typing import Final, Protocol, TypeVar
 
 from mnemolog.projections.database import Pool
-from mnemolog.projections.stores.entities import EntityChangeStore, EntityStore, ShownEntityStore, SummaryStore
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.facts import (
     CandidateFinder,
-    EventHistoryStore,
     FactStore,
-    LinkedFactStore,
-    PromotionStore,
-    ShownFactStore,
 )
-from mnemolog.projections.stores.turns import ConversationStore, LimitReservations, PolicyStore, ReplyStore
+from mnemolog.projections.stores.turns import Journal, LimitReservations, PolicyStore, ReplyStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
@@ -96,9 +92,9 @@ class DecisionStages:
         self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
         self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
         self._backgrounds = BackgroundReader(
-            ConversationStore(pool),
-            ShownFactStore(pool, user_words=USER_WORDS),
-            ShownEntityStore(pool, ties=TIE_HEADS),
+            Journal(pool),
+            FactStore(pool, user_words=USER_WORDS),
+            EntityStore(pool, ties=TIE_HEADS),
             replies or ReplyStore(pool),
             RecentTurns(),
         )
@@ -129,12 +125,7 @@ class DecisionStages:
     ) -> ResolveStage:
         """The resolver, which waits for earlier commits before it decides, and publishes what follows from one."""
         pool, embedding_model = self._pool, self._models.embedder.model
-        facts, entities, changes, summaries = (
-            FactStore(pool),
-            EntityStore(pool),
-            EntityChangeStore(pool),
-            SummaryStore(pool),
-        )
+        facts, entities = FactStore(pool), EntityStore(pool)
         decider = TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder))
         name_twin = self._effective.thresholds_for(embedding_model, Overrides()).name_twin
         return ResolveStage(
@@ -142,27 +133,27 @@ class DecisionStages:
             turns=TurnParts(
                 match_stage=self.match,
                 decider=decider,
-                linker=EntityLinker(entities, LinkedFactStore(pool), name_twin),
+                linker=EntityLinker(entities, facts, name_twin),
                 candidates=EntityCandidates(self._finder),
                 asks_about_names=asks_about_names(self._settings),
             ),
             commands=CommandParts(
                 handle=CommandHandler(
                     facts=facts,
-                    events=EventHistoryStore(pool, facts),
-                    entities=EntityCommandHandler(changes, entities),
+                    events=facts,
+                    entities=EntityCommandHandler(entities, entities),
                     clock=self._clock,
                     max_commit_bytes=MAX_COMMIT_BYTES,
                 ),
                 promote=Promoter(
-                    facts=PromotionStore(pool),
+                    facts=facts,
                     match_stage=self.match,
                     turn_decider=decider,
                     max_commit_bytes=MAX_COMMIT_BYTES // 2,
                 ),
-                summarise=EntitySummariser(changes, summaries, self._models.chat, self._limits.precheck),
+                summarise=EntitySummariser(entities, entities, self._models.chat, self._limits.precheck),
                 publish=publish,
-                due_summaries=DueSummaries(summaries, publish),
+                due_summaries=DueSummaries(entities, publish),
             ),
             close_lapsed=LapseWriter(facts),
             limits=self._limits,
