@@ -169,7 +169,7 @@ def test_state_survives_a_stop_a_kill_and_a_power_cut(home: Home, up: RunningUp)
     with home.shell.start("up") as mended:
         mended.ready_message()
         assert home.shell.json("publish", "-", "--wait", stdin=turns(*CITIES, "Paris"))["ends"] == {"facts": 24}
-        assert [fact["text"] for fact in home.shell.json("facts", "--user", "ana")] == ["Ana lives in Paris."]
+        assert [fact["text"] for fact in home.shell.json("facts", "--user", "ana")] == ["Ana lives in Bern."]
         assert home.shell.json("rebuild", "--verify-only")["equal"]
         assert home.shell.json("audit")["ok"]
         assert mended.terminate() == 0
