@@ -15,9 +15,7 @@ ON CONFLICT (partition) DO NOTHING;
 -- name: lock_partitions
 -- The offset of the next commit to fold, per partition; holds off every other projector of them until the end.
 -- All who lock several do so in the same order, so that none waits for another in a circle.
-SELECT
-    partition,
-    next_offset
+SELECT partition, next_offset
 FROM projection_offsets
 WHERE partition = ANY(%(partitions)s::integer [])
 ORDER BY partition
@@ -40,9 +38,7 @@ SELECT partition, next_offset FROM projection_offsets;
 -- name: applied
 -- The last commit of each of these sources that has one, and whether another may follow it.
 SELECT DISTINCT ON (commits.owner, commits.source_id)
-    commits.owner,
-    commits.source_id,
-    commits.attempt,
+    commits.owner, commits.source_id, commits.attempt,
     commits.limit_hit IS NOT NULL OR (commits.source_kind = 'turn' AND commits.outcome = 'failed') AS retryable
 FROM unnest(%(owners)s::text [], %(source_ids)s::text []) AS asked (owner, source_id)
 INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.source_id
@@ -51,24 +47,8 @@ ORDER BY commits.owner, commits.source_id, commits.attempt DESC;
 -- name: known_facts
 -- The states of these facts.
 SELECT
-    fact_id,
-    tenant,
-    user_id,
-    agent_id,
-    app_id,
-    run_id,
-    status,
-    confidence,
-    mention_count,
-    last_confirmed_at,
-    true_to,
-    closed_at,
-    believed_from,
-    believed_to,
-    superseded_by,
-    unresolved,
-    true_from,
-    state_since
+    fact_id, {{scope_ids}}, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from,
+    believed_to, superseded_by, unresolved, true_from, state_since
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
@@ -86,7 +66,7 @@ LIMIT 1;
 -- name: copy_commits
 -- COPY of applied commits.
 COPY commits (
-    partition, log_offset, owner, source_id, source_kind, tenant, user_id, agent_id, app_id, run_id, outcome, reason,
+    partition, log_offset, owner, source_id, source_kind, {{scope_ids}}, outcome, reason,
     detail, occurred_at, published_at, decided_at, origin_topic, origin_partition, origin_offset, based_on, llm_calls,
     embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, attempt, order_kind, actor,
     limit_hit, record
@@ -95,7 +75,7 @@ COPY commits (
 -- name: copy_events
 -- COPY of events.
 COPY memory_events (
-    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
+    event_id, partition, log_offset, ordinal, owner, source_id, {{scope_ids}}, event,
     fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes,
     promoted_from
 ) FROM STDIN (FORMAT binary);
@@ -103,7 +83,7 @@ COPY memory_events (
 -- name: copy_facts
 -- COPY of new facts.
 COPY facts (
-    fact_id, owner, tenant, user_id, agent_id, app_id, run_id, text, search_text, key, value, category,
+    fact_id, owner, {{scope_ids}}, text, search_text, key, value, category,
     importance_category, importance, certainty, confidence, subject, speaker, excerpt, status, unresolved, event_time,
     valid_until, true_from, true_to, closed_at, believed_from, believed_to, mention_count, last_confirmed_at,
     supersedes, superseded_by, source_id, stale, content_hash, embedding_model, embedding, metadata, authority,
@@ -124,7 +104,7 @@ COPY fact_relations (fact_id, related_id, relation, event_id, since) FROM STDIN 
 -- name: copy_pending
 -- COPY of overwrites that are held back.
 COPY pending_confirmations (
-    fact_id, owner, tenant, user_id, agent_id, app_id, run_id, event_id, targets, action, ended_at, guard, needs_human,
+    fact_id, owner, {{scope_ids}}, event_id, targets, action, ended_at, guard, needs_human,
     since, settled_at, settlement, settled_by
 ) FROM STDIN (FORMAT binary);
 
@@ -148,18 +128,11 @@ UPDATE facts SET
     true_from = changed.true_from,
     state_since = changed.state_since
 FROM unnest(
-    %(fact_id)s::uuid [],
-    %(status)s::text [],
+    %(fact_id)s::uuid [], %(status)s::text [],
     %(confidence)s::double precision [],
-    %(mention_count)s::integer [],
-    %(last_confirmed_at)s::timestamptz [],
-    %(true_to)s::timestamptz [],
-    %(closed_at)s::timestamptz [],
-    %(believed_from)s::timestamptz [],
-    %(believed_to)s::timestamptz [],
-    %(superseded_by)s::uuid [],
-    %(unresolved)s::boolean [],
-    %(true_from)s::timestamptz [],
+    %(mention_count)s::integer [], %(last_confirmed_at)s::timestamptz [], %(true_to)s::timestamptz [],
+    %(closed_at)s::timestamptz [], %(believed_from)s::timestamptz [], %(believed_to)s::timestamptz [],
+    %(superseded_by)s::uuid [], %(unresolved)s::boolean [], %(true_from)s::timestamptz [],
     %(state_since)s::timestamptz []
 ) AS changed (
     fact_id, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to,
@@ -193,19 +166,12 @@ DELETE FROM undone WHERE event_id = ANY(%(event_id)s::uuid []);
 
 -- name: set_policies
 -- Set the policies that apply from now on.
-INSERT INTO policies (tenant, user_id, agent_id, app_id, run_id, policy, event_id, since)
-SELECT tenant, user_id, agent_id, app_id, run_id, policy, event_id, since
+INSERT INTO policies ({{scope_ids}}, policy, event_id, since)
+SELECT {{scope_ids}}, policy, event_id, since
 FROM unnest(
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(policy)s::jsonb [],
-    %(event_id)s::uuid [],
-    %(since)s::timestamptz []
-) AS said (tenant, user_id, agent_id, app_id, run_id, policy, event_id, since)
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+    {{scope_arrays}}, %(policy)s::jsonb [], %(event_id)s::uuid [], %(since)s::timestamptz []
+) AS said ({{scope_ids}}, policy, event_id, since)
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     policy = excluded.policy,
     event_id = excluded.event_id,
     since = excluded.since;
@@ -215,17 +181,9 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
 WITH steps AS (
     SELECT *
     FROM unnest(
-        %(tenant)s::text [],
-        %(user_id)s::text [],
-        %(agent_id)s::text [],
-        %(app_id)s::text [],
-        %(run_id)s::text [],
-        %(owner)s::text [],
-        %(partition)s::integer [],
-        %(commits)s::bigint [],
-        %(facts)s::bigint [],
+        {{scope_arrays}}, %(owner)s::text [], %(partition)s::integer [], %(commits)s::bigint [], %(facts)s::bigint [],
         %(speakers)s::jsonb []
-    ) AS step (tenant, user_id, agent_id, app_id, run_id, owner, partition, commits, facts, speakers)
+    ) AS step ({{scope_ids}}, owner, partition, commits, facts, speakers)
 ),
 counted AS (
     INSERT INTO tenant_facts (tenant, partition, facts)
@@ -234,19 +192,19 @@ counted AS (
     GROUP BY tenant, partition
     ON CONFLICT (tenant, partition) DO UPDATE SET facts = tenant_facts.facts + excluded.facts
 )
-INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version, facts, speakers)
+INSERT INTO scopes ({{scope_ids}}, owner, version, facts, speakers)
 SELECT
-    tenant, user_id, agent_id, app_id, run_id, owner, commits, facts,
+    {{scope_ids}}, owner, commits, facts,
     first_speakers('{}', array(SELECT jsonb_array_elements_text(speakers)))
 FROM steps
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     version = scopes.version + excluded.version,
     facts = scopes.facts + excluded.facts,
     speakers = first_speakers(scopes.speakers, excluded.speakers);
 
 -- name: count_tokens
 -- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants.
-INSERT INTO daily_tokens (tenant, user_id, agent_id, app_id, run_id, partition, day, tokens)
+INSERT INTO daily_tokens ({{scope_ids}}, partition, day, tokens)
 SELECT
     fresh.tenant, level.user_id, level.agent_id, level.app_id, level.run_id, fresh.partition,
     (fresh.published_at AT TIME ZONE 'UTC')::date, sum(fresh.input_tokens + fresh.output_tokens)
@@ -258,14 +216,14 @@ CROSS JOIN LATERAL (
 WHERE fresh.input_tokens + fresh.output_tokens <> 0 AND fresh.user_id || fresh.agent_id <> ''
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 ORDER BY 1, 2, 3, 4, 5, 6, 7
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}, day, partition) DO UPDATE SET
     tokens = daily_tokens.tokens + excluded.tokens;
 
 -- name: count_usage
 -- Add what each model took for new commits to the day on which their sources were published, for their scopes and
 -- tenants.
 INSERT INTO daily_usage (
-    tenant, user_id, agent_id, app_id, run_id, day, model, partition, input_tokens, cached_tokens, output_tokens,
+    {{scope_ids}}, day, model, partition, input_tokens, cached_tokens, output_tokens,
     uncounted
 )
 SELECT
@@ -281,7 +239,7 @@ CROSS JOIN LATERAL (
 WHERE fresh.user_id || fresh.agent_id <> ''
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}, day, model, partition) DO UPDATE SET
     input_tokens = daily_usage.input_tokens + excluded.input_tokens,
     cached_tokens = daily_usage.cached_tokens + excluded.cached_tokens,
     output_tokens = daily_usage.output_tokens + excluded.output_tokens,
@@ -289,29 +247,25 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) D
 
 -- name: all_scopes
 -- Every scope that has a version.
-SELECT tenant, user_id, agent_id, app_id, run_id
+SELECT {{scope_ids}}
 FROM scopes
-ORDER BY tenant, user_id, agent_id, app_id, run_id;
+ORDER BY {{scope_ids}};
 
 -- name: refresh_profiles
 -- Derive the profiles of these scopes anew; one without an event has none.
 INSERT INTO profiles (
-    tenant, user_id, agent_id, app_id, run_id, owner, identity, hard_preferences, soft_preferences, current_tasks,
+    {{scope_ids}}, owner, identity, hard_preferences, soft_preferences, current_tasks,
     recent_changes, sensitive_topics, updated_at, work, relationships, other
 )
 SELECT derived.*
 FROM unnest(
-    %(tenant)s::text [], %(user_id)s::text [], %(agent_id)s::text [], %(app_id)s::text [], %(run_id)s::text []
-) AS touched (tenant, user_id, agent_id, app_id, run_id)
+    {{scope_arrays}}
+) AS touched ({{scope_ids}})
 INNER JOIN derived_profiles AS derived
     ON
-        touched.tenant = derived.tenant
-        AND touched.user_id = derived.user_id
-        AND touched.agent_id = derived.agent_id
-        AND touched.app_id = derived.app_id
-        AND touched.run_id = derived.run_id
+        {{same_scope touched derived}}
 WHERE derived.updated_at IS NOT NULL
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     owner = excluded.owner,
     identity = excluded.identity,
     hard_preferences = excluded.hard_preferences,
