@@ -62,8 +62,8 @@ def print_json(document: object) -> None:
     text = orjson.dumps(
         document, default=_json_default, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
     ).decode()
-    # Not through rich, which would wrap it.
     takes_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    # Not through rich, which would wrap it.
     print(text if takes_utf8 else json.dumps(orjson.loads(text)), flush=True)  # noqa: T201
 
 
