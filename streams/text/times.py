@@ -110,13 +110,13 @@ MAX_CHARACTERS: Final = 400
 """Of a longer text the first ones are read: if all of them name times it takes 0.2 s, as a rule 1 ms."""
 _TABLES: Final[dict[str, Any]] = tables(Path(__file__).with_name("asked_period.toml"))
 _SEASONS: Final = {word: season for season, words in _TABLES.pop("seasons").items() for word in words.split("\n")}
-_ASKED_PERIOD_PATTERNS: Final = {
+_PERIOD_PATTERNS: Final = {
     name: compiled(text, {**DATE_PARTS, "season": "|".join(_SEASONS)}) for name, text in _TABLES.items()
 }
 _FIRST_MONTHS: Final = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 _DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
 _SATURDAY: Final = 5
-_ASKED_PERIOD_YEARS: Final = range(3, 9997)
+_SEASON_YEARS: Final = range(3, 9997)
 
 EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
 LATEST: Final = datetime(9999, 12, 30, tzinfo=UTC)
@@ -160,7 +160,7 @@ def asked_event(question: str) -> PeriodEvent | None:
     """
     text = question[:MAX_CHARACTERS]
     for relation in ("before", "after"):
-        match = _ASKED_PERIOD_PATTERNS[f"{relation}_event"].search(text)
+        match = _PERIOD_PATTERNS[f"{relation}_event"].search(text)
         if match and any(letter.isalnum() for letter in match["event"]):
             return PeriodEvent(words=match["event"].strip(), relation=relation)
     return None
@@ -174,18 +174,18 @@ def _dated(text: str, at: datetime) -> Iterator[Period]:
 
 def _named(text: str, at: datetime) -> Iterator[Period]:
     """Seasons, weekends and years."""
-    for match in _ASKED_PERIOD_PATTERNS["period"].finditer(text):
+    for match in _PERIOD_PATTERNS["period"].finditer(text):
         if days := _season(match, at.date()) if match["season"] else _weekend(match, at.date()):
             yield _whole(days, at)
-    for match in _ASKED_PERIOD_PATTERNS["year"].finditer(text):
+    for match in _PERIOD_PATTERNS["year"].finditer(text):
         yield _whole((date(int(match["year"]), 1, 1), date(int(match["year"]), 12, 31)), at)
 
 
 def _bounded(before: str, days: Days, at: datetime) -> Period:
     start, end = _whole(days, at)
-    if _ASKED_PERIOD_PATTERNS["after"].search(before):
+    if _PERIOD_PATTERNS["after"].search(before):
         return start, LATEST
-    if (match := _ASKED_PERIOD_PATTERNS["before"].search(before)) is None:
+    if (match := _PERIOD_PATTERNS["before"].search(before)) is None:
         return start, end
     if match["unit"] is None:
         return EARLIEST, end
@@ -207,11 +207,11 @@ def _season(match: re.Match[str], today: date) -> Days | None:
         return None
     month = _FIRST_MONTHS[season]
     if match["year"]:
-        return _season_days(int(match["year"]), month) if int(match["year"]) in _ASKED_PERIOD_YEARS else None
+        return _season_days(int(match["year"]), month) if int(match["year"]) in _SEASON_YEARS else None
     seasons = [_season_days(today.year + shift, month) for shift in (-2, -1, 0, 1, 2)]
-    if _ASKED_PERIOD_PATTERNS["coming"].search(match[0]):
+    if _PERIOD_PATTERNS["coming"].search(match[0]):
         return next(days for days in seasons if days[0] > today)
-    if _ASKED_PERIOD_PATTERNS["past"].search(match[0]):
+    if _PERIOD_PATTERNS["past"].search(match[0]):
         return next(days for days in reversed(seasons) if days[1] < today)
     return next(days for days in reversed(seasons) if days[0] <= today)
 
@@ -223,14 +223,9 @@ def _season_days(year: int, month: int) -> Days:
 
 
 def _weekend(match: re.Match[str], today: date) -> Days:
-    """The one of this week, the one before or the one after."""
-    weeks = (
-        1
-        if _ASKED_PERIOD_PATTERNS["coming"].search(match[0])
-        else -1
-        if _ASKED_PERIOD_PATTERNS["past"].search(match[0])
-        else 0
-    )
+    """The weekend of this week, or of the week before or after."""
+    is_next, is_last = (_PERIOD_PATTERNS[name].search(match[0]) for name in ("coming", "past"))
+    weeks = 1 if is_next else -1 if is_last else 0
     saturday = today + timedelta(days=_SATURDAY - today.weekday(), weeks=weeks)
     return saturday, saturday + timedelta(days=1)
 
