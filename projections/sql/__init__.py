@@ -13,14 +13,11 @@ from typing import Final
 
 from psycopg.sql import SQL
 
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 _QUERY_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _INCLUDE: Final = re.compile(r"\{\{(\w+)((?: [^\s{}]+)*)\}\}")
-_STATE_COLUMNS: Final = (
-    *("status", "confidence", "mention_count", "last_confirmed_at", "true_to", "closed_at", "believed_from"),
-    *("believed_to", "superseded_by", "unresolved", "true_from"),
-)
 
 
 @cache
@@ -62,7 +59,7 @@ _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
     "shown_scope": _shown_scope,
     "in_scope": lambda row="": f"({_scope_ids(row)}) = ({_listed('%({name})s')})",
     "same_scope": lambda row, other: f"({_scope_ids(row)}) = ({_scope_ids(other)})",
-    "state_of": lambda row: _listed(f"{row}.{{name}}", _STATE_COLUMNS),
+    "state_of": lambda row: _listed(f"{row}.{{name}}", tuple(FactState.model_fields)),
     "holds": lambda row, at: (
         f"({row}.valid_until IS NULL OR {row}.valid_until > {at}) AND ({row}.true_to IS NULL OR {row}.true_to > {at})"
     ),

@@ -8,96 +8,51 @@ WHERE entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: add_entities
 -- Add new entities.
-INSERT INTO entities (
-    entity_id, owner, {{scope_ids}}, name, registered_name, type, registered_type,
-    possible_twins, event_id, source_id, recorded_at, ordinal
-)
-SELECT
-    entity_id, owner, {{scope_ids}}, name, name, type, type,
-    possible_twins::uuid [], event_id, source_id, recorded_at, ordinal
-FROM unnest(
-    %(entity_id)s::uuid [], %(owner)s::text [], {{scope_arrays}}, %(name)s::text [], %(type)s::text [],
-    %(possible_twins)s::text [], %(event_id)s::uuid [], %(source_id)s::text [], %(recorded_at)s::timestamptz [],
-    %(ordinal)s::integer []
-) AS fresh (
-    entity_id, owner, {{scope_ids}}, name, type, possible_twins, event_id, source_id,
-    recorded_at, ordinal
-);
+INSERT INTO entities ({columns}, registered_name, registered_type)
+SELECT {values}, given.name, given.type
+FROM {given};
 
 -- name: add_aliases
--- Add names of entities, in their order: one that an event gives twice stays as it gave it first. What a repetition told
--- has the source of the fact that it repeated.
-INSERT INTO entity_aliases (
-    entity_id, kind, key, head, alias, place, event_id, recorded_at, {{scope_ids}}, owner,
-    source_id, log_offset, is_own, told_by
-)
-SELECT entity_id, kind, key, head, alias, place, event_id, recorded_at, {{scope_ids}}, owner,
-    coalesce((SELECT facts.source_id FROM facts WHERE facts.fact_id = fresh.told_of), source_id), log_offset, is_own, told_by
-FROM unnest(
-    %(entity_id)s::uuid [], %(kind)s::text [], %(key)s::text [], %(head)s::text [], %(alias)s::text [],
-    %(place)s::integer [], %(event_id)s::uuid [], %(recorded_at)s::timestamptz [], {{scope_arrays}}, %(owner)s::text [],
-    %(source_id)s::text [], %(log_offset)s::bigint [], %(is_own)s::boolean [], %(told_by)s::uuid [],
-    %(told_of)s::uuid []
-) WITH ORDINALITY AS fresh (
-    entity_id, kind, key, head, alias, place, event_id, recorded_at, {{scope_ids}}, owner,
-    source_id, log_offset, is_own, told_by, told_of, number
-)
-ORDER BY number
+-- Add names of entities, in their order: one that an event gives twice stays as it gave it first. A name that a
+-- repetition gives has the source of the fact that it repeats.
+INSERT INTO entity_aliases ({table_columns}, source_id)
+SELECT
+    {table_values},
+    coalesce((SELECT facts.source_id FROM facts WHERE facts.fact_id = given.repeated_fact_id), given.source_id)
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (entity_id, kind, key, event_id) DO NOTHING;
 
 -- name: add_name_vectors
 -- Add vectors of names of entities: one that an event gives twice stays as it gave it first.
-INSERT INTO name_vectors (entity_id, key, event_id, model, embedding, {{scope_ids}})
-SELECT entity_id, key, event_id, model, embedding, {{scope_ids}}
-FROM unnest(
-    %(entity_id)s::uuid [], %(key)s::text [], %(event_id)s::uuid [], %(model)s::text [], %(embedding)b::halfvec [],
-    {{scope_arrays}}
-) WITH ORDINALITY AS fresh (
-    entity_id, key, event_id, model, embedding, {{scope_ids}}, number
-)
-ORDER BY number
+INSERT INTO name_vectors ({columns})
+SELECT {values}
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (entity_id, key, event_id) DO NOTHING;
 
 -- name: add_links
--- Add the entities that facts name, as each event tells them.
-INSERT INTO fact_entities (fact_id, entity_id, role, event_id, told_by, type)
-SELECT fact_id, entity_id, role, event_id, told_by, type
-FROM unnest(
-    %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(role)s::text [], %(event_id)s::uuid [], %(told_by)s::uuid [],
-    %(type)s::text []
-) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, told_by, type, number)
-ORDER BY number
+-- Add the entities that facts name, as each event says it.
+INSERT INTO fact_entities ({columns})
+SELECT {values}
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (fact_id, entity_id, role, event_id) DO NOTHING;
 
 -- name: add_relationships
--- Add relations between entities: the first that says of one stays its source.
-INSERT INTO relationships (
-    relation_id, owner, {{scope_ids}}, subject_id, predicate, object_id, inverse, event_id,
-    source_id, recorded_at, ordinal
-)
-SELECT
-    relation_id, owner, {{scope_ids}}, subject_id, predicate, object_id, inverse, event_id,
-    source_id, recorded_at, ordinal
-FROM unnest(
-    %(relation_id)s::uuid [], %(owner)s::text [], {{scope_arrays}}, %(subject_id)s::uuid [], %(predicate)s::text [],
-    %(object_id)s::uuid [], %(inverse)s::text [], %(event_id)s::uuid [], %(source_id)s::text [],
-    %(recorded_at)s::timestamptz [], %(ordinal)s::integer []
-) WITH ORDINALITY AS fresh (
-    relation_id, owner, {{scope_ids}}, subject_id, predicate, object_id, inverse, event_id,
-    source_id, recorded_at, ordinal, number
-)
-ORDER BY number
+-- Add relations between entities: the first event that states a relation stays its source.
+INSERT INTO relationships ({columns})
+SELECT {values}
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (relation_id) DO NOTHING;
 
 -- name: add_evidence
--- Add what facts say of relations, as each event tells it.
-INSERT INTO relationship_evidence (relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by)
-SELECT relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by
-FROM unnest(
-    %(relation_id)s::uuid [], %(fact_id)s::uuid [], %(strength)s::text [], %(ended_at)s::timestamptz [],
-    %(event_id)s::uuid [], %(recorded_at)s::timestamptz [], %(told_by)s::uuid []
-) WITH ORDINALITY AS fresh (relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by, number)
-ORDER BY number
+-- Add what facts say of relations, as each event says it.
+INSERT INTO relationship_evidence ({columns})
+SELECT {values}
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (relation_id, fact_id, event_id) DO NOTHING;
 
 -- name: entities_of_heads

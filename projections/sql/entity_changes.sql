@@ -6,21 +6,9 @@ WHERE event_id = ANY(%(event_ids)s::uuid []);
 
 -- name: add_changes
 -- Add what persons decided about entities.
-INSERT INTO entity_changes (
-    event_id, partition, log_offset, ordinal, owner, source_id, {{scope_ids}}, event,
-    entity_ids, payload, decided_at, original_id
-)
-SELECT
-    event_id, partition, log_offset, ordinal, owner, source_id, {{scope_ids}}, event,
-    entity_ids::uuid [], payload, decided_at, original_id
-FROM unnest(
-    %(event_id)s::uuid [], %(partition)s::integer [], %(log_offset)s::bigint [], %(ordinal)s::integer [],
-    %(owner)s::text [], %(source_id)s::text [], {{scope_arrays}}, %(event)s::text [], %(entity_ids)s::text [],
-    %(payload)s::jsonb [], %(decided_at)s::timestamptz [], %(original_id)s::uuid []
-) AS fresh (
-    event_id, partition, log_offset, ordinal, owner, source_id, {{scope_ids}}, event,
-    entity_ids, payload, decided_at, original_id
-);
+INSERT INTO entity_changes ({columns})
+SELECT {values}
+FROM {given};
 
 -- name: undo_changes
 -- Mark changes as undone by an undo, or as in effect again.

@@ -46,9 +46,7 @@ ORDER BY commits.owner, commits.source_id, commits.attempt DESC;
 
 -- name: known_facts
 -- The states of these facts.
-SELECT
-    fact_id, {{scope_ids}}, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from,
-    believed_to, superseded_by, unresolved, true_from, state_since
+SELECT fact_id, {{scope_ids}}, {state}
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
@@ -63,101 +61,26 @@ WHERE asked.record IS DISTINCT FROM coalesce(commits.record, rejections.record)
 ORDER BY asked.log_offset
 LIMIT 1;
 
--- name: copy_commits
--- COPY of applied commits.
-COPY commits (
-    partition, log_offset, owner, source_id, source_kind, {{scope_ids}}, outcome, reason,
-    detail, occurred_at, published_at, decided_at, origin_topic, origin_partition, origin_offset, based_on, llm_calls,
-    embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, attempt, order_kind, actor,
-    limit_hit, record
-) FROM STDIN (FORMAT binary);
-
--- name: copy_events
--- COPY of events.
-COPY memory_events (
-    event_id, partition, log_offset, ordinal, owner, source_id, {{scope_ids}}, event,
-    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes,
-    promoted_from
-) FROM STDIN (FORMAT binary);
-
--- name: copy_facts
--- COPY of new facts.
-COPY facts (
-    fact_id, owner, {{scope_ids}}, text, search_text, key, value, category,
-    importance_category, importance, certainty, confidence, subject, speaker, excerpt, status, unresolved, event_time,
-    valid_until, true_from, true_to, closed_at, believed_from, believed_to, mention_count, last_confirmed_at,
-    supersedes, superseded_by, source_id, stale, content_hash, embedding_model, embedding, metadata, authority,
-    single_valued, said_at, recorded_at, state_since, ordinal, action_hint
-) FROM STDIN (FORMAT binary);
-
--- name: copy_former_states
--- COPY of former states.
-COPY former_states (
-    fact_id, event_id, since, until, status, confidence, mention_count, last_confirmed_at, true_to, closed_at,
-    believed_from, believed_to, superseded_by, unresolved, true_from
-) FROM STDIN (FORMAT binary);
-
--- name: copy_relations
--- COPY of relations.
-COPY fact_relations (fact_id, related_id, relation, event_id, since) FROM STDIN (FORMAT binary);
-
--- name: copy_pending
--- COPY of overwrites that are held back.
-COPY pending_confirmations (
-    fact_id, owner, {{scope_ids}}, event_id, targets, action, ended_at, guard, needs_human,
-    since, settled_at, settlement, settled_by
-) FROM STDIN (FORMAT binary);
-
--- name: copy_rejections
--- COPY of rejections.
-COPY rejections (partition, log_offset, item, owner, source_id, reason, detail, record) FROM STDIN (FORMAT binary);
-
 -- name: update_facts
 -- Update the state of known facts.
-UPDATE facts SET
-    status = changed.status,
-    confidence = changed.confidence,
-    mention_count = changed.mention_count,
-    last_confirmed_at = changed.last_confirmed_at,
-    true_to = changed.true_to,
-    closed_at = changed.closed_at,
-    believed_from = changed.believed_from,
-    believed_to = changed.believed_to,
-    superseded_by = changed.superseded_by,
-    unresolved = changed.unresolved,
-    true_from = changed.true_from,
-    state_since = changed.state_since
-FROM unnest(
-    %(fact_id)s::uuid [], %(status)s::text [],
-    %(confidence)s::double precision [],
-    %(mention_count)s::integer [], %(last_confirmed_at)s::timestamptz [], %(true_to)s::timestamptz [],
-    %(closed_at)s::timestamptz [], %(believed_from)s::timestamptz [], %(believed_to)s::timestamptz [],
-    %(superseded_by)s::uuid [], %(unresolved)s::boolean [], %(true_from)s::timestamptz [],
-    %(state_since)s::timestamptz []
-) AS changed (
-    fact_id, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to,
-    superseded_by, unresolved, true_from, state_since
-)
-WHERE facts.fact_id = changed.fact_id;
+UPDATE facts SET ({state}) = ({new_state})
+FROM {given}
+WHERE facts.fact_id = given.fact_id;
 
 -- name: settle_pending
 -- Settle overwrites that were held back; those without a settlement are open again.
 UPDATE pending_confirmations SET
-    settled_at = settled.settled_at,
-    settlement = settled.settlement,
-    settled_by = settled.settled_by
-FROM unnest(
-    %(fact_id)s::uuid [], %(settled_at)s::timestamptz [], %(settlement)s::text [], %(settled_by)s::uuid []
-) AS settled (fact_id, settled_at, settlement, settled_by)
-WHERE pending_confirmations.fact_id = settled.fact_id;
+    settled_at = given.settled_at,
+    settlement = given.settlement,
+    settled_by = given.settled_by
+FROM {given}
+WHERE pending_confirmations.fact_id = given.fact_id;
 
 -- name: undo_events
 -- Mark events as undone.
-INSERT INTO undone (event_id, undone_by, since)
-SELECT event_id, undone_by, since
-FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid [], %(since)s::timestamptz []) AS undone_now (
-    event_id, undone_by, since
-)
+INSERT INTO undone ({columns})
+SELECT {values}
+FROM {given}
 ON CONFLICT (event_id) DO UPDATE SET undone_by = excluded.undone_by, since = excluded.since;
 
 -- name: reinstate_events
@@ -166,11 +89,9 @@ DELETE FROM undone WHERE event_id = ANY(%(event_id)s::uuid []);
 
 -- name: set_policies
 -- Set the policies that apply from now on.
-INSERT INTO policies ({{scope_ids}}, policy, event_id, since)
-SELECT {{scope_ids}}, policy, event_id, since
-FROM unnest(
-    {{scope_arrays}}, %(policy)s::jsonb [], %(event_id)s::uuid [], %(since)s::timestamptz []
-) AS said ({{scope_ids}}, policy, event_id, since)
+INSERT INTO policies ({columns})
+SELECT {values}
+FROM {given}
 ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     policy = excluded.policy,
     event_id = excluded.event_id,
@@ -179,11 +100,8 @@ ON CONFLICT ({{scope_ids}}) DO UPDATE SET
 -- name: step_scopes
 -- Count the commits that these scopes have seen, and the open facts of them and of their tenants; keep who spoke first.
 WITH steps AS (
-    SELECT *
-    FROM unnest(
-        {{scope_arrays}}, %(owner)s::text [], %(partition)s::integer [], %(commits)s::bigint [], %(facts)s::bigint [],
-        %(speakers)s::jsonb []
-    ) AS step ({{scope_ids}}, owner, partition, commits, facts, speakers)
+    SELECT {values}
+    FROM {given}
 ),
 counted AS (
     INSERT INTO tenant_facts (tenant, partition, facts)
@@ -195,7 +113,7 @@ counted AS (
 INSERT INTO scopes ({{scope_ids}}, owner, version, facts, speakers)
 SELECT
     {{scope_ids}}, owner, commits, facts,
-    first_speakers('{}', array(SELECT jsonb_array_elements_text(speakers)))
+    first_speakers(ARRAY[]::text [], array(SELECT jsonb_array_elements_text(speakers)))
 FROM steps
 ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     version = scopes.version + excluded.version,

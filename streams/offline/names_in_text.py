@@ -36,7 +36,7 @@ from mnemolog.streams.entities.names import (
     read_name,
     tie_of,
     ties_in,
-    told_name,
+    with_owner,
 )
 from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.patterns import compiled, tables
@@ -157,7 +157,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
     rest = said
     for given in aliases_in(said):
         rest = rest.replace(given.words, _GAP)
-        found.extend(_named(told_name(given.bearer, subject), "other", "object"))
+        found.extend(_named(with_owner(given.bearer, subject), "other", "object"))
     for tied in (*introductions_in(said), *ended_ties_in(said)):
         rest = rest.replace(tied.words, _GAP)
         found.extend(_named(f"{_whose(subject)} {tied.whom}", TIE_TYPES[tied.tie], "object"))
@@ -166,7 +166,7 @@ def _marked(said: str, subject: str | None, named: Collection[str]) -> tuple[Seq
             found.extend(_named(name, "person", "object"))
     for tie, words in ties_in(rest):
         rest = rest.replace(words, _GAP)
-        found.extend(_named(told_name(words, subject), TIE_TYPES[tie], "object"))
+        found.extend(_named(with_owner(words, subject), TIE_TYPES[tie], "object"))
     for match in _OWNED.finditer(said):
         rest = rest.replace(match[0], _GAP)
         found.extend(_named(match[0], TIE_TYPES[tie_of(match)], "object"))
@@ -297,7 +297,7 @@ def members_in(text: str) -> Iterator[tuple[str, list[str]]]:
 
 def aliases_told(said: str, subject: str | None) -> tuple[NamedRelation, ...]:
     """The relations `same_as` of a sentence: "Everyone calls my aunt Margarethe Gretel"."""
-    told = ((told_name(given.bearer, subject), given.alias) for given in aliases_in(said))
+    told = ((with_owner(given.bearer, subject), given.alias) for given in aliases_in(said))
     return tuple(same for bearer, alias in told for same in same_as(bearer, alias))
 
 
@@ -346,7 +346,7 @@ def relations_of_others(
     found: list[NamedRelation] = []
     for predicate, forms in _OF_SOMEBODY.items():
         if match := forms[ended].match(said):
-            name = told_name(match["who"], subject)
+            name = with_owner(match["who"], subject)
             if max(len(name), len(match["name"])) <= MAX_NAME and (name in named or any(ties_in(match["who"]))):
                 found.append(NamedRelation(subject=name, predicate=predicate, object=match["name"]))
     return tuple(found)
@@ -381,7 +381,7 @@ def ended_relations(said: str, subject: str | None) -> tuple[NamedRelation, ...]
         at = rest.index(words, start)
         start = at + 1
         if _OVER.search(rest[:at]) and not rest[at:].startswith(f"{words}'s"):
-            found[told_name(words, subject)] = tie
+            found[with_owner(words, subject)] = tie
     return tuple(_over(subject, tie, name) for name, tie in found.items() if len(name) <= MAX_NAME)
 
 

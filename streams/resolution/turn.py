@@ -19,9 +19,9 @@ from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.streams.ends import EndRules, move_ends
-from mnemolog.streams.entities.linker import with_subject_relations
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulNames
+from mnemolog.streams.entities.subjects import with_subject_relations
 from mnemolog.streams.llm.ask import ask, step_of, with_unused
 from mnemolog.streams.llm.names_prompt import no_answers, parse_answers, question_prompt, within_budget
 from mnemolog.streams.llm.ports import (
@@ -259,7 +259,7 @@ class TurnDecider:
         `named` are the entities of its facts; the doubtful `names` among theirs are asked about in the same call.
         """
         prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now, named=named)
-        names = names and names.named_in(_told_facts(prepared.classifications))
+        names = names and names.in_facts(_told_facts(prepared.classifications))
         llm = await self._llm_decider(
             prepared.turn, prepared.classifications, prepared.retries, prepared.ends, names=names
         )
@@ -274,7 +274,7 @@ class TurnDecider:
             policy=rules,
             user_names=prepared.turn.user_names,
             may_end=partial(may_end, rules=rules),
-            subject_of=named.subject_of_new if named is not None else lambda _: None,
+            subject_of=named.subject_of_event if named is not None else lambda _: None,
         )
         events = await move_ends(made, self._lookups, end_rules)
         step = llm.step.model_copy(update={"dropped": prepared.dropped})
