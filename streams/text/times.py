@@ -2,7 +2,6 @@
 
 import calendar
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -42,12 +41,26 @@ class NamedTime:
 
 @lru_cache(maxsize=512)  # a sentence and its clauses are looked at several times
 def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[NamedTime, ...]:
-    """The times that `text` names, in their order; none where it tells of what happens again and again.
+    """The times that `text` names, in their order; none where something happens again and again.
 
     A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead, or the
     `direction` is known: 1 is ahead, -1 is past.
     """
-    return () if _PATTERNS["repeated"].search(text) else tuple(_found(text, at, direction))
+    if _PATTERNS["repeated"].search(text):
+        return ()
+    shown: Direction = 1 if is_ahead(text) else -1 if _PATTERNS["behind"].search(text) else direction
+    found: list[NamedTime] = []
+    for match in _PATTERNS["time"].finditer(text):
+        before = text[: match.start()]
+        role: Literal["at", "from", "until"] = "at"
+        its_direction = shown
+        if _PATTERNS["until_time"].search(before):
+            role, its_direction = "until", 1
+        elif _PATTERNS["from_time"].search(before):
+            role, its_direction = "from", -1 if _PATTERNS["since_time"].search(before) else 1
+        if days := _days(match, at, its_direction):
+            found.append(NamedTime(first=days[0], last=days[1], span=match.span(), role=role))
+    return tuple(found)
 
 
 def is_ahead(text: str) -> bool:
@@ -61,20 +74,6 @@ def noted(text: str, times: tuple[NamedTime, ...]) -> str:
         days = str(when.first) if when.first == when.last else f"{when.first} to {when.last}"
         text = f"{text[: when.span[1]]} ({days}){text[when.span[1] :]}"
     return text
-
-
-def _found(text: str, at: datetime, known_direction: Direction) -> Iterator[NamedTime]:
-    is_past = bool(_PATTERNS["behind"].search(text))
-    for match in _PATTERNS["time"].finditer(text):
-        before = text[: match.start()]
-        role: Literal["at", "from", "until"] = "at"
-        direction: Direction = 1 if is_ahead(text) else -1 if is_past else known_direction
-        if _PATTERNS["until_time"].search(before):
-            role, direction = "until", 1
-        elif _PATTERNS["from_time"].search(before):
-            role, direction = "from", -1 if _PATTERNS["since_time"].search(before) else 1
-        if days := _days(match, at, direction):
-            yield NamedTime(first=days[0], last=days[1], span=match.span(), role=role)
 
 
 def _days(match: re.Match[str], at: datetime, direction: Direction) -> tuple[date, date] | None:
@@ -147,14 +146,21 @@ def asked_period(question: str, at: datetime) -> Period | None:
     speaks of what is ahead. Seasons are those of the northern half of the world, by whole months.
     """
     text = question[:MAX_CHARACTERS]
-    periods = [*_dated(text, at), *_named(text, at)]
+    periods = [_bounded(text[: when.span[0]], (when.first, when.last), at) for when in find_times(text, at, -1)]
+    named = [
+        _season(match, at.date()) if match["season"] else _weekend(match, at.date())
+        for match in _PERIOD_PATTERNS["period"].finditer(text)
+    ]
+    years = [int(match["year"]) for match in _PERIOD_PATTERNS["year"].finditer(text)]
+    named += [(date(year, 1, 1), date(year, 12, 31)) for year in years]
+    periods += [_whole(days, at) for days in named if days]
     if not periods:
         return None
     return min(start for start, _ in periods), max(end for _, end in periods)
 
 
 def asked_event(question: str) -> PeriodEvent | None:
-    """The event in "before I moved to Bern": only a search can tell when it was. None where there is no such one.
+    """The event in "before I moved to Bern", of which only a search finds the time; None where there is no event.
 
     Ask for it where `asked_period` finds nothing.
     """
@@ -166,22 +172,8 @@ def asked_event(question: str) -> PeriodEvent | None:
     return None
 
 
-def _dated(text: str, at: datetime) -> Iterator[Period]:
-    """What sentences name too; what stands before it may open an end."""
-    for named in find_times(text, at, -1):
-        yield _bounded(text[: named.span[0]], (named.first, named.last), at)
-
-
-def _named(text: str, at: datetime) -> Iterator[Period]:
-    """Seasons, weekends and years."""
-    for match in _PERIOD_PATTERNS["period"].finditer(text):
-        if days := _season(match, at.date()) if match["season"] else _weekend(match, at.date()):
-            yield _whole(days, at)
-    for match in _PERIOD_PATTERNS["year"].finditer(text):
-        yield _whole((date(int(match["year"]), 1, 1), date(int(match["year"]), 12, 31)), at)
-
-
 def _bounded(before: str, days: Days, at: datetime) -> Period:
+    """The days as a period; the words `before` them may open an end: "before", "after", "two weeks before"."""
     start, end = _whole(days, at)
     if _PERIOD_PATTERNS["after"].search(before):
         return start, LATEST
@@ -191,14 +183,10 @@ def _bounded(before: str, days: Days, at: datetime) -> Period:
         return EARLIEST, end
     if (unit := UNITS.get(match["unit"].casefold())) is None:
         return EARLIEST, end
-    length = timedelta(days=_number(match["count"]) * _DAYS[unit.split()[0]])
+    digits = NUMBERS.get(match["count"].casefold(), match["count"])
+    count = int(digits) if digits.isdecimal() else 1  # articles mean one
+    length = timedelta(days=count * _DAYS[unit.split()[0]])
     return max(start, EARLIEST + length) - length, start
-
-
-def _number(word: str) -> int:
-    """The number that a word means; articles mean one."""
-    digits = NUMBERS.get(word.casefold(), word)
-    return int(digits) if digits.isdecimal() else 1
 
 
 def _season(match: re.Match[str], today: date) -> Days | None:
