@@ -412,7 +412,7 @@ async def lasting_facts(conn: AsyncConnection[TupleRow], scopes: Sequence[ScopeF
     """
     if not all(scope.is_exact for scope in scopes):
         raise QueryError("a context belongs to exact scopes: name each id, or leave it out, instead of '*'")
-    query = read_query("context", "lasting_facts", at="%(at)s")
+    query = read_query("profiles", "lasting_facts", at="%(at)s")
     common = {"at": at, "categories": list(SECTION_OF_CATEGORY), "events": list(EVENT_KINDS)}
     by_scope = [await fetch_rows(conn, Fact, query, {**scope.parameters, **common}) for scope in scopes]
     found = [fact for facts in by_scope for fact in facts]
@@ -424,7 +424,7 @@ async def _without_promoted(
 ) -> list[Fact]:
     """The facts without those that were promoted into another one of the scopes."""
     asked = {"fact_ids": [fact.fact_id for fact in found], **scope_parameters(scopes)}
-    rows = await (await conn.execute(queries("context")["promoted"], asked)).fetchall()
+    rows = await (await conn.execute(queries("profiles")["promoted"], asked)).fetchall()
     promoted = {fact_id for (fact_id,) in rows}
     return [fact for fact in found if fact.fact_id not in promoted]
 

@@ -208,11 +208,11 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     Raises `UnknownFactError`.
     """
     named = {"tenant": tenant, "fact_id": fact_id}
-    facts = await fetch_rows(conn, Fact, read_query("explain", "fact"), named)
+    facts = await fetch_rows(conn, Fact, read_query("facts", "one_fact"), named)
     if not facts:
         raise UnknownFactError(tenant, fact_id)
     (fact,) = facts
-    origin = await conn.execute(queries("explain")["origin"], named)
+    origin = await conn.execute(queries("history")["origin"], named)
     ((event_id, record, messages),) = await origin.fetchall()
     commit = await with_shown_reasons(conn, Commit.from_bytes(record))
     event = next(event for event in commit.events if event.event_id == event_id)
@@ -237,7 +237,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
 
 
 async def _repetitions(conn: AsyncConnection[TupleRow], fact_id: UUID) -> list[Commit]:
-    rows = await conn.execute(queries("explain")["repetitions"], {"fact_id": fact_id})
+    rows = await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})
     return [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in await rows.fetchall()]
 
 
@@ -273,7 +273,7 @@ async def _changes(conn: AsyncConnection[TupleRow], entity_ids: set[UUID]) -> di
     """What was decided about these entities, of each."""
     if not entity_ids:
         return {}
-    rows = await conn.execute(queries("explain")["entity_changes"], {"entity_ids": list(entity_ids)})
+    rows = await conn.execute(queries("history")["entity_changes"], {"entity_ids": list(entity_ids)})
     found: dict[UUID, list[EntityDecision]] = {}
     async for entity_id, *columns in rows:
         event, decided_at, decided_by, reason, names, undone = columns

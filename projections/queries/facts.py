@@ -69,8 +69,8 @@ def listing_query(
 ) -> tuple[Composed, dict[str, Any]]:
     """The query of `facts`, and the parameters of the filter."""
     parts = {
-        "states": "in_any_state" if all_versions or wanted.asks_about_state else "holding",
-        "following": "after_a_fact" if continued else "from_the_first",
+        "states": None if all_versions or wanted.asks_about_state else "holding",
+        "following": "after_a_fact" if continued else None,
     }
     return with_filter(read_query("facts", "listed_facts", scope=scope.parameters, at="%(at)s", parts=parts), wanted)
 
@@ -85,7 +85,7 @@ async def _place(conn: AsyncConnection[TupleRow], tenant: str, after: UUID) -> d
 
 async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Fact:
     """One fact, whatever its status. Raises `UnknownFactError`."""
-    found = await fetch_rows(conn, Fact, read_query("explain", "fact"), {"tenant": tenant, "fact_id": fact_id})
+    found = await fetch_rows(conn, Fact, read_query("facts", "one_fact"), {"tenant": tenant, "fact_id": fact_id})
     if not found:
         raise UnknownFactError(tenant, fact_id)
     return found[0]
@@ -106,7 +106,7 @@ async def facts_as_of(
     Raises `QueryError` for a time without a zone.
     """
     check_zones(believed_at=believed_at, true_at=true_at)
-    parts = {"known": "at_any_time" if unknown_at is None else "not_known_at_another_time"}
+    parts = {"known": None if unknown_at is None else "not_known_at_another_time"}
     query = read_query("facts", "facts_as_of", scope=scope.parameters, state="s", at="%(true_at)s", parts=parts)
     times = {"believed_at": believed_at, "true_at": true_at, "other_time": unknown_at}
     return await fetch_rows(conn, Fact, query, {**scope.parameters, **times})
@@ -120,7 +120,7 @@ async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     Raises `QueryError` for a wider scope.
     """
     check_exact(scope)
-    found = await fetch_rows(conn, Profile, queries("facts")["profile"], scope.parameters)
+    found = await fetch_rows(conn, Profile, queries("profiles")["profile"], scope.parameters)
     return with_upcoming(found[0], at) if found else Profile()
 
 
@@ -241,7 +241,7 @@ async def count_facts(
     at: datetime,
 ) -> int:
     """How many facts `facts` of the same arguments lists. It reads the facts of the scope, and no others."""
-    states = {"states": "in_any_state" if all_versions or wanted.asks_about_state else "holding"}
+    states = {"states": None if all_versions or wanted.asks_about_state else "holding"}
     counted = read_query("facts", "counted_facts", scope=scope.parameters, at="%(at)s", parts=states)
     query, parameters = with_filter(counted, wanted)
     found: int = await fetch_value(conn, query, {**parameters, **scope.parameters, "at": at})

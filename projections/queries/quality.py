@@ -44,7 +44,7 @@ async def feedback_figures(
     conn: AsyncConnection[TupleRow], ids: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> FeedbackFigures:
     """The figures of the scopes of `ids`, for feedback from `since` on and before `until`."""
-    query = read_query("feedback", "used_at_rank", scope=ids, row="c")
+    query = read_query("quality", "used_at_rank", scope=ids, row="c")
     used: dict[int, int] = dict(await (await conn.execute(query, parameters)).fetchall())
     return FeedbackFigures(missed=used.pop(0, 0), used_at_rank=used)
 
@@ -89,11 +89,11 @@ async def cost_figures(
     asked = {**ids, "first": first, "last": last}
     is_whole_tenant = all(value == ANY_OR_NONE for name, value in ids.items() if name != "tenant")
     rows = {"rows": "of_tenants" if is_whole_tenant else "of_scopes"}
-    usages = await fetch_rows(conn, ModelUsage, read_query("costs", "usage", scope=ids, row="u", parts=rows), asked)
+    usages = await fetch_rows(conn, ModelUsage, read_query("quality", "usage", scope=ids, row="u", parts=rows), asked)
     by_model: dict[str, list[ModelUsage]] = {}
     for usage in usages:
         by_model.setdefault(usage.model, []).append(usage)
-    ((turns,),) = await (await conn.execute(read_query("costs", "turns", scope=ids, row="c"), asked)).fetchall()
+    ((turns,),) = await (await conn.execute(read_query("quality", "turns", scope=ids, row="c"), asked)).fetchall()
     return CostFigures(
         first=first,
         last=last,

@@ -169,7 +169,7 @@ class ShownEntities:
 class ShownEntityStore(Store):
     """Reads entities as readers see them. `ties` are the heads of all ties."""
 
-    QUERIES: ClassVar = queries("shown_entities")
+    QUERIES: ClassVar = queries("shown")
 
     def __init__(self, pool: Pool, *, ties: Collection[str]) -> None:
         super().__init__(pool)

@@ -585,7 +585,7 @@ class ShownFacts:
 class ShownFactStore(Store):
     """Reads of the table `facts`; `user_words` are subjects that say "the user", in small letters."""
 
-    QUERIES = queries("shown_facts")
+    QUERIES = queries("shown")
 
     def __init__(self, pool: Pool, *, user_words: Collection[str]) -> None:
         super().__init__(pool)

@@ -224,7 +224,7 @@ async def may_have_limits(conn: AsyncConnection[TupleRow], tenant: str) -> bool:
     return row is None or bool(row[0])
 
 
-_BUDGETS_SQL: Final = queries("costs")
+_BUDGETS_SQL: Final = queries("quality")
 _USAGE_OF_DAY: Final = _BUDGETS_SQL["usage"].format(rows=_BUDGETS_SQL["of_day"], scope=_BUDGETS_SQL["of_one_scope"])
 
 

@@ -70,13 +70,13 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "next_page": listing_query(SMALL, continued=True)[0],
     "versions": read_query("history", "versions"),
     "history_events": queries("history")["events"],
-    "profile": FACTS["profile"],
-    "feedback": read_query("feedback", "used_at_rank", scope=SMALL.parameters, row="c"),
+    "profile": queries("profiles")["profile"],
+    "feedback": read_query("quality", "used_at_rank", scope=SMALL.parameters, row="c"),
     **{
         f"profiles_{name}": queries("profiles")[name]
         for name in ("published_at", "entries_at", "changes_at", "sources")
     },
-    "lasting_facts": read_query("context", "lasting_facts", at="%(at)s"),
+    "lasting_facts": read_query("profiles", "lasting_facts", at="%(at)s"),
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
     "source_statuses": CandidateFinder.QUERIES["source_statuses"],
