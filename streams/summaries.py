@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from mnemolog.common.tokens import estimate_tokens
-from mnemolog.projections.stores.entities import EntityChangeStore, SummaryStore
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.schemas.command import Command, SummariseEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import MAX_SUMMARISED
@@ -56,8 +56,8 @@ class SummaryResult:
 class EntitySummariser:
     """Asks `model`, whose replies are stored: a command that is delivered again costs no second call."""
 
-    entities: EntityChangeStore
-    facts: SummaryStore
+    entities: EntityStore
+    facts: EntityStore
     model: SourceChatModel
     precheck: Precheck
 
@@ -195,7 +195,7 @@ class DueSummaries:
     and published twice it takes effect once.
     """
 
-    facts: SummaryStore
+    facts: EntityStore
     publish: Callable[[Command], Awaitable[object]]
 
     async def __call__(self, commit: Commit, rules: EffectivePolicy) -> None:

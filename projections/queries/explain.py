@@ -221,6 +221,8 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     named_ids = {*fact_ids_of_event(event), *(other for one in later for other in (*one.targets, one.fact_id) if other)}
     named_ids |= {UUID(moved["ender"]) for one in later for moved in one.moved_ends}
     texts = await fact_texts(conn, fact.scope, named_ids)
+    repeated = await (await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})).fetchall()
+    repetitions = [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]
     thresholds = commit.provenance.thresholds
     explanation = Explanation(
         fact=fact,
@@ -230,15 +232,10 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
         thresholds=thresholds.model_dump() if thresholds else None,
         later=later,
         relations=relations,
-        entities=await _linked_entities(conn, [commit, *await _repetitions(conn, fact_id)], fact_id),
+        entities=await _linked_entities(conn, [commit, *repetitions], fact_id),
         shared_calls=shared_calls(commit),
     )
     return explanation, texts
-
-
-async def _repetitions(conn: AsyncConnection[TupleRow], fact_id: UUID) -> list[Commit]:
-    rows = await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})
-    return [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in await rows.fetchall()]
 
 
 async def _linked_entities(

@@ -43,17 +43,12 @@ async def with_shown_reasons(conn: AsyncConnection[TupleRow], commit: Commit) ->
     """
     answers = [answer for step in commit.provenance.steps for answer in step.answered_names]
     asked = {twin for answer in answers for twin in answer.twins}
-    asked |= {entity_id for link in _explained_links(commit) for entity_id in _named(link)}
+    asked |= {entity_id for _, link in _links(commit) if link.reason is not None for entity_id in _named(link)}
     if not asked:
         return commit
     rows = await conn.execute(queries("entities")["with_hidden_names"], {"entity_ids": list(asked)})
     hidden = {entity_id for (entity_id,) in await rows.fetchall()}
     return _without_reasons(commit, hidden) if hidden else commit
-
-
-def _explained_links(commit: Commit) -> list[EntityLink]:
-    linked = (event for event in commit.entity_events if isinstance(event, FactLinked))
-    return [link for event in linked for link in event.links if link.reason is not None]
 
 
 def _named(link: EntityLink) -> tuple[UUID, ...]:
@@ -117,7 +112,8 @@ class TracedName:
 
 async def entity_names(conn: AsyncConnection[TupleRow], commit: Commit) -> dict[UUID, CalledEntity]:
     """What the entities are called that a commit links, has looked at, or that its extraction was shown."""
-    named = {entity_id for one in _read(commit) for entity_id in (one.entity_id, *one.compared) if entity_id}
+    read: list[EntityLink | UnlinkedName] = [*(link for _, link in _links(commit)), *_unlinked(commit)]
+    named = {entity_id for one in read for entity_id in (one.entity_id, *one.compared) if entity_id}
     named |= {entity_id for step in commit.provenance.steps for entity_id in step.entities}
     if not named:
         return {}
@@ -150,11 +146,6 @@ def _traced(one: EntityLink | UnlinkedName, called: EntityNames, fact_id: UUID |
         left_out=reason,
         since=entity.since if entity and reason == "name_taken" else None,
     )
-
-
-def _read(commit: Commit) -> Iterator[EntityLink | UnlinkedName]:
-    yield from (link for _, link in _links(commit))
-    yield from _unlinked(commit)
 
 
 def _links(commit: Commit) -> Iterator[tuple[UUID, EntityLink]]:

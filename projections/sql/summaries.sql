@@ -49,7 +49,7 @@ SELECT
     ) AS changed
 FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);
 
--- name: named_by_facts
+-- name: entities_named_by
 -- The entities that these facts name, with how many of the facts do.
 SELECT
     entity_id,

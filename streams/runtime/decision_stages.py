@@ -6,16 +6,12 @@ from functools import cached_property
 from typing import Final, Protocol, TypeVar
 
 from mnemolog.projections.database import Pool
-from mnemolog.projections.stores.entities import EntityChangeStore, EntityStore, ShownEntityStore, SummaryStore
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.facts import (
     CandidateFinder,
-    EventHistoryStore,
     FactStore,
-    LinkedFactStore,
-    PromotionStore,
-    ShownFactStore,
 )
-from mnemolog.projections.stores.turns import ConversationStore, LimitReservations, PolicyStore, ReplyStore
+from mnemolog.projections.stores.turns import Journal, LimitReservations, PolicyStore, ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Overrides
@@ -89,9 +85,9 @@ class DecisionStages:
         self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
         self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
         self._backgrounds = BackgroundReader(
-            ConversationStore(pool),
-            ShownFactStore(pool, user_words=USER_WORDS),
-            ShownEntityStore(pool, ties=TIE_HEADS),
+            Journal(pool),
+            FactStore(pool, user_words=USER_WORDS),
+            EntityStore(pool, ties=TIE_HEADS),
             replies or ReplyStore(pool),
             RecentTurns(),
         )
@@ -121,29 +117,25 @@ class DecisionStages:
         self, wait_until_projected: WaitUntilProjected = _is_projected, publish: PublishCommand = publish_nothing
     ) -> ResolveStage:
         """The resolver, which waits for earlier commits before it decides, and publishes what follows from one."""
-        facts = FactStore(self._pool)
+        facts, entities = FactStore(self._pool), EntityStore(self._pool)
         turn_decider = TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder))
         return ResolveStage(
             finder=self._finder,
             match_stage=self.match,
             turn_decider=turn_decider,
-            promote=Promoter(
-                PromotionStore(self._pool), self.match, turn_decider, max_commit_bytes=MAX_COMMIT_BYTES // 2
-            ),
+            promote=Promoter(FactStore(self._pool), self.match, turn_decider, max_commit_bytes=MAX_COMMIT_BYTES // 2),
             publish=publish,
-            summarise=EntitySummariser(
-                EntityChangeStore(self._pool), SummaryStore(self._pool), self._models.chat, self._limits.precheck
-            ),
-            due_summaries=DueSummaries(SummaryStore(self._pool), publish),
+            summarise=EntitySummariser(entities, entities, self._models.chat, self._limits.precheck),
+            due_summaries=DueSummaries(entities, publish),
             handle_command=CommandHandler(
                 facts=facts,
-                events=EventHistoryStore(self._pool, facts),
-                entities=EntityCommandHandler(EntityChangeStore(self._pool), EntityStore(self._pool)),
+                events=facts,
+                entities=EntityCommandHandler(entities, entities),
                 clock=self._clock,
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),
             close_lapsed=LapseWriter(facts),
-            linker=EntityLinker(EntityStore(self._pool), LinkedFactStore(self._pool), self._name_twin),
+            linker=EntityLinker(entities, facts, self._name_twin),
             asks_about_names=asks_about_names(self._settings),
             limits=self._limits,
             settings=self._effective,

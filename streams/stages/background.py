@@ -11,9 +11,9 @@ import psycopg
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.faults import RECORD_ERRORS
-from mnemolog.projections.stores.entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
-from mnemolog.projections.stores.facts import ShownFacts, ShownFactsRequest, ShownFactStore
-from mnemolog.projections.stores.turns import MAX_CHARACTERS, ConversationRequest, ConversationStore
+from mnemolog.projections.stores.entities import EntityStore, ShownEntities, ShownEntitiesRequest
+from mnemolog.projections.stores.facts import FactStore, ShownFacts, ShownFactsRequest
+from mnemolog.projections.stores.turns import MAX_CHARACTERS, ConversationRequest, Journal
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import Background, EarlierMessage, ReplyKey, StoredReply
@@ -153,9 +153,9 @@ class BackgroundReader:
 
     def __init__(
         self,
-        messages: ConversationStore,
-        facts: ShownFactStore,
-        entities: ShownEntityStore,
+        messages: Journal,
+        facts: FactStore,
+        entities: EntityStore,
         replies: ReplyStore,
         recent: RecentTurns,
     ) -> None:

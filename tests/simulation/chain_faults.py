@@ -49,7 +49,7 @@ def start_is_not_committed() -> AbstractContextManager[object]:
 
 
 def offset_before_the_rows() -> AbstractContextManager[object]:
-    async def in_two(connection: Any, readings: Sequence[Any]) -> projector.BatchResult:
+    async def in_two(connection: Any, readings: Sequence[Any], write_rows: Any) -> projector.BatchResult:
         async with connection.transaction():
             next_offsets = await projector._locked_offsets(await projector._lock(connection, readings))
             fresh = projector._new_records(next_offsets, readings)
@@ -61,7 +61,7 @@ def offset_before_the_rows() -> AbstractContextManager[object]:
             commits = [one.commit for one in fresh if isinstance(one.commit, Commit)]
             state = await load_state(connection, commits)
             changes = projector.fold_batch(state, fresh)
-            return await projector._write(connection, next_offsets, fresh, changes, 0)
+            return await projector._write(connection, next_offsets, fresh, changes, 0, write_rows=write_rows)
 
     return patch.object(projector, "_project_in_transaction", in_two)
 

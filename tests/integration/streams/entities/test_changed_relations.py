@@ -8,7 +8,7 @@ import pytest
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from mnemolog.projections.stores.entities import EntityChangeStore
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.schemas.command import EntityCommand, ForgetEntity, MergeEntities, SplitEntity, Undo
 from mnemolog.schemas.commit import Commit
 from tests.support.builders.commits import ALICE
@@ -72,7 +72,7 @@ async def test_a_fact_that_names_both_of_merged_entities_is_one_fact(family: Fam
     await family.people.say("I met Ana and Annette", ("Ana", "person"), ("Annette", "person"))
     ana = await family.id_of("Ana")
     await family.done(MergeEntities(entity_ids=(await family.id_of("Annette"),), into=ana))
-    store = EntityChangeStore(family.people.pipeline.pool)
+    store = EntityStore(family.people.pipeline.pool)
     total, facts = await store.facts_of_entity(ana, limit=10)
     assert total == len(facts) == 3
     assert (await family.moments("Ana")).count(("learned", "I met Ana and Annette")) == 1

@@ -10,7 +10,7 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.errors import UnknownEntityError
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from mnemolog.projections.stores.entities import ShownEntitiesRequest, ShownEntityStore
+from mnemolog.projections.stores.entities import EntityStore, ShownEntitiesRequest
 from mnemolog.schemas.command import SplitEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
@@ -178,5 +178,5 @@ async def names_in_prompt(people: NamedPeople) -> list[str]:
         entities=10,
         facts=10,
     )
-    (shown,) = await ShownEntityStore(people.pipeline.pool, ties=TIE_HEADS).shown_entities([asked])
+    (shown,) = await EntityStore(people.pipeline.pool, ties=TIE_HEADS).shown_entities([asked])
     return [one.name for one in shown.entities]
