@@ -17,7 +17,7 @@ FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid []) AS turned (event_id, 
 WHERE entity_changes.event_id = turned.event_id;
 
 -- name: named_by_facts
--- The entities that these facts name, or named before a split, and those of which their sources told a name.
+-- The entities that these facts name, or named before a split, and the entities that got a name from their sources.
 SELECT entity_id FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid [])
 UNION
 SELECT moved_to FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid []) AND moved_to IS NOT NULL
@@ -36,7 +36,7 @@ UNION
 SELECT entity_id FROM entity_aliases WHERE told_by = ANY(%(event_ids)s::uuid []);
 
 -- name: derived_entities
--- The entities whose state is not, or may not be, what a new one has.
+-- The entities whose state is not, or may not be, that of a new entity.
 SELECT unnest(entity_ids) AS entity_id FROM entity_changes
 UNION
 SELECT entity_id FROM entities WHERE status <> 'active'

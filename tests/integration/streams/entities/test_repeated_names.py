@@ -35,12 +35,6 @@ async def people(database: str) -> AsyncIterator[NamedPeople]:
         yield harness
 
 
-@pytest.fixture
-async def memory(database: str) -> AsyncIterator[AsyncMemoryClient]:
-    async with AsyncMemoryClient(postgres=database) as client:
-        yield client
-
-
 async def say_chess(
     people: NamedPeople,
     who: str,
@@ -124,12 +118,6 @@ async def test_an_entity_and_a_relation_of_a_repetition_hold_while_that_does(
     assert await memory.entities(user_id="alice") == []
     assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
     assert await is_rebuilt_equal(people, database)
-
-
-async def test_a_repetition_without_news_tells_nothing(people: NamedPeople) -> None:
-    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
-    again = await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
-    assert again.entity_events == ()
 
 
 async def test_repetitions_of_one_scope_tell_nothing_of_another(people: NamedPeople) -> None:
