@@ -26,7 +26,8 @@ from mnemolog.projections.rebuild.scope_indexes import LEAST_FACTS, IndexReport
 from mnemolog.projections.rebuild.scope_indexes import index_scopes as make_scope_indexes
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
-from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics, ensure_topics
+from mnemolog.streams.kafka import connected_admin
+from mnemolog.streams.kafka.admin import TopicState, describe_topics, ensure_topics
 from mnemolog.streams.kafka.dead_letters import StoredDeadLetter, newest_dead_letters, read_dead_letter
 from mnemolog.streams.kafka.lag import StageLag, stage_lags
 from mnemolog.streams.kafka.readers import open_kafka_log

@@ -107,7 +107,7 @@ def doubts_of(fact: Fact, at: datetime, min_confidence: float) -> tuple[Doubt, .
 
 
 def last_mention(fact: Fact) -> datetime:
-    """When it was last said. What is told with a date was said at the earliest when it was recorded."""
+    """When it was last said. A fact that was said with a date was said at the earliest when it was recorded."""
     said = fact.true_from if fact.event_time is None else fact.recorded_at
     return max(filter(None, (said, fact.last_confirmed_at)))
 

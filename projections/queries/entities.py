@@ -318,7 +318,7 @@ async def entities(
 async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str) -> list[Entity]:
     """The entities with this name, at most 20, or whose id begins so; `key` is the form in which it is compared.
 
-    Where there are none in a scope, the persons of whom it is the first name.
+    In a scope without any, the persons who have it as their first name.
     """
     check_id_text(name=given)
     is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")

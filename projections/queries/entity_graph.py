@@ -199,7 +199,7 @@ async def related(
 async def _given_ties(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie, as_of: AskedTimes
 ) -> set[tuple[UUID, UUID]]:
-    """The owners, and to whom persons gave the tie to them that is asked for."""
+    """Pairs of an owner and an entity to which a person gave the asked tie to that owner."""
     if asked.tie is None:
         return set()
     keys = {f"{asked.tie} of {owner_id}": owner_id for owner_id in owner_ids}

@@ -55,8 +55,8 @@ async def facts(
 
     Those that are active and hold at `at`, or begin later, which is marked; with `all_versions`, and where the filter
     asks about the state, every version that ever was. `limit` of them, or all; from the first, or those that were
-    learned after the fact `after`, of which only its place matters. A fact keeps its place for good, so pages of which
-    each begins after the last fact of the one before have each fact once, whatever is stored meanwhile.
+    learned after the fact `after`. A fact keeps its place in the order for good: pages that each begin after the last
+    fact of the page before have each fact once, whatever is stored meanwhile.
     Raises `QueryError` for a limit below 1, and `UnknownFactError`.
     """
     check_limit(limit)

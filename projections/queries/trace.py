@@ -37,7 +37,7 @@ def shown_reason(reason: str, names: Mapping[str, bool]) -> str:
 
 
 async def with_shown_reasons(conn: AsyncConnection[TupleRow], commit: Commit) -> Commit:
-    """The commit, with `HIDDEN` for what a model said of entities of which readers do not see a name.
+    """The commit, with `HIDDEN` for what a model said of entities that have a name hidden from readers.
 
     A model may write a name in any way, and what facts say of its bearer: nothing of such a reason is shown.
     """
@@ -97,7 +97,7 @@ class TracedName:
 
     `left_out` says why it links no fact; then `fact_id` is None, and an entity and a step are there only where it was
     looked for. `entity` is what the entity is called now, None where it is not known (any more). Of a name that is
-    taken, `since` is when its bearer was told of first.
+    taken, `since` is when its bearer was first named.
     """
 
     name: str | None
@@ -220,7 +220,7 @@ class OmittedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedAnswer:
-    """A name of which a model was asked which of `twins` it means, and its answer; None where nobody can tell."""
+    """A name that may mean several `twins`, and which of them a model answered; None where nobody can tell."""
 
     name: str
     twins: tuple[UUID, ...]
@@ -238,7 +238,7 @@ class BackgroundFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundEntity:
-    """A known entity whose names an extraction was told; `name` is None where readers see none of them now."""
+    """A known entity whose names an extraction was shown; `name` is None where readers see none of them now."""
 
     entity_id: UUID
     name: str | None
@@ -277,8 +277,8 @@ class Trace:
 
     `thresholds` are the similarities that applied; None where the turn ended before they mattered. `mood` is the
     emotion of the turn, with its intensity and energy; None where an extraction is not asked for it. `names` are those
-    that were read, with the entity that each means, or why it was left out; `answers` those of which a model was asked
-    whom they mean.
+    that were read, with the entity that each means, or why it was left out; `answers` the names that a model was asked
+    about.
     """
 
     decisions: tuple[TracedDecision, ...]

@@ -247,7 +247,7 @@ def _count(ids: Iterable[tuple[UUID, ...]]) -> int:
 
 
 def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
-    """What a command that was carried out says of itself; what was changed in a turn, and whom its names mean."""
+    """What a command that was carried out says of itself; what was changed in a turn, and what its names mean."""
     said = (commit.detail,) if success and commit.detail else ()
     steps = commit.provenance.steps
     notes = (note for step in steps for note in step.notes)

@@ -110,7 +110,7 @@ def _as_states(value: object) -> object:
 
 
 class SearchOptions(Record):
-    """What a search may be told besides its question and its scope. It refuses what it does not know.
+    """What a search takes besides its question and its scope. It refuses what it does not know.
 
     `threshold` is the cosine from which a fact without a word in common is a hit: None for that of the embedding
     model. `filters` are conditions on facts. `state` names the statuses that are found; without it they are active
@@ -215,7 +215,7 @@ SearchMode = Literal["hybrid", "lexical"]
 LeftOutReason = Literal["below_threshold", "outside_period", "same_matter", "over_top_k", "other_state"]
 """`other_state` are facts with a word of the question that are in no state that was asked for, or did not hold then."""
 SHOWN: Final = 5
-"""How many ids are told of what was left out for a reason."""
+"""How many ids are given of the facts that were left out for a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,7 +440,7 @@ async def search(
 
 
 def checked_scopes(scope: ScopeFilter | Sequence[ScopeFilter]) -> tuple[ScopeFilter, ...]:
-    """The scopes of one search, each once. Raises `QueryError` for too many, and for such as do not go together."""
+    """The scopes of one search, each once. Raises `QueryError` for too many, and for scopes that do not go together."""
     if isinstance(scope, ScopeFilter):
         return (scope,)
     scopes = tuple(dict.fromkeys(scope))
