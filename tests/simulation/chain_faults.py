@@ -32,13 +32,12 @@ SQL: Final = queries("projector")
 
 
 def no_seek_without_a_commit() -> AbstractContextManager[object]:
-    original = _PatchedConsumer._group_offsets
+    original = _PatchedConsumer.paused_fetching
 
-    async def committed(self: _PatchedConsumer, app: object) -> Mapping[TP, int]:
-        offsets = dict(await self._thread.seek_to_committed())
-        return {tp: offset for tp, offset in (await original(self, app)).items() if offsets.get(tp)}
+    def seek_committed(self: _PatchedConsumer, offsets: Mapping[TP, int]) -> Any:
+        return original(self, {tp: offset for tp, offset in offsets.items() if offset})
 
-    return patch.object(_PatchedConsumer, "_group_offsets", committed)
+    return patch.object(_PatchedConsumer, "paused_fetching", seek_committed)
 
 
 def start_is_not_committed() -> AbstractContextManager[object]:
