@@ -99,17 +99,16 @@ async def cost_figures(
         last=last,
         turns=turns,
         total=prices.cost(usages),
-        models=tuple(_model_cost(model, of_model, prices) for model, of_model in by_model.items()),
-    )
-
-
-def _model_cost(model: str, usages: list[ModelUsage], prices: PriceTable) -> ModelCost:
-    return ModelCost(
-        model=model,
-        input_tokens=sum(usage.input_tokens for usage in usages),
-        cached_tokens=sum(usage.cached_tokens for usage in usages),
-        output_tokens=sum(usage.output_tokens for usage in usages),
-        cost=prices.cost(usages),
+        models=tuple(
+            ModelCost(
+                model=model,
+                input_tokens=sum(usage.input_tokens for usage in of_model),
+                cached_tokens=sum(usage.cached_tokens for usage in of_model),
+                output_tokens=sum(usage.output_tokens for usage in of_model),
+                cost=prices.cost(of_model),
+            )
+            for model, of_model in by_model.items()
+        ),
     )
 
 

@@ -141,7 +141,7 @@ class ScopeFilter:
 
     @classmethod
     def of_filter(cls, tenant: str, wanted: Filter) -> Self:
-        """The widest scopes of which a filter alone, without any other argument, can let facts through.
+        """The widest scopes whose facts a filter alone, without any other argument, can let through.
 
         Where the filter names ids outside of OR and NOT, those that it names nowhere are not set. Where it names them
         in OR alone, the others may be any or none. Raises `QueryError` where it does not say whose facts: every part of

@@ -1,6 +1,6 @@
 -- name: fact_columns
--- The columns of one version of a fact as readers see it: everything but its vector.
--- What events can change comes from {state}: the facts as they are now, or as they were; {status} is made of it. What begins after {at}, and is
+-- The columns of one version of a fact as readers see it: everything but its vector. What events can change comes from
+-- {state}: the facts as they are now, or as they were; {status} is made of it. A fact that begins after {at}, and has
 -- not ended, begins later. The scope comes from {ids}: the fact, or the row of its scope.
 f.fact_id,
 {ids}.tenant,
@@ -56,7 +56,7 @@ WHERE {scope}
     AND {filter};
 
 -- name: after_a_fact
--- What was learned after another fact. Nothing of that one's place ever changes.
+-- What was learned after a given fact, whose place in the order never changes.
 (f.recorded_at, f.ordinal, f.fact_id) > (%(after_time)s, %(after_ordinal)s, %(after_fact)s)
 
 -- name: place
@@ -70,8 +70,8 @@ WHERE tenant = %(tenant)s AND fact_id = %(after)s;
 f.status = 'active' AND {{holds f %(at)s}}
 
 -- name: facts_as_of
--- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it since.
--- A state holds from its since up to, but not at, its until.
+-- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it
+-- since. A state holds from its since up to, but not at, its until.
 WITH mine AS (
     SELECT f.fact_id, {{state_of f}}, f.state_since
     FROM facts AS f

@@ -165,7 +165,7 @@ WHERE {scope}
     AND e.decided_at < %(until)s;
 
 -- name: turning_points
--- What became true, or ceased to be, in a half-open interval, as it is known now; with the event that told of an end,
+-- What became true, or ceased to be, in a half-open interval, as it is known now; with the event that ended it,
 -- and the fact in its place: the first of its successors that is believed.
 SELECT
     f.fact_id, f.text, f.true_from,
@@ -239,7 +239,8 @@ WHERE e.tenant = %(tenant)s
     AND e.payload -> 'fact' ->> 'fact_id' = %(fact_id)s::uuid::text;
 
 -- name: repetitions
--- The commits whose repetitions told, besides, what a fact names, in the order of the log; without those that were undone.
+-- The commits that repeated a fact and named an entity that the fact names, in the order of the log; none that was
+-- undone.
 SELECT commits.record
 FROM commits
 WHERE (commits.partition, commits.log_offset) IN (
@@ -251,7 +252,8 @@ WHERE (commits.partition, commits.log_offset) IN (
 ORDER BY commits.partition, commits.log_offset;
 
 -- name: entity_changes
--- What persons decided about these entities, of each in the order of the log; undos are told by what they undid.
+-- What persons decided about each of these entities, in the order of the log; an undo shows as a decision that is
+-- undone.
 SELECT
     named.entity_id, change.event, change.decided_at,
     change.payload -> 'decision' ->> 'by' AS decided_by,

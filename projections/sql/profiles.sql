@@ -24,8 +24,8 @@ FROM (
 WHERE ended.source_kind = 'command' OR mod(ended.number, %(every)s::bigint) = 0;
 
 -- name: entries_at
--- What a profile had at an instant, with the state of each fact of that time, the surest first; what has ended by another
--- instant is left out, and so is what was deleted or retracted since.
+-- What a profile had at an instant, with the state of each fact of that time, the surest first; what has ended by
+-- another instant is left out, and so is what was deleted or retracted since.
 WITH mine AS (
     SELECT f.*
     FROM facts AS f
@@ -115,7 +115,8 @@ WHERE f.fact_id = any(%(fact_ids)s);
 
 -- name: lasting_facts
 -- The facts of one scope that a context holds whatever the question is, as far as its profile has them: at most the
--- fifty surest of a section. They hold at an instant, or begin later. Of health, what happened at a time is none of them.
+-- fifty surest of a section. They hold at an instant, or begin later. Of health, what happened at a time is none of
+-- them.
 SELECT {fact}
 FROM profiles AS p
 CROSS JOIN LATERAL jsonb_array_elements(
@@ -133,8 +134,8 @@ WHERE {{in_scope p}}
     AND {{holds f %(at)s}};
 
 -- name: promoted
--- Those of some facts that were promoted into one of several scopes: what they were promoted to stands for them there,
--- whatever has become of it since.
+-- The facts, of some given ones, that were promoted into one of several scopes: the promoted copy stands for them
+-- there, whatever has become of it since.
 SELECT promoted.promoted_from
 FROM memory_events AS promoted
 INNER JOIN facts AS f ON promoted.fact_id = f.fact_id

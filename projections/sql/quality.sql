@@ -104,11 +104,11 @@ u.user_id || u.agent_id = '' AND u.day BETWEEN %(first)s AND %(last)s
 u.user_id || u.agent_id <> '' AND u.day BETWEEN %(first)s AND %(last)s
 
 -- name: of_day
--- Those of one day.
+-- The rows of one day.
 u.day = %(day)s
 
 -- name: of_one_scope
--- Those of one scope, or of a whole tenant, whose other ids are empty.
+-- The rows of one scope, or of a whole tenant, whose other ids are empty.
 {{in_scope u}}
 
 -- name: turns

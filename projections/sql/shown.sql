@@ -77,7 +77,7 @@ LEFT JOIN LATERAL (
 ORDER BY asked.place, shown.is_slot, shown.rank DESC, shown.recorded_at DESC, shown.fact_id;
 
 -- name: entities_for
--- Per turn the entities of exactly its scope that an extraction is told the names of, in one round trip for all: those
+-- Per turn the entities of exactly its scope whose names an extraction is shown, in one round trip for all turns: those
 -- whose names or whose ties to the user are in what is said, then those that are something to the user. The user is none.
 SELECT
     asked.place::integer AS place,

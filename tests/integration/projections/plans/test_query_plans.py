@@ -19,9 +19,7 @@ from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.facts import (
     RECENT_FACTS,
     CandidateFinder,
-    EventHistoryStore,
     FactStore,
-    ShownFactStore,
 )
 from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.row_writer import STATEMENTS
@@ -103,8 +101,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "version_starts": FactStore.QUERIES["version_starts"],
     "user_names": FactStore.QUERIES["user_names"],
     "values_since": FactStore.QUERIES["values_since"],
-    "events": EventHistoryStore.QUERIES["events"],
-    "known_for": ShownFactStore.QUERIES["known_for"],
+    "events": FactStore.QUERIES["events"],
+    "known_for": FactStore.QUERIES["known_for"],
 }
 NOT_OF_WORKERS: Final = {
     *(name for name in HOT if name.startswith(("search", "profiles_"))),
