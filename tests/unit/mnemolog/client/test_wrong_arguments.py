@@ -225,7 +225,6 @@ SENTENCES: dict[str, tuple[Call, str]] = {
     "infer in words": (lambda c: c.add("Hi.", infer="no"), "infer must be True or False, not text"),
     "metadata of text": (lambda c: c.add("Hi.", metadata="x"), "metadata must be an object of names and values"),
     "recalled of text": (lambda c: c.add("Hi.", recalled="x"), "recalled must be a list, not text"),
-    "a wildcard": (lambda c: c.delete(ID, user_id="*"), "one exact scope"),
     "a query of nobody": (lambda c: c.facts(user_id=None), "name a user_id or an agent_id"),
     "half an emoji": (lambda c: c.search("\ud83d"), "unpaired surrogate"),
     "half an emoji to keep": (lambda c: c.add("\ud83d"), "unpaired surrogate|half characters"),
