@@ -29,7 +29,7 @@ from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.background import TIE_HEADS
 from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.limits import LimitEnforcer
-from mnemolog.streams.resolution.overwrites import LapseWriter
+from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.settings import StreamsSettings, asks_about_names
@@ -142,7 +142,7 @@ class DecisionStages:
                 clock=self._clock,
                 max_commit_bytes=MAX_COMMIT_BYTES,
             ),
-            close_lapsed=LapseWriter(facts),
+            close_lapsed=HeldOverwriteCloser(facts),
             linker=EntityLinker(EntityStore(self._pool), LinkedFactStore(self._pool), self._name_twin),
             asks_about_names=asks_about_names(self._settings),
             limits=self._limits,

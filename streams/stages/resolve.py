@@ -25,7 +25,7 @@ from mnemolog.streams.entities.linker import EntityCandidates, EntityLinker, unl
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
-from mnemolog.streams.resolution.overwrites import LapseWriter
+from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, TurnSettings, WaitUntilProjected, limit_end
@@ -63,7 +63,7 @@ class ResolveStage:
         publish: PublishCommand,
         summarise: EntitySummariser,
         due_summaries: DueSummaries,
-        close_lapsed: LapseWriter,
+        close_lapsed: HeldOverwriteCloser,
         linker: EntityLinker,
         asks_about_names: bool,
         limits: LimitEnforcer,
