@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -187,14 +188,14 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
     return (event,)
 
 
+@dataclass(frozen=True, slots=True)
 class HeldOverwriteCloser:
     """Adds to the events of a source the rejections of held overwrites whose last challenged fact these events end.
 
     An undo needs no such rejection: it also takes back the closing, or is refused while a held overwrite depends on it.
     """
 
-    def __init__(self, challenges: ChallengeReader) -> None:
-        self._challenges = challenges
+    reader: ChallengeReader
 
     async def __call__(
         self, envelope: MatchedFacts, events: Sequence[MemoryEvent], now: datetime
@@ -210,7 +211,7 @@ class HeldOverwriteCloser:
                     ended.discard(moved.fact_id)
         if not ended or envelope.scope is None:
             return tuple(events)
-        challenges = await self._challenges.challenges(envelope.scope, sorted(ended))
+        challenges = await self.reader.challenges(envelope.scope, sorted(ended))
         own = {event.fact.fact_id: event.targets for event in events if isinstance(event, FactPending)}
         without_targets = _without_targets({**challenges, **own}, ended, events)
         rejections = [
