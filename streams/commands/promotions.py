@@ -1,4 +1,4 @@
-"""Which facts a promote command has decided in its scope, and how: from what is known of them to statements."""
+"""Which facts a promote command takes, each as a statement for the decision in its scope."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
@@ -19,18 +19,26 @@ MAX_PROMOTED_BYTES: Final = 256 * 1024
 def promoted_statements(context: CommandContext, payload: Promote, found: PromotableFacts) -> tuple[MatchedFact, ...]:
     """The facts that are active and were not promoted yet, as many as one command takes, the first said first.
 
-    In a command for the rest of another one, what has ended since is left out.
-    Raises `CommandRefusedError` where a fact is named that is unknown, of another scope, closed, or pending.
+    A command for the rest of another command leaves out facts that have ended since. Any other command raises
+    `CommandRefusedError` where it names a fact that is unknown, of another scope, closed, or pending.
     """
     if payload.fact_ids and not is_follow_up_id(context.source_id):
         raise_for_faults(_named_faults(context, payload, found.facts))
-    selected = {one.stored.fact_id for one in found.facts[: found.free]}
-    fitting = _fitting(found.facts[: min(found.free, MAX_PROMOTED)])
-    return tuple(_statement(one, selected) for one in fitting)
+    selected = {promotable.stored.fact_id for promotable in found.facts[: found.free]}
+    statements: list[MatchedFact] = []
+    size = 0
+    for promotable in found.facts[: min(found.free, MAX_PROMOTED)]:
+        fact = promotable.stored.fact
+        size += len(f"{fact.text}{fact.search_text}{fact.excerpt}{fact.value or ''}".encode())
+        size += 2 * len(promotable.vector.data)
+        if statements and size > MAX_PROMOTED_BYTES:
+            break
+        statements.append(_statement(promotable, selected))
+    return tuple(statements)
 
 
 def _named_faults(context: CommandContext, payload: Promote, facts: Sequence[PromotableFact]) -> Iterator[Fault | None]:
-    known = {one.stored.fact_id: one.stored for one in facts}
+    known = {promotable.stored.fact_id: promotable.stored for promotable in facts}
     for fact_id in payload.fact_ids:
         stored = known.get(fact_id)
         if stored is None:
@@ -43,23 +51,10 @@ def _named_faults(context: CommandContext, payload: Promote, facts: Sequence[Pro
             yield "closed_fact", f"{fact_id} has ended or is {stored.state.status}: see its history for what holds"
 
 
-def _fitting(facts: Sequence[PromotableFact]) -> Iterator[PromotableFact]:
-    """The first of them that go into one commit, at least one."""
-    size = 0
-    for place, one in enumerate(facts):
-        fact = one.stored.fact
-        size += len(f"{fact.text}{fact.search_text}{fact.excerpt}{fact.value or ''}".encode()) + 2 * len(
-            one.vector.data
-        )
-        if place and size > MAX_PROMOTED_BYTES:
-            return
-        yield one
-
-
 def _statement(found: PromotableFact, selected: Collection[UUID]) -> MatchedFact:
     """The fact as it was said, with its beginning, its end and its confidence of today.
 
-    An end that one of the `selected` facts has announced is left to the decision on that fact.
+    An end that a `selected` fact has announced is left to the decision on that fact.
     """
     stored, said_at = found.stored, found.said_at
     is_plain = stored.fact.event_time is None and stored.true_from == said_at
@@ -89,11 +84,8 @@ def promotion_detail(context: CommandContext, found: PromotableFacts, taken: int
         f"{others} left out: not active, or below min_importance" if others else "",
         f"{found.free - taken} follow in the command {follow_up_id(context.source_id)}" if found.free > taken else "",
     ]
-    told = "; ".join(filter(None, parts))
+    detail = "; ".join(filter(None, parts))
     if taken:
-        return told
-    return f"nothing is promoted: {told or f'nothing that it selects is active in {_words(payload)}'}"
-
-
-def _words(payload: Promote) -> str:
-    return " ".join(f"{name}={value}" for name, value in payload.source.columns.items() if value)
+        return detail
+    source = " ".join(f"{name}={value}" for name, value in payload.source.columns.items() if value)
+    return f"nothing is promoted: {detail or f'nothing that it selects is active in {source}'}"
