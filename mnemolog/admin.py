@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafk
 from psycopg import AsyncConnection, OperationalError
 from psycopg.rows import TupleRow
 
-from mnemolog.client.base import ReadPool
+from mnemolog.client.connections import ReadPool
 from mnemolog.common.retry import retry_while
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras

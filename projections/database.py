@@ -274,11 +274,13 @@ class Store:
 
 
 RowConnection = AsyncConnection[TupleRow]
-CopyRow = tuple[Any, ...]
-SCOPE_TYPES: Final = ["text"] * 5
+ColumnValues = tuple[Any, ...]
+"""The values of a row, in the order of its columns."""
 
 
-async def copy_binary(connection: RowConnection, statement: SQL, types: Sequence[str], rows: Iterable[CopyRow]) -> None:
+async def copy_binary(
+    connection: RowConnection, statement: SQL, types: Sequence[str], rows: Iterable[ColumnValues]
+) -> None:
     """Write `rows` with a COPY statement; without rows nothing is sent."""
     first = next(rows := iter(rows), None)
     if first is None:

@@ -11,21 +11,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCES: Final = ("async_client", "results", "search", "queries", "commands", "entity_commands", "files")
-CLASSES: Final = (
-    *(
-        "AsyncMemoryClient",
-        "ResultMixin",
-        "SearchMixin",
-        "ContextMixin",
-        "FactQueryMixin",
-        "CountQueryMixin",
-        "DecisionQueryMixin",
-        "EntityQueryMixin",
-        "FactCommandMixin",
-    ),
-    *("EntityCommandMixin", "ScopeCommandMixin", "ImportMixin"),
-)
+SOURCES: Final = "async_client", "results", "search", "queries", "entities", "commands", "entity_commands", "files"
 HEAD: Final = '''"""The blocking client, for programs without an event loop. This file is written by `make generate`."""
 '''
 OWN: Final = '''
@@ -63,8 +49,9 @@ def client_stub() -> str:
     loop, client = ast.parse(OWN).body
     assert isinstance(client, ast.ClassDef)  # noqa: S101 - it is written above
     for tree in trees:
-        classes = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name in CLASSES]
-        client.body += [method for found in classes for method in _methods(found)]
+        for source in tree.body:
+            if isinstance(source, ast.ClassDef) and source.name.endswith(("Mixin", "AsyncMemoryClient")):
+                client.body += _methods(source)
     used = {node.id for node in ast.walk(client) if isinstance(node, ast.Name)}
     imports = [*_imports(trees, used), *OWN_IMPORTS]
     return _formatted("\n".join((HEAD, *sorted(set(imports)), "", ast.unparse(loop), ast.unparse(client), "")))

@@ -22,7 +22,7 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.facts import Candidate, ExtractedFact, MovedEnd, Reversal
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
-from mnemolog.streams.entities.linker import entity_relation, subjects_by_fact
+from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
 from mnemolog.streams.text.differences import EntityRelation, SubjectRelation, relate_names
 
 

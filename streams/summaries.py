@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 from mnemolog.common.tokens import estimate_tokens
+from mnemolog.projections.stores.entities import EntityChangeStore, SummaryStore
 from mnemolog.schemas.command import Command, SummariseEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import MAX_SUMMARISED
@@ -23,7 +23,7 @@ from mnemolog.streams.commands.context import CommandContext, CommandRefusedErro
 from mnemolog.streams.commands.entities import EntityContext
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.entities.resolver import EntityRegistry, NameContext
-from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ask, step_of, with_unused
+from mnemolog.streams.llm.ask import RULES_PREFIX, ask, step_of, with_unused
 from mnemolog.streams.llm.ports import (
     PromptRefusedError,
     ReplyInvalidError,
@@ -43,22 +43,6 @@ Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit 
 """The limit that leaves no room for a source of so many bytes, published then."""
 
 
-class EntityReader(Protocol):
-    """Reads entities by their ids."""
-
-    async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]: ...
-
-
-class SummaryReader(Protocol):
-    """Reads what summaries are written from. Waits while Postgres is unavailable."""
-
-    async def summary_source(self, entity_id: UUID, *, at: datetime, limit: int) -> SummarySource: ...
-
-    async def changed_facts(self, entity_ids: Sequence[UUID]) -> dict[UUID, int]: ...
-
-    async def named_by(self, fact_ids: Sequence[UUID]) -> dict[UUID, int]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryResult:
     """The end of the command, and what it cost; `limit` is the budget that was spent before the model was asked."""
@@ -68,16 +52,14 @@ class SummaryResult:
     limit: LimitHit | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class EntitySummariser:
     """Asks `model`, whose replies are stored: a command that is delivered again costs no second call."""
 
-    def __init__(
-        self, entities: EntityReader, facts: SummaryReader, model: SourceChatModel, precheck: Precheck
-    ) -> None:
-        self._entities = entities
-        self._facts = facts
-        self._model = model
-        self._precheck = precheck
+    entities: EntityChangeStore
+    facts: SummaryStore
+    model: SourceChatModel
+    precheck: Precheck
 
     async def __call__(
         self, envelope: MatchedFacts, payload: SummariseEntity, rules: EffectivePolicy, now: datetime
@@ -91,14 +73,50 @@ class EntitySummariser:
             entity = await self._entity(envelope, envelope.scope, payload, now)
         except CommandRefusedError as refusal:
             return _refused(refusal.reason, refusal.detail)
-        source = await self._facts.summary_source(entity.entity_id, at=now, limit=MAX_SUMMARISED)
+        source = await self.facts.summary_source(entity.entity_id, at=now, limit=MAX_SUMMARISED)
         if payload.by_policy and not is_due(source.changed, rules):
             return SummaryResult(result=CommandResult(outcome="done", detail="no summary is due"))
         if not source.facts:
             return _refused("nothing_to_summarise", f"no active fact names {entity.name}")
-        if hit := await self._precheck(envelope.scope, rules.budgets_alone, 0, envelope.published_at):
+        if hit := await self.precheck(envelope.scope, rules.budgets_alone, 0, envelope.published_at):
             return SummaryResult(result=CommandResult(outcome="rejected"), limit=hit)
-        return await self._ask(envelope, _task(entity, within_budget(source.facts), rules), entity.entity_id, source)
+        return await self._ask(envelope, entity, source, rules)
+
+    async def _ask(
+        self, envelope: MatchedFacts, entity: StoredEntity, source: SummarySource, rules: EffectivePolicy
+    ) -> SummaryResult:
+        task = _task(entity, within_budget(source.facts), rules)
+        prompt = summary_prompt(task)
+        model = self.model.for_source(RequestSource.of(envelope, "resolve"), prompt)
+        try:
+            answer = await ask(model, prompt, lambda text: parse_summary(text, task), reprompts=REPROMPTS)
+        except ReplyInvalidError as error:
+            detail = f"no reply of the model was valid: {error}"
+            return _refused("no_valid_reply", detail, step_of("resolve", PROMPT_VERSION, error))
+        except PromptRefusedError as error:
+            took = with_unused(Step(stage="resolve", milliseconds=0), error.replies)
+            return _refused("prompt_refused", str(error), took)
+        step, model_name = step_of("resolve", PROMPT_VERSION, answer), answer.replies[-1].model
+        wrote = "the rules joined" if model_name.startswith(RULES_PREFIX) else "the model summarised"
+        summarised = EntitySummarised(
+            event_id=UUID(int=0),  # the commit gives the event its id and ordinal
+            ordinal=0,
+            decision=Decision(
+                by="model",
+                reason=f"{wrote} {len(task.facts)} of {source.total} active facts of {task.name}",
+                model=model_name,
+                prompt_version=PROMPT_VERSION,
+            ),
+            entity_id=entity.entity_id,
+            version=source.versions + 1,
+            text=answer.value,
+            language=task.language,
+            facts=tuple(fact.fact_id for fact in task.facts),
+            left_out=source.total - len(task.facts),
+            input_tokens=step.input_tokens,
+            output_tokens=step.output_tokens,
+        )
+        return SummaryResult(result=CommandResult(outcome="done", entity_changes=(summarised,)), step=step)
 
     async def _entity(
         self, envelope: MatchedFacts, scope: Scope, payload: SummariseEntity, now: datetime
@@ -112,28 +130,10 @@ class EntitySummariser:
             now=now,
             actor=envelope.actor,
         )
-        known = await self._entities.entities([payload.entity_id])
+        known = await self.entities.entities([payload.entity_id])
         names = NameContext(owner=envelope.owner, source_id=envelope.source_id, user_names=())
         EntityContext(command=command, known=known, registry=EntityRegistry([]), names=names).require(payload.entity_id)
         return known[payload.entity_id]
-
-    async def _ask(
-        self, envelope: MatchedFacts, task: SummaryTask, entity_id: UUID, source: SummarySource
-    ) -> SummaryResult:
-        prompt = summary_prompt(task)
-        asked = RequestSource.of(envelope, "resolve")
-        model, parse = self._model.for_source(asked, prompt), partial(parse_summary, task=task)
-        try:
-            answer = await ask(model, prompt, parse, reprompts=REPROMPTS)
-        except ReplyInvalidError as error:
-            detail = f"no reply of the model was valid: {error}"
-            return _refused("no_valid_reply", detail, step_of("resolve", PROMPT_VERSION, error))
-        except PromptRefusedError as error:
-            took = with_unused(Step(stage="resolve", milliseconds=0), error.replies)
-            return _refused("prompt_refused", str(error), took)
-        step = step_of("resolve", PROMPT_VERSION, answer)
-        made = _event(entity_id, task, source, answer, step)
-        return SummaryResult(result=CommandResult(outcome="done", entity_changes=(made,)), step=step)
 
 
 def is_due(changed: int, rules: EffectivePolicy) -> bool:
@@ -154,41 +154,15 @@ def _task(entity: StoredEntity, facts: Sequence[SummaryFact], rules: EffectivePo
 
 
 def _names_in(facts: Sequence[SummaryFact], entity: StoredEntity) -> list[str]:
-    """The names of an entity that these facts have in their words, so that none outlives the facts that told it.
+    """The names of an entity that these facts have in their words, so that no name outlives the facts that state it.
 
-    Its own one comes first, or else a proper name. Where they have no proper name of it, it is called by its own one.
+    Its own name comes first, or else a proper name. Where the facts have no proper name, the entity has its own name.
     """
     said = "\n".join(fact.text for fact in facts)
     proper = [entity.name, *(alias.text for alias in entity.aliases if alias.kind == "name")]
     others = [alias.text for alias in entity.aliases]
     told = [name for name in proper if has_words(said, name)] or [entity.name]
     return list(dict.fromkeys((*told, *(name for name in others if has_words(said, name)))))
-
-
-def _event(
-    entity_id: UUID, task: SummaryTask, source: SummarySource, answer: Answer[str], step: Step
-) -> EntitySummarised:
-    """Its id and ordinal are given by who commits it."""
-    shown, model = len(task.facts), answer.replies[-1].model
-    wrote = "the rules joined" if model.startswith(RULES_PREFIX) else "the model summarised"
-    return EntitySummarised(
-        event_id=UUID(int=0),
-        ordinal=0,
-        decision=Decision(
-            by="model",
-            reason=f"{wrote} {shown} of {source.total} active facts of {task.name}",
-            model=model,
-            prompt_version=PROMPT_VERSION,
-        ),
-        entity_id=entity_id,
-        version=source.versions + 1,
-        text=answer.value,
-        language=task.language,
-        facts=tuple(fact.fact_id for fact in task.facts),
-        left_out=source.total - shown,
-        input_tokens=step.input_tokens,
-        output_tokens=step.output_tokens,
-    )
 
 
 def within_budget(facts: Sequence[SummaryFact]) -> list[SummaryFact]:
@@ -212,30 +186,31 @@ MAX_DUE: Final = 5
 """How many entities one source has summarised: a turn may name many."""
 
 
+@dataclass(frozen=True, slots=True)
 class DueSummaries:
     """Publishes a command for each entity whose changed facts reach or pass a multiple of `summary_changes`.
 
-    Facts that the commit ends count as those that it adds: else one that does both would step over a multiple.
-    So an attempt that failed is made again only after as many changes more. The command is
-    published before the commit, and published twice it takes effect once.
+    So an attempt that failed is made again only after as many changes more. Facts that the commit ends count like facts
+    that it adds: else a commit that does both would step over a multiple. The command is published before the commit,
+    and published twice it takes effect once.
     """
 
-    def __init__(self, facts: SummaryReader, publish: Callable[[Command], Awaitable[object]]) -> None:
-        self._facts = facts
-        self._publish = publish
+    facts: SummaryStore
+    publish: Callable[[Command], Awaitable[object]]
 
     async def __call__(self, commit: Commit, rules: EffectivePolicy) -> None:
         """`rules` are those of the scope of the commit, which is not in the tables yet."""
         if rules.entity_summary != "after_changes" or commit.scope is None:
             return
-        changed = _new_facts(commit)
+        linked = (event for event in commit.entity_events if isinstance(event, FactLinked))
+        changed = Counter(entity_id for event in linked for entity_id in {link.entity_id for link in event.links})
         if ended := {fact_id for event in commit.events for fact_id in event.ended_ids}:
-            changed += Counter(await self._facts.named_by(list(ended)))
-        before = await self._facts.changed_facts(list(changed)) if changed else {}
+            changed += Counter(await self.facts.named_by(list(ended)))
+        before = await self.facts.changed_facts(list(changed)) if changed else {}
         every = rules.summary_changes
         due = [one for one, count in changed.items() if (before[one] + count) // every > before[one] // every]
         for place, entity_id in enumerate(due[:MAX_DUE]):
-            await self._publish(
+            await self.publish(
                 Command(
                     command_id=summary_command_id(commit.owner, commit.source_id, place),
                     scope=commit.scope,
@@ -244,9 +219,3 @@ class DueSummaries:
                     actor="the policy entity_summary=after_changes",
                 )
             )
-
-
-def _new_facts(commit: Commit) -> Counter[UUID]:
-    """How many facts of a commit name each entity."""
-    linked = (event for event in commit.entity_events if isinstance(event, FactLinked))
-    return Counter(entity_id for event in linked for entity_id in {link.entity_id for link in event.links})

@@ -8,13 +8,14 @@ from typing import Literal, Unpack, overload
 
 from mnemolog.client.base import checked
 from mnemolog.client.commands import FactCommandMixin, ScopeCommandMixin
+from mnemolog.client.entities import EntityQueryMixin
 from mnemolog.client.entity_commands import EntityCommandMixin
 from mnemolog.client.files import ImportMixin
 from mnemolog.client.inputs import TurnArgs, Wait, kind_of
 from mnemolog.client.producer import OutgoingRecord, TurnReceipt, turn_receipt
-from mnemolog.client.queries import CountQueryMixin, DecisionQueryMixin, EntityQueryMixin, FactQueryMixin
-from mnemolog.client.records import Messages, validated_turn
-from mnemolog.client.search import ContextMixin
+from mnemolog.client.queries import DecisionQueryMixin, FactQueryMixin
+from mnemolog.client.records import Messages, as_messages, build_turn, validated_turn
+from mnemolog.client.search import SearchMixin
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.trace import entity_names, fact_ids_of_commit
@@ -24,9 +25,8 @@ from mnemolog.schemas.turn import Turn
 
 @checked(InvalidTurnError)
 class AsyncMemoryClient(
-    ContextMixin,
+    SearchMixin,
     FactQueryMixin,
-    CountQueryMixin,
     DecisionQueryMixin,
     EntityQueryMixin,
     FactCommandMixin,
@@ -120,6 +120,16 @@ class AsyncMemoryClient(
         except TimeoutError as error:
             reason = self._connections.dry_run_waits_for
             raise WaitTimeoutError(f"the dry run did not finish within {timeout:g} s: it waits for {reason}") from error
+
+    def _build_turn(self, messages: Messages, arguments: TurnArgs) -> tuple[Turn, tuple[str, ...]]:
+        """The turn, and notes on what was left out of its messages."""
+        read, notes = as_messages(messages)
+        complete: TurnArgs = {
+            **arguments,
+            "turn_id": arguments.get("turn_id") or self._new_id(),
+            "occurred_at": arguments.get("occurred_at") or self._now(),
+        }
+        return build_turn(read, complete, max_bytes=self._settings.max_turn_bytes), notes
 
     async def _run_dry(self, turn: Turn, on_wait: Callable[[str], None] | None, *, verbose: bool) -> WriteResult:
         async with self._connections.read_pool().connection():

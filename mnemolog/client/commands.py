@@ -1,6 +1,6 @@
 """The methods of the client that change memory.
 
-How every command is published, and commands about facts and whole scopes.
+How every command is published, and the commands about facts and whole scopes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from types import EllipsisType
 from typing import Any, Final, Literal, Unpack, cast, overload
 from uuid import UUID
 
-from mnemolog.client.base import checked, wide_filter
+from mnemolog.client.base import checked
 from mnemolog.client.inputs import (
     CommandArgs,
     FactId,
@@ -23,15 +23,16 @@ from mnemolog.client.inputs import (
     as_ids,
     ids_in,
     kind_of,
+    scope_and_filter,
     scope_ids,
     whole_id,
+    wide_filter,
     with_ids,
 )
 from mnemolog.client.producer import CommandReceipt, OutgoingRecord
 from mnemolog.client.records import PLACEHOLDER_SCOPE, CommandDraft, build_command, exact_scope, names_owner
 from mnemolog.client.results import ResultMixin
 from mnemolog.client.search import SearchResult
-from mnemolog.client.search_arguments import scope_and_filter
 from mnemolog.errors import InvalidCommandError, NotConnectedError, QueryError, ServerUnavailableError, UnknownTurnError
 from mnemolog.projections.context import Context, ContextFact
 from mnemolog.projections.errors import scope_in_words
@@ -48,13 +49,35 @@ from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 ShownFact = Hit | Fact | ContextFact | UUID | str
+_PLACEHOLDER_RUN: Final = {"user_id": PLACEHOLDER_SCOPE.user_id, "run_id": "any run"}
+"""Stands for the scope of the facts of a promotion while the tables have not been asked for it."""
 Shown = SearchResult | Context | Iterable[ShownFact] | ShownFact
 """What was shown or used: a result, a fact or a whole id, or several of these."""
 
 
+def all_shown(name: str, given: Shown) -> list[ShownFact]:
+    """The facts or ids in what was shown. Raises `InvalidCommandError` that names the argument."""
+    if isinstance(given, Context):
+        return list(given.facts)
+    if isinstance(given, ShownFact):
+        return [given]
+    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidCommandError(f"{name} must be a result, facts or whole ids, not {kind_of(given)}")
+    return list(given)
+
+
 def shown_ids(name: str, given: Shown) -> list[UUID]:
-    """The whole ids, each once, in their order. Raises `InvalidCommandError` that names what is none."""
-    return list(dict.fromkeys(_id_of(f"{name}.{place}", one) for place, one in enumerate(all_shown(name, given))))
+    """The whole ids, each once, in their order. Raises `InvalidCommandError` that names the place of a wrong item."""
+    found: dict[UUID, None] = {}
+    for place, one in enumerate(all_shown(name, given)):
+        shown: object = one.fact if isinstance(one, Hit) else one
+        fact_id = shown.fact_id if isinstance(shown, Fact | ContextFact) else None
+        if isinstance(shown, UUID | str):
+            fact_id = whole_id(shown)
+        if fact_id is None:
+            raise InvalidCommandError(f"{name}.{place} must be a fact or its whole id, not {kind_of(one)}")
+        found[fact_id] = None
+    return list(found)
 
 
 def scope_of_shown(given: Shown, arguments: CommandArgs) -> CommandArgs:
@@ -66,36 +89,78 @@ def scope_of_shown(given: Shown, arguments: CommandArgs) -> CommandArgs:
     return cast("CommandArgs", {name: getattr(scope, name) for name in SCOPE_FIELDS}) if scope else {}
 
 
-def all_shown(name: str, given: Shown) -> list[ShownFact]:
-    """What was shown, one by one. Raises `InvalidCommandError` for what cannot have been."""
-    if isinstance(given, Context):
-        return list(given.facts)
-    if isinstance(given, ShownFact):
-        return [given]
-    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
-        raise InvalidCommandError(f"{name} must be a result, facts or whole ids, not {kind_of(given)}")
-    return list(given)
+class CommandBase(ResultMixin):
+    """Publishes commands in order with the turns of their owner, and waits for their ends on request."""
 
+    async def _issue(
+        self, kind: str, arguments: CommandArgs, wait: float, **fields: Any
+    ) -> CommandReceipt | WriteResult:
+        """One command about the facts, event or turn in `fields`, in the scope that these have."""
+        return await self._publish_one(await self._located(self._draft(kind, arguments, fields)), wait)
 
-def _id_of(name: str, one: object) -> UUID:
-    if isinstance(one, Hit):
-        return one.fact.fact_id
-    if isinstance(one, Fact | ContextFact):
-        return one.fact_id
-    if isinstance(one, UUID | str) and (found := whole_id(one)) is not None:
-        return found
-    raise InvalidCommandError(f"{name} must be a fact or its whole id, not {kind_of(one)}")
+    async def _issue_for_scopes(
+        self, kind: str, arguments: CommandArgs, wait: float, **fields: Any
+    ) -> list[CommandReceipt] | list[WriteResult]:
+        """A command for each scope that the arguments match: an exact scope, or all matches that the tables know."""
+        draft = self._draft(kind, arguments, fields)
+        if not draft.has_wildcard:
+            return await self._publish([build_command(draft)], wait)
+        receipts = list[CommandReceipt]()
+        # Validated with any scope before the tables are asked for the real ones.
+        payload = build_command(draft.for_scope(PLACEHOLDER_SCOPE)).order
+        if not isinstance(payload, DeleteAll | Undo):
+            raise InvalidCommandError(f"{payload.kind} takes one exact scope, without '*' or '**'")
+        async with (
+            self._connections.read_pool().connection() as connection,
+            aclosing(matching_scopes(connection, payload, ScopeFilter(**scope_ids(draft.scope_ids)))) as pages,
+        ):
+            async for scopes in pages:
+                commands = [build_command(draft.for_scope(scope)) for scope in scopes]
+                receipts += cast("list[CommandReceipt]", await self._publish(commands, 0))
+        return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
 
+    async def _publish_one(self, draft: CommandDraft, wait: float) -> CommandReceipt | WriteResult:
+        return (await self._publish([build_command(draft)], wait))[0]
 
-class OwnerLookup(ResultMixin):
-    """Completes drafts of commands by what the tables know of the facts, the event or the turn that they name.
+    async def _publish(self, commands: list[Command], wait: float) -> list[CommandReceipt] | list[WriteResult]:
+        if wait:
+            self._connections.read_pool()  # raises before anything is published where nothing says where Postgres is
+        producer = await self._connections.producer()
+        if len(commands) == 1:
+            delivered = [await producer.publish(OutgoingRecord.of(commands[0]))]
+        else:
+            delivered = await producer.publish_batch(map(OutgoingRecord.of, commands))
+        receipts = [
+            CommandReceipt(
+                command_id=command.command_id,
+                tenant=command.scope.tenant,
+                user_id=command.scope.user_id,
+                agent_id=command.scope.agent_id,
+                position=report.position,
+            )
+            for command, report in zip(commands, delivered, strict=True)
+        ]
+        return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
 
-    An id of the scope that a caller names has to agree with the tables. Where they cannot be asked, or do not know the
-    turn yet, a scope that names its user or agent is taken as it stands: the pipeline checks it again.
-    """
+    def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
+        command_id = arguments.get("command_id") or self._new_id()
+        if is_follow_up_id(str(command_id)):
+            raise InvalidCommandError(f"command_id is {command_id!r:.300}: {RESERVED_ID}")
+        return CommandDraft(
+            command_id=command_id,
+            scope_ids=scope_ids(arguments),
+            issued_at=self._now(),
+            payload={"kind": kind, **fields},
+            actor=arguments.get("actor"),
+        )
 
     async def _located(self, draft: CommandDraft) -> CommandDraft:
-        """The draft with whole ids and the exact scope; validated before the tables are asked."""
+        """The draft with whole ids and the exact scope of the facts, event or turn that it names.
+
+        The command is validated before the tables are asked. An id of the scope that a caller names has to agree with
+        the tables. Where they cannot be asked, or do not know the turn yet, a scope that names its user or agent is
+        taken as it stands: the pipeline checks it again.
+        """
         if draft.has_wildcard:
             exact_scope(draft.scope_ids)
         build_command(_with_ids(draft.for_scope(PLACEHOLDER_SCOPE), _first_id))
@@ -132,10 +197,7 @@ def _in_scope_of(matches: list[IdMatch], draft: CommandDraft) -> CommandDraft:
 
 
 def _with_ids(draft: CommandDraft, change: Callable[[FactId], FactId]) -> CommandDraft:
-    payload = with_ids(draft.payload, change)
-    if payload.get("event_id") is not None:
-        payload["event_id"] = change(payload["event_id"])
-    return replace(draft, payload=payload)
+    return replace(draft, payload=with_ids(draft.payload, change))
 
 
 def _first_id(given: FactId) -> FactId:
@@ -147,7 +209,7 @@ def _first_id(given: FactId) -> FactId:
 
 
 def _as_whole(given: FactId) -> FactId:
-    """The id as it is. Raises `InvalidCommandError` for the beginning of one, which only the tables can complete."""
+    """The id as it is. Raises `InvalidCommandError` for the beginning of an id, which only the tables can complete."""
     if (whole := whole_id(given)) is None:
         raise InvalidCommandError(
             f"{given!r} is the beginning of an id, and Postgres cannot be asked for the whole: give all of it"
@@ -155,48 +217,13 @@ def _as_whole(given: FactId) -> FactId:
     return whole
 
 
-class CommandBase(OwnerLookup):
-    """Publishes commands in order with the turns of their owner, and waits for their ends on request."""
-
-    async def _issue(
-        self, kind: str, arguments: CommandArgs, wait: float, **fields: Any
-    ) -> CommandReceipt | WriteResult:
-        """One command about the facts, event or turn in `fields`, in the scope that these have."""
-        draft = self._draft(kind, arguments, fields)
-        located = await self._located(draft)
-        return (await self._publish([build_command(located)], wait))[0]
-
-    async def _publish(self, commands: list[Command], wait: float) -> list[CommandReceipt] | list[WriteResult]:
-        if wait:
-            self._connections.read_pool()  # raises before anything is published where nothing says where Postgres is
-        producer = await self._connections.producer()
-        if len(commands) == 1:
-            delivered = [await producer.publish(OutgoingRecord.of(commands[0]))]
-        else:
-            delivered = await producer.publish_batch(map(OutgoingRecord.of, commands))
-        receipts = [
-            CommandReceipt(
-                command_id=one.command_id,
-                tenant=one.scope.tenant,
-                user_id=one.scope.user_id,
-                agent_id=one.scope.agent_id,
-                position=report.position,
-            )
-            for one, report in zip(commands, delivered, strict=True)
-        ]
-        return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
-
-    def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
-        command_id = arguments.get("command_id") or self._new_id()
-        if is_follow_up_id(str(command_id)):
-            raise InvalidCommandError(f"command_id is {command_id!r:.300}: {RESERVED_ID}")
-        return CommandDraft(
-            command_id=command_id,
-            scope_ids=scope_ids(arguments),
-            issued_at=self._now(),
-            payload={"kind": kind, **fields},
-            actor=arguments.get("actor"),
-        )
+def _policy_agent(scope_args: ScopeArgs) -> str | None:
+    """The agent in whose scope a policy is stored: the policy of a whole tenant has an agent of its own."""
+    if names_owner(scope_args):
+        return scope_args.get("agent_id")
+    if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
+        raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
+    return TENANT_POLICY_AGENT
 
 
 @checked(InvalidCommandError)
@@ -367,7 +394,7 @@ class ScopeCommandMixin(CommandBase):
         given = all_shown("shown", shown)
         named: CommandArgs = {**scope_of_shown(given, arguments), **arguments}
         fields = {"shown": shown_ids("shown", given), "used": shown_ids("used", used), "query": query}
-        return (await self._publish([build_command(self._draft("feedback", named, fields))], wait))[0]
+        return await self._publish_one(self._draft("feedback", named, fields), wait)
 
     @overload
     async def end_session(self, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]) -> CommandReceipt: ...
@@ -381,45 +408,12 @@ class ScopeCommandMixin(CommandBase):
         It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
         known when it was last published.
         """
-        return (await self._publish([build_command(self._draft("end_session", arguments, {}))], wait))[0]
+        return await self._publish_one(self._draft("end_session", arguments, {}), wait)
 
     async def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
         """What has been set for a tenant, and for a scope where a user or an agent is named."""
         named: ScopeArgs = {**scope_args, "agent_id": _policy_agent(scope_args)}
         return await self._query(fetch_policies, exact_scope(scope_ids(named)))
-
-    async def _issue_for_scopes(
-        self, kind: str, arguments: CommandArgs, wait: float, **fields: Any
-    ) -> list[CommandReceipt] | list[WriteResult]:
-        draft = self._draft(kind, arguments, fields)
-        if not draft.has_wildcard:
-            return await self._publish([build_command(draft)], wait)
-        receipts = list[CommandReceipt]()
-        # Validated with any scope before the tables are asked for the real ones.
-        payload = build_command(draft.for_scope(PLACEHOLDER_SCOPE)).order
-        if not isinstance(payload, DeleteAll | Undo):
-            raise InvalidCommandError(f"{payload.kind} takes one exact scope, without '*' or '**'")
-        async with (
-            self._connections.read_pool().connection() as connection,
-            aclosing(matching_scopes(connection, payload, ScopeFilter(**scope_ids(draft.scope_ids)))) as pages,
-        ):
-            async for scopes in pages:
-                commands = [build_command(draft.for_scope(scope)) for scope in scopes]
-                receipts += cast("list[CommandReceipt]", await self._publish(commands, 0))
-        return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
-
-
-def _policy_agent(scope_args: ScopeArgs) -> str | None:
-    """The agent in whose scope a policy is set: one of its own for that of a whole tenant."""
-    if names_owner(scope_args):
-        return scope_args.get("agent_id")
-    if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
-        raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
-    return TENANT_POLICY_AGENT
-
-
-_PLACEHOLDER_RUN: Final = {"user_id": PLACEHOLDER_SCOPE.user_id, "run_id": "any run"}
-"""Stands for the scope of the facts while that is not known."""
 
 
 @checked(InvalidCommandError)
@@ -673,15 +667,9 @@ class FactCommandMixin(CommandBase):
         }
         located = await self._located(self._draft("promote", arguments, fields))
         source = exact_scope(located.scope_ids).model_dump()
-        target = {**located.scope_ids, "run_id": None, **_ids_of(into)}
+        if into is not None and not set(into) <= set(SCOPE_FIELDS):
+            known = ", ".join(SCOPE_FIELDS)
+            raise InvalidCommandError(f"into must be ids of a scope ({known}), such as {{'agent_id': None}}")
+        target = {**located.scope_ids, "run_id": None, **(into or {})}
         draft = replace(located, scope_ids=target, payload={**located.payload, "source": source})
-        return (await self._publish([build_command(draft)], wait))[0]
-
-
-def _ids_of(into: Mapping[str, str | None] | None) -> Mapping[str, str | None]:
-    """Raises `InvalidCommandError` for what names no id of a scope."""
-    if into is not None and not set(into) <= set(SCOPE_FIELDS):
-        raise InvalidCommandError(
-            f"into must be ids of a scope ({', '.join(SCOPE_FIELDS)}), such as {{'agent_id': None}}"
-        )
-    return into or {}
+        return await self._publish_one(draft, wait)

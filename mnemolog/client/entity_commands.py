@@ -1,25 +1,24 @@
-"""The methods of the client that change whom facts name: rename, merge, split, alias and forget."""
+"""The methods of the client that change which entity facts name: rename, merge, split, alias and forget."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast, overload
 from uuid import UUID
 
-from mnemolog.client.base import checked, wide_filter
+from mnemolog.client.base import checked
 from mnemolog.client.commands import CommandBase
+from mnemolog.client.entities import EntityLookup, EntityNames, EntityRef
 from mnemolog.client.inputs import (
     CommandArgs,
-    EntityNames,
-    EntityRef,
     FactIds,
     Wait,
     as_ids,
     kind_of,
     scope_ids,
     whole_id,
+    wide_filter,
 )
 from mnemolog.client.producer import CommandReceipt
-from mnemolog.client.queries import EntityLookup
-from mnemolog.client.records import build_command, names_owner
+from mnemolog.client.records import names_owner
 from mnemolog.errors import InvalidCommandError, NotConnectedError, ServerUnavailableError
 from mnemolog.projections.queries.entities import Entity
 from mnemolog.projections.queries.results import WriteResult
@@ -193,19 +192,20 @@ class EntityCommandMixin(CommandBase, EntityLookup):
     async def _issue_on_entities(
         self, kind: str, arguments: CommandArgs, wait: float, named: dict[str, Any], **fields: Any
     ) -> CommandReceipt | WriteResult:
-        """One command about the entities in `named`: by field a reference, a list of them, or None."""
-        lists_of = {name: value if isinstance(value, list) else [value] for name, value in named.items()}
-        found = await self._found([one for given in lists_of.values() for one in given if one is not None], arguments)
+        """One command about the entities in `named`: by field of the command a reference, a list of them, or None."""
+        several = {name: given if isinstance(given, list) else [given] for name, given in named.items()}
+        found = await self._found([one for given in several.values() for one in given if one is not None], arguments)
         scopes = list(dict.fromkeys(scope for _, scope in found if scope is not None))
         if len(scopes) > 1:
             raise InvalidCommandError(f"these entities are of {len(scopes)} scopes: send a command for each")
         ids = dict(zip(SCOPE_FIELDS, scopes[0], strict=True)) if scopes else {}
-        left = iter(entity_id for entity_id, _ in found)
-        whole = {name: [next(left) for one in given if one is not None] for name, given in lists_of.items()}
-        payload = {name: one if isinstance(named[name], list) else next(iter(one), None) for name, one in whole.items()}
+        entity_ids = iter(entity_id for entity_id, _ in found)
+        payload: dict[str, Any] = {}
+        for name, given in several.items():
+            whole = [next(entity_ids) for one in given if one is not None]
+            payload[name] = whole if isinstance(named[name], list) else next(iter(whole), None)
         draft = self._draft(kind, cast("CommandArgs", {**arguments, **ids}), {**payload, **fields})
-        located = await self._located(draft) if fields.get("fact_ids") else draft
-        return (await self._publish([build_command(located)], wait))[0]
+        return await self._publish_one(await self._located(draft) if fields.get("fact_ids") else draft, wait)
 
     async def _found(
         self, given: Sequence[EntityRef], arguments: CommandArgs
@@ -224,7 +224,7 @@ class EntityCommandMixin(CommandBase, EntityLookup):
         if isinstance(given, Entity):
             return _known(given, arguments)
         if isinstance(given, UUID | str):
-            return _known(await self._one_entity(str(given), wide_filter(scope_ids(arguments))), arguments)
+            return _known(await self._one_entity(str(given), wide_filter(arguments)), arguments)
         raise InvalidCommandError(f"an entity is given by a name or an id, not {kind_of(given)}")
 
 

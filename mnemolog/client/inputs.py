@@ -3,9 +3,7 @@
 import difflib
 import inspect
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,59 +13,13 @@ from uuid import UUID
 
 from mnemolog.errors import InvalidCommandError, UnknownArgumentError
 from mnemolog.projections.errors import QueryError
-from mnemolog.projections.queries.entities import Entity
-from mnemolog.projections.queries.entity_graph import AskedTie
 from mnemolog.projections.queries.ids import first_id
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
 from mnemolog.schemas.command import Edit
-from mnemolog.schemas.entities import WORDS, read_predicate
 from mnemolog.schemas.errors import InvalidArgumentError
+from mnemolog.schemas.filters import EVERYTHING, Filter, parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.turn import Overrides
-from mnemolog.streams.entities.names import read_name
-
-EntityRef = Entity | UUID | str
-"""An entity that was read, one of its names, what it is to somebody ("my wife"), or the beginning of its id.
-
-That has four characters or more."""
-EntityNames = str | Iterable[str]
-"""One name of an entity, or several."""
-
-
-_MAX_OWNERS: Final = 5
-"""How many owners are read: "my wife's boss's dog's vet" has three."""
-_OWNED: Final = re.compile(r"^(?:my|our|(?P<owner>\S.*?)['\u2019]s) (?P<word>[^'\u2019]+)$", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedName:
-    """A name, or what somebody is to `owner`; without an owner that is the user."""
-
-    name: str
-    tie: AskedTie | None = None
-    owner: "AskedName | None" = None
-
-
-def read_question(text: str, *, owners: int = _MAX_OWNERS) -> AskedName | None:
-    """Who is asked for; None where that is no name, or has too many owners."""
-    spoken = read_name(text)
-    if spoken is None or owners == 0:
-        return None
-    if spoken.tie is not None:
-        tie = AskedTie(predicate=spoken.tie, tie=spoken.tie, name_key=spoken.key)
-        return _asked(spoken.text, tie, spoken.owner, owners)
-    owned = _OWNED.match(spoken.text)
-    read = read_predicate(owned["word"]) if owned else None
-    if owned is None or read is None or read.word not in WORDS:
-        return AskedName(name=spoken.text)
-    return _asked(spoken.text, AskedTie(predicate=read.word), owned["owner"], owners)
-
-
-def _asked(text: str, tie: AskedTie, owner: str | None, owners: int) -> AskedName | None:
-    if owner is None:
-        return AskedName(name=text, tie=tie)
-    whose = read_question(owner, owners=owners - 1)
-    return None if whose is None else AskedName(name=text, tie=tie, owner=whose)
-
 
 When = datetime | date | str
 """A time: a datetime with a zone, or such a time as text (2026-01-31T09:30:00+01:00). A day begins at 00:00 UTC."""
@@ -294,6 +246,31 @@ def scope_ids(arguments: Mapping[str, object]) -> dict[str, Any]:
     return {name: arguments.get(name) for name in SCOPE_FIELDS}
 
 
+def scope_filter(scope: ScopeArgs) -> ScopeFilter:
+    """Exactly the ids that are named."""
+    return ScopeFilter(**scope_ids(scope))
+
+
+def wide_filter(ids: Mapping[str, object]) -> ScopeFilter:
+    """The ids that are named; the others may be any."""
+    return ScopeFilter(**{name: ANY_OR_NONE if value is None else value for name, value in scope_ids(ids).items()})
+
+
+def scope_of(scope: ScopeArgs, wanted: Filter) -> ScopeFilter:
+    """Whose facts: of the ids that are named, or where none is, of the filter."""
+    ids = scope_ids(scope)
+    tenant = ids.pop("tenant")
+    if wanted != EVERYTHING and all(value is None for value in ids.values()):
+        return ScopeFilter.of_filter(tenant, wanted)
+    return scope_filter(scope)
+
+
+def scope_and_filter(scope: ScopeArgs, filters: Mapping[str, Any] | None) -> tuple[ScopeFilter, Filter]:
+    """Whose facts and which: a filter narrows the scope that is named. Without one it says itself whose they are."""
+    wanted = parse_filter({} if filters is None else filters)
+    return scope_of(scope, wanted), wanted
+
+
 def argument_names(method: Callable[..., object]) -> frozenset[str]:
     """The arguments of a method, those of its bundle (`**scope: Unpack[ScopeArgs]`) among them."""
     names: set[str] = set()
@@ -343,8 +320,6 @@ FactId = UUID | str
 """The id of a fact, or its beginning: four characters or more that only one fact has."""
 FactIds = FactId | Iterable[FactId]
 
-_LISTS = ("fact_ids", "targets")
-
 
 def whole_id(given: FactId) -> UUID | None:
     """The id, or None for the beginning of one."""
@@ -387,7 +362,7 @@ def _edit_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ids_in(payload: Mapping[str, Any]) -> Sequence[FactId]:
-    """The ids of facts that a payload has, in their order."""
+    """The ids of facts and of the event in a payload, in their order."""
     found: list[FactId] = []
 
     def note(one: FactId) -> FactId:
@@ -403,7 +378,9 @@ def with_ids(payload: Mapping[str, Any], change: Callable[[FactId], FactId]) -> 
     changed = dict(payload)
     if "fact_id" in changed:
         changed["fact_id"] = change(_as_id("fact_id", changed["fact_id"]))
-    for name in _LISTS:
+    if changed.get("event_id") is not None:
+        changed["event_id"] = change(changed["event_id"])
+    for name in ("fact_ids", "targets"):
         if name in changed:
             changed[name] = [change(one) for one in changed[name]]
     if "edit" in changed:

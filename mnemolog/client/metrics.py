@@ -5,8 +5,8 @@ starts no server.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from functools import wraps
 from time import perf_counter
 from typing import Any, Final, Literal, TypeVar
@@ -57,11 +57,9 @@ SEARCH_HITS: Final = CATALOGUE.counter(
 )
 
 
-@contextmanager
-def search_phase(phase: SearchPhase) -> Iterator[None]:
+def search_phase(phase: SearchPhase) -> AbstractContextManager[object]:
     """Measure a part of a search, also where it fails."""
-    with SEARCH_SECONDS.labels(phase=phase).time():
-        yield
+    return SEARCH_SECONDS.labels(phase=phase).time()
 
 
 def measured(cls: type[T]) -> type[T]:

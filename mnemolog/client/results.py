@@ -1,14 +1,13 @@
-"""The methods of the client that tell how turns and commands ended: status, wait."""
+"""The methods of the client that say how turns and commands ended: status, wait."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Final, TypeGuard, overload
 
-from mnemolog.client.base import ClientBase, checked, wide_filter
-from mnemolog.client.inputs import DEFAULT_WAIT_SECONDS
-from mnemolog.client.producer import Published, PublishedId, SeveralPublished, TurnReceipt, message_hash
+from mnemolog.client.base import ClientBase, checked
+from mnemolog.client.inputs import DEFAULT_WAIT_SECONDS, wide_filter
+from mnemolog.client.producer import Published, PublishedId, SeveralPublished, message_hash
 from mnemolog.common.retry import growing_delay
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.errors import QueryError, UnknownTurnError
@@ -25,7 +24,7 @@ _PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
 
 @checked(QueryError)
 class ResultMixin(ClientBase):
-    """Queries of the ends of turns and commands. None needs Kafka."""
+    """How turns and commands ended. No method needs Kafka."""
 
     @overload
     async def status(
@@ -91,12 +90,13 @@ class ResultMixin(ClientBase):
         is raised. What failed, or was rejected for a limit, and is published again has another end: wait for its
         new receipt, or by id for `attempt` 2. Raises `WaitTimeoutError` that says how far it is; the stages go on.
         """
-        published = [PublishedId.of(one) for one in turn_id] if is_list(turn_id) else [PublishedId.of(turn_id)]
-        ends = await self._wait_for_each(
-            published,
+        ends = await self._wait_for_all(
+            turn_id if is_list(turn_id) else [turn_id],
             timeout_seconds=timeout,
             attempt=attempt,
-            status=lambda one: self._status(one, user_id, tenant, verbose=verbose),
+            user_id=user_id,
+            tenant=tenant,
+            verbose=verbose,
         )
         return ends if is_list(turn_id) else ends[0]
 
@@ -110,100 +110,77 @@ class ResultMixin(ClientBase):
     async def _status(
         self, published: PublishedId, user_id: str | None, tenant: str | None, *, verbose: bool
     ) -> WriteResult:
-        named = published.tenant or tenant or "", user_id or published.user_id, published.agent_id
-        result = await self._query(
-            turn_status, named[0], published.id, *named[1:], prices=self._prices, verbose=verbose
-        )
-        return await self._with_notes(result, published.receipt, named)
-
-    async def _with_notes(
-        self, result: WriteResult, receipt: TurnReceipt | None, named: tuple[str, str | None, str | None]
-    ) -> WriteResult:
-        """The result, with what its receipt knows: what was left out, and whether another turn had the id before."""
-        if receipt is None:
+        """The result now. The receipt adds what was left out, and whether another turn had the id before."""
+        owner = user_id or published.user_id, published.agent_id
+        tenant = published.tenant or tenant or ""
+        result = await self._query(turn_status, tenant, published.id, *owner, prices=self._prices, verbose=verbose)
+        if (receipt := published.receipt) is None:
             return result
-        notes = (*receipt.notes, *result.notes)
+        result = replace(result, notes=(*receipt.notes, *result.notes))
         own = receipt.content_hash is None or receipt.position in (None, result.position)
         if result.status == "pending" or own:
-            return replace(result, notes=notes)
-        first = await self._query(first_messages, named[0], receipt.turn_id, *named[1:])
+            return result
+        first = await self._query(first_messages, tenant, receipt.turn_id, *owner)
         if first is None or message_hash(first) == receipt.content_hash:
-            return replace(result, notes=notes)
-        return replace(result, notes=(*notes, REUSED_NOTE), reused=True)
+            return result
+        return replace(result, notes=(*result.notes, REUSED_NOTE), reused=True)
 
-    async def _wait_for_each(
+    async def _wait_for_all(
         self,
-        published: Sequence[PublishedId],
+        given: Iterable[object],
         *,
         timeout_seconds: float,
         attempt: int = 1,
-        status: Callable[[PublishedId], Awaitable[WriteResult]],
+        user_id: str | None = None,
+        tenant: str | None = None,
+        verbose: bool = False,
     ) -> list[WriteResult]:
-        """Their ends, in their order, within one time for all."""
+        """The results of turns and commands in their order, once all have ended, within one time for all.
+
+        What is not known yet, an end of an earlier `attempt` or record, and a Postgres that is away are waited for.
+        """
+        published = [PublishedId.of(one) for one in given]
         ends: list[WriteResult] = []
-        progress = _Progress()
+        progress = "it is not known yet"
         try:
             async with asyncio.timeout(timeout_seconds):
                 for one in published:
-                    ends += [await _end(partial(status, one), one, attempt, progress)]
+                    polls = 0
+                    while isinstance(
+                        found := await self._end_or_progress(one, attempt, user_id, tenant, verbose=verbose), str
+                    ):
+                        progress = found
+                        polls += 1
+                        await asyncio.sleep(_PAUSE(polls))
+                    ends.append(found)
         except TimeoutError as error:
-            raise _not_in_time(published[len(ends) :], timeout_seconds, progress.words) from error
+            unfinished = published[len(ends) :]
+            first = unfinished[0]
+            others = f" (and {len(unfinished) - 1} after it)" if len(unfinished) > 1 else ""
+            raise WaitTimeoutError(
+                f"{first.kind} {first.id}{others} did not finish within {timeout_seconds:g} s: {progress}. "
+                "It goes on: `wait` for it again",
+                [one.id for one in unfinished],
+            ) from error
         return ends
 
-    async def _wait_for_all(self, receipts: Iterable[Published], *, timeout_seconds: float) -> list[WriteResult]:
-        """The ends of what this client has published."""
-        published = [PublishedId.of(one) for one in receipts]
-        return await self._wait_for_each(
-            published, timeout_seconds=timeout_seconds, status=lambda one: self._status(one, None, None, verbose=False)
-        )
+    async def _end_or_progress(
+        self, published: PublishedId, attempt: int, user_id: str | None, tenant: str | None, *, verbose: bool
+    ) -> WriteResult | str:
+        """The result of a turn or command that has ended, else in words how far it is."""
+        try:
+            result = await self._status(published, user_id, tenant, verbose=verbose)
+        except UnknownTurnError:
+            return "not in the tables yet: check the tenant, and that a worker runs"
+        except ServerUnavailableError as error:
+            return str(error)
+        if result.status == "pending":
+            return "it is being processed; look at the worker's log, or wait longer"
+        if result.attempt < attempt or published.may_follow(result):
+            return f"its attempt {result.attempt} ended {result.status}, a later one has not finished"
+        return result
 
 
 def is_list(given: object) -> TypeGuard[Iterable[Published]]:
     """Whether several turns are given."""
     return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
-
-
-class _Progress:
-    """How far the turn that is waited for has come, in words."""
-
-    words = "it is not known yet"
-
-
-async def _end(
-    status: Callable[[], Awaitable[WriteResult]], published: PublishedId, attempt: int, progress: _Progress
-) -> WriteResult:
-    """The result of what was published once it has ended.
-
-    What is not known yet, an end of an earlier `attempt` or record, and a Postgres that is away are waited for as well.
-    """
-    polls = 0
-    while True:
-        result, progress.words = await _poll(status)
-        has_ended = result is not None and result.status != "pending" and result.attempt >= attempt
-        if result is not None and has_ended and not published.may_follow(result):
-            return result
-        polls += 1
-        await asyncio.sleep(_PAUSE(polls))
-
-
-async def _poll(status: Callable[[], Awaitable[WriteResult]]) -> tuple[WriteResult | None, str]:
-    """The status of a turn, and how far it is."""
-    try:
-        result = await status()
-    except UnknownTurnError:
-        return None, "not in the tables yet: check the tenant, and that a worker runs"
-    except ServerUnavailableError as error:
-        return None, str(error)
-    if result.status != "pending":
-        return result, f"its attempt {result.attempt} ended {result.status}, a later one has not finished"
-    return result, "it is being processed; look at the worker's log, or wait longer"
-
-
-def _not_in_time(unfinished: Sequence[PublishedId], seconds: float, so_far: str) -> WaitTimeoutError:
-    first = unfinished[0]
-    others = f" (and {len(unfinished) - 1} after it)" if len(unfinished) > 1 else ""
-    return WaitTimeoutError(
-        f"{first.kind} {first.id}{others} did not finish within {seconds:g} s: {so_far}. "
-        "It goes on: `wait` for it again",
-        [one.id for one in unfinished],
-    )

@@ -2,10 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Final, Literal, Unpack
 
@@ -17,7 +16,6 @@ from mnemolog.client.inputs import kind_of
 from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS, SEARCH_HITS, measured, search_phase
 from mnemolog.client.search_arguments import (
     ContextArgs,
-    Included,
     SearchAids,
     SearchArgs,
     WhenAsked,
@@ -39,7 +37,6 @@ from mnemolog.projections.context import (
 from mnemolog.projections.errors import QueryError, check_unicode
 from mnemolog.projections.queries.results import counted
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.search import search as searches
 from mnemolog.projections.search.search import (
     SHOWN,
     Findings,
@@ -52,9 +49,18 @@ from mnemolog.projections.search.search import (
     count_facts,
     storable_question,
 )
+from mnemolog.projections.search.search import search as search_facts
 from mnemolog.projections.search.turn_search import LeftOutTurns, TurnFindings, TurnHit, search_turns
 from mnemolog.schemas.vector import Vector
 from mnemolog.texts import NO_SELECTED, NO_TURN, no_hit_sentence
+
+if TYPE_CHECKING:
+    from mnemolog.streams.text.times import Period, PeriodEvent
+
+MIN_SHARE: Final = 0.5
+"""The share of an event's words that a fact must have to date the event, rare words counting more."""
+NO_TIME: Final = "the question names no time to narrow the search to"
+FoundBy = Literal["words", "vector", "both", "other"]
 
 
 def joined_words(question: str, wordings: Sequence[str]) -> str:
@@ -70,9 +76,6 @@ def mean_vector(vectors: Sequence[Vector]) -> Vector:
     sums = [sum(column) for column in zip(*(vector.values for vector in vectors), strict=True)]
     length = math.hypot(*sums)
     return Vector.from_values(first.model, [value / length for value in sums]) if length else first
-
-
-FoundBy = Literal["words", "vector", "both", "other"]
 
 
 def count_hits(hits: Iterable[Hit], threshold: float) -> None:
@@ -124,17 +127,20 @@ class SearchResult:
 
     def __repr__(self) -> str:
         """Each hit in a line; the id of a fact is what `explain` and `delete` take."""
-        found = [
-            f"  {number}. {hit.fact.text}{_mark(hit)} ({hit.fact.fact_id})" for number, hit in enumerate(self, start=1)
-        ]
-        notice = [f"  {self.notice}"] if self.notice else []
-        turns = [f"  {counted(len(self.turns), 'turn')}:"] if self.turns else []
-        turns += [f"  {number}. {one.excerpt} ({one.turn_id})" for number, one in enumerate(self.turns, start=1)]
-        return "\n".join([f"SearchResult, {self.mode}, {counted(len(found), 'hit')}:", *found, *turns, *notice])
+        lines = [f"SearchResult, {self.mode}, {counted(len(self.hits), 'hit')}:"]
+        for number, hit in enumerate(self.hits, start=1):
+            status = "" if hit.fact.status == "active" else f" [{hit.fact.status}]"
+            lines.append(f"  {number}. {hit.fact.text}{status} ({hit.fact.fact_id})")
+        if self.turns:
+            lines.append(f"  {counted(len(self.turns), 'turn')}:")
+        lines += [f"  {number}. {turn.excerpt} ({turn.turn_id})" for number, turn in enumerate(self.turns, start=1)]
+        if self.notice:
+            lines.append(f"  {self.notice}")
+        return "\n".join(lines)
 
 
 def with_cut(left_out: Mapping[LeftOutReason, LeftOutHits], cut: Sequence[Hit]) -> dict[LeftOutReason, LeftOutHits]:
-    """What is left out with the hits that are cut off behind `top_k`: these are the best of those beyond it."""
+    """`left_out` with the hits that are cut off behind `top_k`, which are the best of the facts beyond it."""
     before = left_out.get("over_top_k", LeftOutHits(facts=0, first=()))
     if not cut:
         return {**left_out}
@@ -142,61 +148,10 @@ def with_cut(left_out: Mapping[LeftOutReason, LeftOutHits], cut: Sequence[Hit]) 
     return {**left_out, "over_top_k": LeftOutHits(facts=before.facts + len(cut), first=first)}
 
 
-def _mark(hit: Hit) -> str:
-    return "" if hit.fact.status == "active" else f" [{hit.fact.status}]"
-
-
-if TYPE_CHECKING:
-    from mnemolog.streams.text.times import Period, PeriodEvent
-
-EventTime = Callable[[str], Awaitable[datetime | None]]
-"""When what some words tell of was so; None where nothing tells."""
-MIN_SHARE: Final = 0.5
-"""The share of an event's words that a fact must have to tell when it was, rare words counting more."""
-NO_TIME: Final = "the question names no time to narrow the search to"
-
-
-async def with_asked_period(
-    question: str, options: SearchOptions, when: WhenAsked, at: datetime, event_time: EventTime
-) -> tuple[SearchOptions, str | None]:
-    """The options with the period that the question names, counted from `at`; or as they are, with a notice if need be.
-
-    Raises `QueryError` where the search is to be narrowed and the package that reads times is missing.
-    """
-    if when == "ignore" or options.period is not None:
-        return options, None
-    try:
-        period, event = await asyncio.to_thread(_read, question, at)
-    except ImportError as error:
-        if when == "boost":
-            return options, None
-        raise QueryError(f"times of questions cannot be read ({error}): pip install 'mnemolog[offline]'") from error
-    if event is not None and (happened_at := await event_time(event.words)):
-        period = event.period_from(happened_at)
-    if period is None or period[0] >= period[1]:
-        return options, NO_TIME if when == "narrow" else None
-    return options.model_copy(update={"period": period, "only_period": when == "narrow"}), None
-
-
-def time_of_event(found: Findings) -> datetime | None:
-    """When the best of what was found for an event happened, where it has enough of its words."""
-    if not found.hits or (found[0].score.text_score or 0) < MIN_SHARE:
-        return None
-    return found[0].fact.event_time or found[0].fact.true_from
-
-
-def _read(question: str, at: datetime) -> tuple["Period | None", "PeriodEvent | None"]:
-    """In a thread: the first question with a date loads the words of six languages."""
-    from mnemolog.streams.text.times import asked_event, asked_period  # noqa: PLC0415 - needs an extra
-
-    period = asked_period(question, at)
-    return period, None if period else asked_event(question)
-
-
 @measured
 @checked(QueryError)
 class SearchMixin(ClientBase):
-    """Search in the tables. It needs no Kafka."""
+    """Search in the tables, and what is known as a text for a prompt. No method needs Kafka."""
 
     async def search(self, query: str, **arguments: Unpack[SearchArgs]) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
@@ -208,20 +163,19 @@ class SearchMixin(ClientBase):
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
-        asked, aids = search_options(arguments), SearchAids.read(arguments)
-        within, included = search_scopes(arguments, asked.filters), Included.read(arguments, asked.filters)
+        asked = search_options(arguments)
+        aids, within = SearchAids.read(arguments, asked.filters), search_scopes(arguments, asked.filters)
         check_unicode(query)
         question = storable_question(query)
         models = self._connections.search_models
         wordings, no_wordings = await models.wordings(query, aids.variants)
         words = joined_words(query, wordings)
-        vector, no_vector = await self._embed(query, wordings) if included.facts else (None, None)
-        event_time = partial(self._event_time, within, asked)
-        asked, no_time = await with_asked_period(query, asked, aids.when, self._now(), event_time)
+        vector, no_vector = await self._embed(query, wordings) if aids.facts else (None, None)
+        asked, no_time = await self._with_asked_period(query, asked, aids.when, within)
         turns = TurnFindings()
-        if included.turns:
+        if aids.turns:
             with search_phase("turns"):
-                statuses = included.turn_status
+                statuses = aids.turn_status
                 turns = await self._query(search_turns, within, words, asked, at=self._now(), statuses=statuses)
         if asked.threshold is None and vector is not None:
             asked = asked.model_copy(update={"threshold": self._connections.query_embedder.floor_for(vector)})
@@ -229,12 +183,12 @@ class SearchMixin(ClientBase):
         if aids.rerank:
             asked = asked.model_copy(update={"top_k": max(top_k, RERANKED)})
         found, no_hit = Findings(), None
-        if included.facts:
+        if aids.facts:
             with search_phase("sql"):
-                found, no_hit = await self._query(_search, within, words, vector, asked, at=self._now())
+                found, no_hit = await self._query(_findings, within, words, vector, asked, at=self._now())
         hits, no_order = await models.rerank(question, found.hits) if aids.rerank else (found.hits, None)
         count_hits(hits[:top_k], asked.threshold or 0.0)
-        no_turn = NO_TURN if included.turns and not turns.turns else None
+        no_turn = NO_TURN if aids.turns and not turns.turns else None
         notices = (no_wordings, no_vector, no_time, no_order, no_hit, no_turn)
         return SearchResult(
             hits=hits[:top_k],
@@ -247,44 +201,6 @@ class SearchMixin(ClientBase):
             turns=turns.turns,
             left_out_turns=turns.left_out,
         )
-
-    async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
-        """The vector of the question and its other wordings; of those that are known where the embedder is away."""
-        with search_phase("embed"):
-            vectors, fault = await self._connections.query_embedder.embed(query, *wordings)
-        if not vectors:
-            return None, f"full-text search only: {fault}"
-        return mean_vector(vectors), f"without the vectors of some wordings: {fault}" if fault else None
-
-    async def _event_time(self, within: Sequence[ScopeFilter], asked: SearchOptions, words: str) -> datetime | None:
-        """When the event was that a question names, by the fact that has most of its words."""
-        options = asked.model_copy(update={"top_k": 1})
-        with search_phase("event"):
-            return time_of_event(await self._query(searches.search, within, words, None, options, at=self._now()))
-
-
-async def _search(
-    conn: AsyncConnection[TupleRow],
-    within: Sequence[ScopeFilter],
-    text: str,
-    vector: Vector | None,
-    options: SearchOptions,
-    *,
-    at: datetime,
-) -> tuple[Findings, str | None]:
-    """What is found, or why nothing is: of all that one scope has now, its facts are counted for that."""
-    found = await searches.search(conn, within, text, vector, options, at=at)
-    if found.hits:
-        return found, None
-    if len(within) > 1 or options.selects:
-        return found, NO_SELECTED
-    return found, no_hit_sentence(await count_facts(conn, within[0], at=at))
-
-
-@measured
-@checked(QueryError)
-class ContextMixin(SearchMixin):
-    """What is known, as a text for a prompt. It needs no Kafka."""
 
     async def context(
         self,
@@ -328,11 +244,74 @@ class ContextMixin(SearchMixin):
         about = await self._query(summaries_of_facts, [*lasting, *hits]) if summaries else []
         summed_up = await self._query(facts_of_summaries, about, at) if about and not doubtful else []
         context = compose(lasting, hits, rules, at=at, summaries=about, summed_up=summed_up)
-        _measure(context)
+        CONTEXT_TOKENS.observe(context.tokens)
+        for reason, number in context.left_out_counts.items():
+            CONTEXT_LEFT_OUT.labels(reason=reason).inc(number)
         return replace(context, notice=found.notice) if found and found.notice else context
 
+    async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
+        """The mean vector of the question and its other wordings, and a notice where the embedder is away.
 
-def _measure(context: Context) -> None:
-    CONTEXT_TOKENS.observe(context.tokens)
-    for reason, number in context.left_out_counts.items():
-        CONTEXT_LEFT_OUT.labels(reason=reason).inc(number)
+        Then only wordings whose vectors are known count.
+        """
+        with search_phase("embed"):
+            vectors, fault = await self._connections.query_embedder.embed(query, *wordings)
+        if not vectors:
+            return None, f"full-text search only: {fault}"
+        return mean_vector(vectors), f"without the vectors of some wordings: {fault}" if fault else None
+
+    async def _with_asked_period(
+        self, question: str, options: SearchOptions, when: WhenAsked, within: Sequence[ScopeFilter]
+    ) -> tuple[SearchOptions, str | None]:
+        """The options with the period that the question names; or as they are, with a notice if need be.
+
+        A period may be named by an event ("after the wedding"): the event is dated by the fact that has most of its
+        words. Raises `QueryError` where the search is to be narrowed and the package that reads times is missing.
+        """
+        if when == "ignore" or options.period is not None:
+            return options, None
+        at = self._now()
+        try:
+            period, event = await asyncio.to_thread(_read_period, question, at)
+        except ImportError as error:
+            if when == "boost":
+                return options, None
+            raise QueryError(f"times of questions cannot be read ({error}): pip install 'mnemolog[offline]'") from error
+        if event is not None:
+            with search_phase("event"):
+                best_alone = options.model_copy(update={"top_k": 1})
+                found = await self._query(search_facts, within, event.words, None, best_alone, at=at)
+            if found.hits and (found[0].score.text_score or 0) >= MIN_SHARE:
+                period = event.period_from(found[0].fact.event_time or found[0].fact.true_from)
+        if period is None or period[0] >= period[1]:
+            return options, NO_TIME if when == "narrow" else None
+        return options.model_copy(update={"period": period, "only_period": when == "narrow"}), None
+
+
+def _read_period(question: str, at: datetime) -> tuple["Period | None", "PeriodEvent | None"]:
+    """The period that a question names, or else the event that it names one by.
+
+    Called in a thread: the first question with a date loads the words of six languages.
+    """
+    from mnemolog.streams.text.times import asked_event, asked_period  # noqa: PLC0415 - needs an extra
+
+    period = asked_period(question, at)
+    return period, None if period else asked_event(question)
+
+
+async def _findings(
+    conn: AsyncConnection[TupleRow],
+    within: Sequence[ScopeFilter],
+    text: str,
+    vector: Vector | None,
+    options: SearchOptions,
+    *,
+    at: datetime,
+) -> tuple[Findings, str | None]:
+    """What a search finds, or in words why it finds nothing: then the facts of a single scope are counted."""
+    found = await search_facts(conn, within, text, vector, options, at=at)
+    if found.hits:
+        return found, None
+    if len(within) > 1 or options.selects:
+        return found, NO_SELECTED
+    return found, no_hit_sentence(await count_facts(conn, within[0], at=at))

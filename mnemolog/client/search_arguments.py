@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, ValidationError
 
-from mnemolog.client.inputs import ScopeArgs, When, check_time, scope_ids
+from mnemolog.client.inputs import ScopeArgs, When, check_time, scope_ids, scope_of
 from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import MAX_SCOPES, Fusion, SearchOptions, Weights, checked_scopes
@@ -16,27 +16,9 @@ from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.filters import BRANCHES, EVERYTHING, Filter, parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
-
-def scope_filter(scope: ScopeArgs) -> ScopeFilter:
-    return ScopeFilter(**scope_ids(scope))
-
-
-def scope_and_filter(scope: ScopeArgs, filters: Mapping[str, Any] | None) -> tuple[ScopeFilter, Filter]:
-    """Whose facts and which: a filter narrows the scope that is named. Without one it says itself whose they are."""
-    wanted = parse_filter({} if filters is None else filters)
-    return scope_of(scope, wanted), wanted
-
-
-def scope_of(scope: ScopeArgs, wanted: Filter) -> ScopeFilter:
-    """Whose facts: of the ids that are named, or where none is, of the filter."""
-    ids = scope_ids(scope)
-    tenant = ids.pop("tenant")
-    if wanted != EVERYTHING and all(value is None for value in ids.values()):
-        return ScopeFilter.of_filter(tenant, wanted)
-    return scope_filter(scope)
-
-
 Include = Literal["facts", "turns"]
+WhenAsked = Literal["boost", "narrow", "ignore"]
+MAX_VARIANTS: Final = 5
 _FACT_ARGUMENTS: Final = (
     "threshold",
     "state",
@@ -58,16 +40,22 @@ def _as_list(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-class Included(Record):
-    """`include` is what is looked for: facts unless given. `turn_status` is how turns ended that are found.
+class SearchAids(Record):
+    """What a search is asked besides the options of its statements.
 
-    Turns that were rejected are found only where it says so.
+    `include` is what is looked for: facts unless given. `turn_status` is how turns ended that are found; rejected turns
+    are found only where it says so. `when` is what becomes of the time that the question names: what happened in it
+    counts more, or alone, or it is ignored. `rerank` lets a model order the hits, `variants` is how many other wordings
+    of the question a model adds.
     """
 
     include: Annotated[tuple[Include, ...], Field(min_length=1, max_length=2), BeforeValidator(_as_list)] = ("facts",)
     turn_status: Annotated[tuple[TurnStatus, ...], Field(min_length=1, max_length=4), BeforeValidator(_as_list)] = (
         SHOWN_STATUSES
     )
+    when: WhenAsked = "boost"
+    rerank: StrictBool = False
+    variants: Annotated[StrictInt, Field(ge=0, le=MAX_VARIANTS)] = 0
 
     @property
     def facts(self) -> bool:
@@ -79,7 +67,7 @@ class Included(Record):
 
     @classmethod
     def read(cls, given: Mapping[str, Any], wanted: Filter) -> Self:
-        """What is named of it among arguments.
+        """The aids among the arguments of a search with the filter `wanted`.
 
         Raises `QueryError` that names the place of each fault, and where turns alone are looked for by what only facts
         have.
@@ -89,52 +77,26 @@ class Included(Record):
         except ValidationError as error:
             raise QueryError(describe_faults(error)) from error
         if not asked.facts:
-            _refuse_fact_arguments(given, wanted)
+            named = [name for name in _FACT_ARGUMENTS if given.get(name) not in (None, False)]
+            if of_facts := named or [f"filters.{name}" for name in sorted(_fields_of(wanted) - _TURN_FIELDS)]:
+                verb = "is" if len(of_facts) == 1 else "are"
+                raise QueryError(
+                    f"{', '.join(of_facts)} {verb} about facts, and only turns are searched: include facts too, or "
+                    "leave it out"
+                )
         if not asked.turns and given.get("turn_status") is not None:
             raise QueryError("turn_status is about turns: add include=['facts', 'turns'], or leave it out")
         return asked
 
 
-def _refuse_fact_arguments(given: Mapping[str, Any], wanted: Filter) -> None:
-    named = [name for name in _FACT_ARGUMENTS if given.get(name) not in (None, False)]
-    if found := named or [f"filters.{name}" for name in sorted(_names(wanted) - _TURN_FIELDS)]:
-        verb = "is" if len(found) == 1 else "are"
-        raise QueryError(
-            f"{', '.join(found)} {verb} about facts, and only turns are searched: include facts too, or leave it out"
-        )
-
-
-def _names(wanted: Filter) -> set[str]:
+def _fields_of(wanted: Filter) -> set[str]:
+    """The fields that a filter and its branches name."""
     inner = (part for name in BRANCHES for part in getattr(wanted, name) or ())
-    return set(wanted.model_fields_set).union(*map(_names, inner))
-
-
-MAX_VARIANTS: Final = 5
-WhenAsked = Literal["boost", "narrow", "ignore"]
-
-
-class SearchAids(Record):
-    """`rerank` lets a model order the hits, `variants` is how many other wordings of the question it adds.
-
-    `when` is what becomes of the time that the question names: what happened in it counts more, or alone, or it is
-    ignored.
-    """
-
-    when: WhenAsked = "boost"
-    rerank: StrictBool = False
-    variants: Annotated[StrictInt, Field(ge=0, le=MAX_VARIANTS)] = 0
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Self:
-        """What is named of it among arguments. Raises `QueryError` that names the place of each fault."""
-        try:
-            return cls.model_validate({name: given[name] for name in cls.model_fields if given.get(name) is not None})
-        except ValidationError as error:
-            raise QueryError(describe_faults(error)) from error
+    return set(wanted.model_fields_set).union(*map(_fields_of, inner))
 
 
 class SearchArgs(ScopeArgs, total=False):
-    """What a search may be told besides its question.
+    """What a search takes besides its question.
 
     `top_k` is the most hits, 1 to 100, 20 unless given. A fact that has no word in common with the query is a hit from
     the cosine similarity `threshold` on: that of the embedding model unless it is given, 0 for none. `filters` are
@@ -179,19 +141,23 @@ class SearchArgs(ScopeArgs, total=False):
 
 
 class ContextArgs(ScopeArgs, total=False):
-    """What the search of a context may be told: `top_k`, `threshold` and `any` as `SearchArgs` has them."""
+    """What the search of a context takes: `top_k`, `threshold` and `any` as `SearchArgs` has them."""
 
     top_k: int
     threshold: float | None
     any: Sequence[Mapping[str, str | None]] | None
 
 
-_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields, *Included.model_fields})
+_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields})
 
 
 def search_options(given: SearchArgs) -> SearchOptions:
     """The options among the arguments. Raises `QueryError` that names the place of each fault."""
-    asked = {name: _plain(value) for name, value in given.items() if name not in _NOT_OPTIONS and value is not None}
+    asked = {
+        name: value.model_dump() if isinstance(value, Weights) else value
+        for name, value in given.items()
+        if name not in _NOT_OPTIONS and value is not None
+    }
     if isinstance(period := asked.get("period"), Sequence) and not isinstance(period, str):
         asked["period"] = tuple(check_time(f"period.{place}", one, QueryError) for place, one in enumerate(period))
     return SearchOptions.read({**asked, "filters": parse_filter(asked.get("filters", EVERYTHING))})
@@ -200,24 +166,19 @@ def search_options(given: SearchArgs) -> SearchOptions:
 def search_scopes(given: SearchArgs | ContextArgs, wanted: Filter = EVERYTHING) -> tuple[ScopeFilter, ...]:
     """The scopes to search in; where no id is named, those of the filter.
 
-    Raises `QueryError` for such as cannot be searched together.
+    Raises `QueryError` for scopes that cannot be searched together.
     """
     several: object = given.get("any")
     if several is None:
         return (scope_of(given, wanted),)
     if not isinstance(several, Sequence) or isinstance(several, str) or not 1 <= len(several) <= MAX_SCOPES:
         raise QueryError(f"any must be a list of 1 to {MAX_SCOPES} scopes, such as [{{}}, {{'run_id': 'r1'}}]")
-    return checked_scopes([_completed(given, one, place) for place, one in enumerate(several)])
-
-
-def _completed(given: SearchArgs | ContextArgs, one: object, place: int) -> ScopeFilter:
-    """A scope of `any`: the ids of the call hold where it names none."""
-    if not isinstance(one, Mapping) or not all(isinstance(value, str | None) for value in one.values()):
-        raise QueryError(f"any[{place}] must be an object of ids, such as {{'run_id': 'r1'}}")
-    if unknown := one.keys() - set(SCOPE_FIELDS):
-        raise QueryError(f"any[{place}] has no id {min(map(str, unknown))!r}: choose among {', '.join(SCOPE_FIELDS)}")
-    return ScopeFilter(**{**scope_ids(given), **one})
-
-
-def _plain(value: object) -> object:
-    return value.model_dump() if isinstance(value, Weights) else value
+    scopes = []
+    for place, ids in enumerate(several):  # the ids of the call hold where a scope of `any` names none
+        if not isinstance(ids, Mapping) or not all(isinstance(value, str | None) for value in ids.values()):
+            raise QueryError(f"any[{place}] must be an object of ids, such as {{'run_id': 'r1'}}")
+        if unknown := ids.keys() - set(SCOPE_FIELDS):
+            known = ", ".join(SCOPE_FIELDS)
+            raise QueryError(f"any[{place}] has no id {min(map(str, unknown))!r}: choose among {known}")
+        scopes.append(ScopeFilter(**{**scope_ids(given), **ids}))
+    return checked_scopes(scopes)

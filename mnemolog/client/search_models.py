@@ -10,17 +10,30 @@ from mnemolog.client.metrics import QUERY_VECTORS, SearchPhase, search_phase
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.search.search import Hit
 from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.factory import build_embedder, build_reranker, build_variants
 from mnemolog.streams.llm.ports import Embedder, ProviderConfigurationError, ProviderError
 from mnemolog.streams.llm.rerank import QuestionVariants, Reranker
+from mnemolog.streams.runtime.effective_settings import search_floor
 from mnemolog.streams.settings import StreamsSettings
 
 M = TypeVar("M", bound=Embedder | Reranker | QuestionVariants)
+R = TypeVar("R")
+MAX_VECTORS: Final = 1000
+"""Vectors of questions that are kept: with 1536 dimensions they take 3 MB."""
+MAX_EMBEDDED: Final = 8000
+"""Characters of a question that are embedded: models read fewer, and an embedder takes seconds for a megabyte."""
+EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
+"""Seconds that a query waits for its vector; then it searches by words."""
+RERANKED: Final = 50
+"""Hits that a reranker orders at the most."""
+
+log = get_logger(__name__)
 
 
 class KeptModel(Generic[M]):
-    """A model that is made at its first use, in a thread, and kept; one that is configured wrongly is not tried again.
+    """A model that is made at its first use, in a thread, and kept.
 
-    Another failure to make it is raised to those who wait, and the next use tries again.
+    A wrong configuration is raised at every use and not tried again; after another failure the next use tries again.
     """
 
     def __init__(self, build: Callable[[], M]) -> None:
@@ -28,8 +41,8 @@ class KeptModel(Generic[M]):
         self._made: asyncio.Task[M] | None = None
 
     async def get(self) -> M:
-        """The model; whoever waits no longer leaves it to those who come later."""
-        if self._made is None or self._may_be_tried_again(self._made):
+        """The model. A caller that stops waiting does not stop the loading: later callers get the model."""
+        if self._made is None or self._failed_for_now(self._made):
             self._made = asyncio.create_task(asyncio.to_thread(self._build))
         return await asyncio.shield(self._made)
 
@@ -42,19 +55,15 @@ class KeptModel(Generic[M]):
             await model.close()
 
     @staticmethod
-    def _may_be_tried_again(made: asyncio.Task[M]) -> bool:
+    def _failed_for_now(made: asyncio.Task[M]) -> bool:
         if not made.done():
             return False
         error = None if made.cancelled() else made.exception()
         return made.cancelled() or not (error is None or isinstance(error, ProviderConfigurationError))
 
 
-MAX_VECTORS: Final = 1000
-"""With 1536 dimensions they take 3 MB."""
-
-
 class VectorCache:
-    """The vectors of the questions that were asked last, each under its model; what is looked up counts as asked."""
+    """The vectors of the questions that were asked last, each under its model; a lookup counts as asking."""
 
     def __init__(self, max_vectors: int = MAX_VECTORS) -> None:
         self._max_vectors = max_vectors
@@ -79,22 +88,13 @@ def _key(model: str, text: str) -> bytes:
     return hashlib.sha256(f"{model}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
 
-log = get_logger(__name__)
-EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
-"""Seconds that a query waits for its vector; then it searches by words."""
-
-
-MAX_EMBEDDED: Final = 8000
-"""Characters of a question that are embedded: models read fewer, and an embedder takes seconds for a megabyte."""
-
-
 class QueryEmbedder:
     """Embeds queries with the configured embedder, made at the first query and kept. The last vectors are kept too."""
 
     def __init__(self, settings: StreamsSettings, *, timeout_seconds: float = EMBEDDING_TIMEOUT_SECONDS) -> None:
         self._settings = settings
         self._timeout_seconds = timeout_seconds
-        self._embedder: KeptModel[Embedder] = KeptModel(lambda: _build_embedder(settings))
+        self._embedder: KeptModel[Embedder] = KeptModel(lambda: build_embedder(settings))
         self._warned = False
         self._vectors = VectorCache()
 
@@ -121,33 +121,17 @@ class QueryEmbedder:
                 self._vectors.put(embedder.model, text, vector)
                 known[text] = vector
             return tuple(known[text] for text in texts), None
-        return tuple(known[text] for text in texts if text in known), self._without_vector(reason)
+        if not self._warned:
+            log.warning("search_without_vectors", reason=reason)
+            self._warned = True
+        return tuple(known[text] for text in texts if text in known), reason
 
     def floor_for(self, vector: Vector) -> float:
         """The similarity from which a search shows facts that have no word in common with the query."""
-        from mnemolog.streams.runtime.effective_settings import search_floor  # noqa: PLC0415 - only a search loads it
-
         return search_floor(vector.model, self._settings.search_threshold)
 
     async def close(self) -> None:
         await self._embedder.close()
-
-    def _without_vector(self, reason: str) -> str:
-        if not self._warned:
-            log.warning("search_without_vectors", reason=reason)
-            self._warned = True
-        return reason
-
-
-def _build_embedder(settings: StreamsSettings) -> Embedder:
-    from mnemolog.streams.llm.factory import build_embedder  # noqa: PLC0415 - only a search loads it
-
-    return build_embedder(settings)
-
-
-RERANKED: Final = 50
-"""Hits that a reranker orders at the most."""
-R = TypeVar("R")
 
 
 class SearchModels:
@@ -157,8 +141,8 @@ class SearchModels:
     """
 
     def __init__(self, settings: StreamsSettings) -> None:
-        self._reranker = KeptModel(lambda: _build_reranker(settings))
-        self._variants = KeptModel(lambda: _build_variants(settings))
+        self._reranker = KeptModel(lambda: build_reranker(settings))
+        self._variants = KeptModel(lambda: build_variants(settings))
         self._timeout_seconds = settings.search_model_timeout
 
     async def rerank(self, question: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], str | None]:
@@ -201,15 +185,3 @@ class SearchModels:
             reason = str(error)
         log.warning("search_without_model", phase=phase, reason=reason)
         return None, reason
-
-
-def _build_reranker(settings: StreamsSettings) -> Reranker:
-    from mnemolog.streams.llm.factory import build_reranker  # noqa: PLC0415 - only a search that asks loads it
-
-    return build_reranker(settings)
-
-
-def _build_variants(settings: StreamsSettings) -> QuestionVariants:
-    from mnemolog.streams.llm.factory import build_variants  # noqa: PLC0415 - only a search that asks loads it
-
-    return build_variants(settings)

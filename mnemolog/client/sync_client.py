@@ -11,7 +11,8 @@ from functools import wraps
 from typing import Any, Never, Self, TypeVar, Unpack
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.base import CLOSED, ClientOptions
+from mnemolog.client.base import ClientOptions
+from mnemolog.client.connections import CLOSED
 from mnemolog.client.inputs import BoundArgs
 from mnemolog.errors import MnemologError
 from mnemolog.settings import Settings

@@ -10,19 +10,9 @@ from uuid import UUID
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientOptions
 from mnemolog.client.commands import Shown
+from mnemolog.client.entities import EntityNames, EntityRef
 from mnemolog.client.files import ImportReport
-from mnemolog.client.inputs import (
-    BoundArgs,
-    CommandArgs,
-    EntityNames,
-    EntityRef,
-    FactId,
-    FactIds,
-    ScopeArgs,
-    TurnArgs,
-    Wait,
-    When,
-)
+from mnemolog.client.inputs import BoundArgs, CommandArgs, FactId, FactIds, ScopeArgs, TurnArgs, Wait, When
 from mnemolog.client.producer import CommandReceipt, Published, SeveralPublished, TurnReceipt
 from mnemolog.client.records import Messages
 from mnemolog.client.search import SearchResult

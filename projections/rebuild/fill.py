@@ -52,28 +52,6 @@ async def fill(order: FillOrder) -> None:
         await replayer.replay_in_bulk(order.targets)
 
 
-def main() -> None:
-    logging.lastResort = None  # what is not applied is in the table of rejections
-    order: FillOrder = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the rebuild that started this process
-    gc.set_threshold(GC_THRESHOLD)
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
-    try:
-        asyncio.run(fill(order))
-    except Exception as error:  # noqa: BLE001 - the rebuild raises it
-        sys.stdout.buffer.write(pickle.dumps(error))
-        sys.stdout.buffer.flush()
-    os._exit(0)  # the other thread is still reading
-
-
-def _end_with_stdin() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    main()
-
-
 RECORDS_PER_PROCESS: Final = 2000
 """Fewer records are folded in the time that a process takes to start."""
 PROGRESS_SECONDS: Final = 0.5
@@ -137,3 +115,25 @@ async def _run_process(order: FillOrder) -> None:
         raise pickle.loads(error)  # noqa: S301 - from the process that was started above
     if code:
         raise RebuildError(f"a process that folds the log ended with code {code}: start the rebuild again")
+
+
+def main() -> None:
+    logging.lastResort = None  # what is not applied is in the table of rejections
+    order: FillOrder = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the rebuild that started this process
+    gc.set_threshold(GC_THRESHOLD)
+    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    try:
+        asyncio.run(fill(order))
+    except Exception as error:  # noqa: BLE001 - the rebuild raises it
+        sys.stdout.buffer.write(pickle.dumps(error))
+        sys.stdout.buffer.flush()
+    os._exit(0)  # the other thread is still reading
+
+
+def _end_with_stdin() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

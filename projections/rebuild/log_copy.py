@@ -1,24 +1,32 @@
 """Verifies the copy of the log in the live tables, row by row, while the log is folded."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import orjson
-from psycopg.sql import Identifier
+from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 
-from mnemolog.projections.database import LIVE_SCHEMA, CopyRow, RowConnection, fetch_value
+from mnemolog.projections.database import LIVE_SCHEMA, RowConnection, fetch_value
 from mnemolog.projections.errors import LogCopyDamagedError
 from mnemolog.projections.rebuild.connections import RowReader, open_row_reader
 from mnemolog.projections.rebuild.digest import TableComparison
 from mnemolog.projections.rebuild.swap import KEPT_TABLES
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.row_writer import commit_row, copy_fact_rows, event_row
+from mnemolog.projections.write.row_writer import copy_fact_rows
 from mnemolog.projections.write.rows import Changes
+from mnemolog.projections.write.tables import COMMITS, COMMITS_WITHOUT_RECORDS, MEMORY_EVENTS, Table
 
 _SQL: Final = queries("rebuild")
-_COMMITS, _EVENTS = (Identifier(LIVE_SCHEMA, table) for table in KEPT_TABLES)
+
+
+def _kept_rows(table: Table[Any], order: LiteralString) -> Composed:
+    live = Identifier(LIVE_SCHEMA, table.name)
+    return _SQL["kept_rows"].format(columns=table.names, table=live, order=SQL(order))
+
+
+_KEPT_EVENTS: Final = _kept_rows(MEMORY_EVENTS, "log_offset, ordinal")
 
 
 class LogCopyVerifier:
@@ -30,20 +38,23 @@ class LogCopyVerifier:
 
     def __init__(self, live: RowReader, *, with_records: bool) -> None:
         self._live = live
-        self._with_records = with_records
+        self._commits = COMMITS if with_records else COMMITS_WITHOUT_RECORDS
+        self._kept_commits = _kept_rows(self._commits, "log_offset")
 
     async def write_rows(self, connection: RowConnection, changes: Changes) -> None:
         """Raises `LogCopyDamagedError` where a row is missing, differs, or is one too many."""
         await copy_fact_rows(connection, changes)
-        expected_commits = [commit_row(row) for row in changes.commits]
-        if not self._with_records:
-            expected_commits = [(*row[:-1], None) for row in expected_commits]
-        expected_events = [event_row(row) for row in changes.events]
-        asked = _offsets(changes) | {"with_records": self._with_records}
-        commits = await self._live.fetch(_SQL["kept_commits"].format(table=_COMMITS), asked)
-        _check("commits", asked, commits, expected_commits)
-        events = await self._live.fetch(_SQL["kept_events"].format(table=_EVENTS), asked)
-        _check("memory_events", asked, events, expected_events)
+        # The changes are those of a batch: each of its records is a commit or a rejection.
+        positions = [row.position for row in changes.commits] + [row.position for row in changes.rejections]
+        first, last = min(positions), max(positions)
+        partition, start, stop = first.partition, first.offset, last.offset + 1
+        asked = {"partition": partition, "start": start, "stop": stop}
+        commits = await self._live.fetch(self._kept_commits, asked)
+        if commits != list(map(self._commits.values, changes.commits)):
+            raise LogCopyDamagedError("commits", partition, start, stop)
+        events = await self._live.fetch(_KEPT_EVENTS, asked)
+        if events != list(map(MEMORY_EVENTS.values, changes.events)):
+            raise LogCopyDamagedError("memory_events", partition, start, stop)
 
 
 @asynccontextmanager
@@ -83,15 +94,3 @@ async def compare_kept_tables(connection: RowConnection) -> list[TableComparison
         rows = await fetch_value(connection, _SQL["count_rows"].format(table=live), {})
         compared.append(TableComparison.of_kept_table(table, rows))
     return compared
-
-
-def _offsets(changes: Changes) -> dict[str, Any]:
-    """From where to where the changes are those of a batch: each of its records is a commit or a rejection."""
-    positions = [row.position for row in changes.commits] + [row.position for row in changes.rejections]
-    first, last = min(positions), max(positions)
-    return {"partition": first.partition, "start": first.offset, "stop": last.offset + 1}
-
-
-def _check(table: str, asked: dict[str, Any], live: Sequence[CopyRow], expected: Sequence[CopyRow]) -> None:
-    if live != expected:
-        raise LogCopyDamagedError(table, asked["partition"], asked["start"], asked["stop"])

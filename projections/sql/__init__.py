@@ -1,7 +1,11 @@
-"""Every query lives in a `.sql` file of this folder and is found by file and name."""
+"""Every query lives in a `.sql` file of this folder and is found by file and name.
+
+What many of them repeat is written as `{{name row}}` there, and put in when a file is read: see `_INCLUDES`. Places
+in single braces are for values of the caller, by `SQL.format`.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -9,7 +13,11 @@ from typing import Final
 
 from psycopg.sql import SQL
 
+from mnemolog.schemas.facts import FactState
+from mnemolog.schemas.scope import SCOPE_FIELDS
+
 _QUERY_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_INCLUDE: Final = re.compile(r"\{\{(\w+)((?: [^\s{}]+)*)\}\}")
 
 
 @cache
@@ -24,5 +32,37 @@ def queries(file: str) -> Mapping[str, SQL]:
     found: dict[str, SQL] = {}
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         lines = (line.strip() for line in body.splitlines())
-        found[name] = SQL("\n".join(line for line in lines if line and not line.startswith("--")))
+        bare = "\n".join(line for line in lines if line and not line.startswith("--"))
+        found[name] = SQL(_INCLUDE.sub(lambda place: _INCLUDES[place[1]](*place[2].split()), bare))
     return MappingProxyType(found)
+
+
+def _listed(form: str, names: tuple[str, ...] = SCOPE_FIELDS) -> str:
+    return ", ".join(form.format(name=name) for name in names)
+
+
+def _scope_ids(row: str = "") -> str:
+    return _listed(f"{row}.{{name}}" if row else "{name}")
+
+
+def _shown_scope(row: str) -> str:
+    """The ids that a scope does not set, which tables have as empty texts, as NULL."""
+    others = tuple(name for name in SCOPE_FIELDS if name != "tenant")
+    return f"{row}.tenant, " + _listed(f"nullif({row}.{{name}}, '') AS {{name}}", others)
+
+
+_INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
+    "scope_ids": _scope_ids,
+    "scope_types": lambda: _listed("{name} text"),
+    "scope_values": lambda: _listed("%({name})s"),
+    "scope_arrays": lambda: _listed("%({name})s::text []"),
+    "shown_scope": _shown_scope,
+    "in_scope": lambda row="": f"({_scope_ids(row)}) = ({_listed('%({name})s')})",
+    "same_scope": lambda row, other: f"({_scope_ids(row)}) = ({_scope_ids(other)})",
+    "state_of": lambda row: _listed(f"{row}.{{name}}", tuple(FactState.model_fields)),
+    "holds": lambda row, at: (
+        f"({row}.valid_until IS NULL OR {row}.valid_until > {at}) AND ({row}.true_to IS NULL OR {row}.true_to > {at})"
+    ),
+}
+"""The ids of a scope, of a row or as parameters, and conditions on them; the columns of a fact that events can change;
+and that a fact has not ended at a time."""

@@ -18,9 +18,7 @@ SELECT
             AND c.decided_at < %(overdue_before)s
             AND NOT EXISTS (SELECT FROM turn_journal AS j WHERE j.owner = c.owner AND j.source_id = c.source_id)
     ) AS unjournaled_overdue,
-    pending.in_flight,
-    pending.overdue,
-    pending.oldest
+    pending.in_flight, pending.overdue, pending.oldest
 FROM (
     SELECT
         count(*) AS in_flight,
@@ -152,16 +150,7 @@ SELECT
 SELECT
     c.source_id AS turn_id,
     c.outcome AS status,
-    c.reason,
-    c.detail,
-    c.tenant,
-    nullif(c.user_id, '') AS user_id,
-    nullif(c.agent_id, '') AS agent_id,
-    nullif(c.app_id, '') AS app_id,
-    nullif(c.run_id, '') AS run_id,
-    c.attempt,
-    c.published_at,
-    c.decided_at,
+    c.reason, c.detail, {{shown_scope c}}, c.attempt, c.published_at, c.decided_at,
     c.origin_topic || '/' || c.origin_partition || '/' || c.origin_offset AS position,
     (c.outcome = 'failed' OR c.limit_hit IS NOT NULL)
     AND EXISTS (

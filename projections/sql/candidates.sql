@@ -2,11 +2,7 @@
 -- The statements that are compared with known facts, in the order in which they were given.
 SELECT *
 FROM unnest(
-    %(vectors)b::halfvec [],
-    %(models)s::text [],
-    %(content_hashes)s::text [],
-    %(keys)s::text [],
-    %(subjects)s::text [],
+    %(vectors)b::halfvec [], %(models)s::text [], %(content_hashes)s::text [], %(keys)s::text [], %(subjects)s::text [],
     %(floors)s::double precision []
 ) WITH ORDINALITY AS one (embedding, model, content_hash, key, subject, floor, place)
 
@@ -38,26 +34,15 @@ END
 -- name: candidate
 -- The columns of a candidate: a fact `f` that was `found`. Its excerpt has the words with which it began: where a
 -- repetition has moved the beginning back, those of the repetition.
-f.fact_id,
-found.similarity,
-f.text,
-f.content_hash,
-f.key,
-f.value,
-f.confidence,
-f.true_from,
-f.true_to,
-f.valid_until,
-f.category,
-f.subject,
+f.fact_id, found.similarity, f.text, f.content_hash, f.key, f.value, f.confidence, f.true_from, f.true_to,
+f.valid_until, f.category, f.subject,
 CASE
     WHEN f.true_from < f.said_at AND f.true_from IS DISTINCT FROM f.event_time
         THEN coalesce((
             SELECT happened.payload -> 'statement' ->> 'excerpt'
             FROM former_states AS former
             INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
-            WHERE
-                former.fact_id = f.fact_id
+            WHERE former.fact_id = f.fact_id
                 AND happened.payload -> 'statement' ->> 'excerpt' IS NOT NULL
                 AND (happened.payload ->> 'true_from')::timestamptz = f.true_from
             ORDER BY happened.partition, happened.log_offset, happened.ordinal
@@ -68,9 +53,7 @@ END AS excerpt,
 {status} AS status,
 f.authority,
 {unresolved} AS unresolved,
-f.single_valued,
-f.action_hint,
-f.event_time,
+f.single_valued, f.action_hint, f.event_time,
 {said_at} AS said_at
 
 -- name: find_candidates
@@ -90,33 +73,19 @@ SELECT
     turn.number,
     of_turn.*
 FROM unnest(
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(at)s::timestamptz [],
-    %(speaker)s::text [],
-    %(first_place)s::integer [],
+    {{scope_arrays}}, %(at)s::timestamptz [], %(speaker)s::text [], %(first_place)s::integer [],
     %(last_place)s::integer []
 ) WITH ORDINALITY AS turn (
-    tenant, user_id, agent_id, app_id, run_id, at, speaker, first_place, last_place, number
+    {{scope_ids}}, at, speaker, first_place, last_place, number
 )
 CROSS JOIN LATERAL (
     WITH held_back AS MATERIALIZED (
-        SELECT
-            challenged.pending_id,
-            challenged.fact_id
+        SELECT challenged.pending_id, challenged.fact_id
         FROM challenged_facts(ARRAY(
             SELECT p.fact_id
             FROM pending_confirmations AS p
-            WHERE
-                p.settled_at IS NULL
-                AND p.tenant = turn.tenant
-                AND p.user_id = turn.user_id
-                AND p.agent_id = turn.agent_id
-                AND p.app_id = turn.app_id
-                AND p.run_id = turn.run_id
+            WHERE p.settled_at IS NULL
+                AND {{same_scope p turn}}
         )) AS challenged
     ),
 
@@ -126,7 +95,7 @@ CROSS JOIN LATERAL (
             lower(names::text)::text [] AS spoken,
             %(user_words)s::text [] || lower(names::text)::text [] AS aliases
         FROM user_names(
-            turn.tenant, turn.user_id, turn.agent_id, turn.app_id, turn.run_id, turn.speaker, %(user_words)s
+            {{scope_ids turn}}, turn.speaker, %(user_words)s
         ) AS names
     ),
 
@@ -137,8 +106,7 @@ CROSS JOIN LATERAL (
 
     compared AS (
         SELECT
-            known.fact_id,
-            asked.place,
+            known.fact_id, asked.place,
             coalesce(known.key = asked.key, false) AS is_of_key,
             subject_rank(known.subject, asked.subject, named.spoken, named.aliases) AS subject_rank,
             coalesce({is_near}, false) AS is_near,
@@ -147,27 +115,15 @@ CROSS JOIN LATERAL (
         CROSS JOIN (
             SELECT f.*
             FROM facts AS f
-            WHERE
-                f.status = 'active'
-                AND f.tenant = turn.tenant
-                AND f.user_id = turn.user_id
-                AND f.agent_id = turn.agent_id
-                AND f.app_id = turn.app_id
-                AND f.run_id = turn.run_id
-                AND (f.valid_until IS NULL OR f.valid_until > turn.at)
-                AND (f.true_to IS NULL OR f.true_to > turn.at)
+            WHERE f.status = 'active'
+                AND {{same_scope f turn}}
+                AND {{holds f turn.at}}
             UNION ALL
             SELECT f.*
             FROM facts AS f
-            WHERE
-                f.status = 'pending_confirmation'
-                AND f.tenant = turn.tenant
-                AND f.user_id = turn.user_id
-                AND f.agent_id = turn.agent_id
-                AND f.app_id = turn.app_id
-                AND f.run_id = turn.run_id
-                AND (f.valid_until IS NULL OR f.valid_until > turn.at)
-                AND (f.true_to IS NULL OR f.true_to > turn.at)
+            WHERE f.status = 'pending_confirmation'
+                AND {{same_scope f turn}}
+                AND {{holds f turn.at}}
         ) AS known
         CROSS JOIN LATERAL ({distances}) AS asked
         WHERE {is_near} OR known.key = asked.key
@@ -187,15 +143,13 @@ CROSS JOIN LATERAL (
     SELECT
         coalesce((
             SELECT version FROM scopes
-            WHERE
-                tenant = turn.tenant
+            WHERE tenant = turn.tenant
                 AND user_id = turn.user_id
                 AND agent_id = turn.agent_id
                 AND app_id = turn.app_id
                 AND run_id = turn.run_id
         ), 0) AS scope_version,
-        named.names,
-        asked.place,
+        named.names, asked.place,
         {candidate},
         array(
             SELECT held_back.pending_id FROM held_back
@@ -215,16 +169,12 @@ ORDER BY turn.number, of_turn.place, of_turn.similarity DESC, of_turn.fact_id;
 -- Per entity and key the newest active facts of exactly this scope that are about it, by its links, and how near they are
 -- to the vector of a new fact.
 WITH held_back AS MATERIALIZED (
-    SELECT
-        challenged.pending_id,
-        challenged.fact_id
+    SELECT challenged.pending_id, challenged.fact_id
     FROM challenged_facts(ARRAY(
         SELECT p.fact_id
         FROM pending_confirmations AS p
-        WHERE
-            p.settled_at IS NULL
-            AND (p.tenant, p.user_id, p.agent_id, p.app_id, p.run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        WHERE p.settled_at IS NULL
+            AND {{in_scope p}}
     )) AS challenged
 )
 
@@ -238,18 +188,14 @@ SELECT
     ) AS challenged_by
 FROM (
     SELECT
-        asked.place,
-        near.fact_id,
+        asked.place, near.fact_id,
         CASE
             WHEN near.embedding_model = asked.model AND vector_dims(near.embedding) = vector_dims(asked.embedding)
                 THEN greatest(-1, least(1, 1 - coalesce(nullif(near.embedding <=> asked.embedding, 'NaN'), 1)))
             ELSE 0
         END AS similarity
     FROM unnest(
-        %(entity_ids)s::uuid [],
-        %(keys)s::text [],
-        %(vectors)b::halfvec [],
-        %(models)s::text []
+        %(entity_ids)s::uuid [], %(keys)s::text [], %(vectors)b::halfvec [], %(models)s::text []
     ) WITH ORDINALITY AS asked (entity_id, key, embedding, model, place)
     CROSS JOIN LATERAL (
         SELECT known.*
@@ -261,17 +207,12 @@ FROM (
             OFFSET 0
         ) AS linked
         CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = linked.fact_id OFFSET 0) AS known
-        WHERE
-            known.status = 'active'
+        WHERE known.status = 'active'
             AND known.key = asked.key
-            AND (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
-            AND (known.valid_until IS NULL OR known.valid_until > %(at)s)
-            AND (known.true_to IS NULL OR known.true_to > %(at)s)
+            AND {{in_scope known}}
+            AND {{holds known %(at)s}}
             AND (asked.place, known.fact_id) NOT IN (
-                SELECT
-                    candidate.place,
-                    candidate.fact_id
+                SELECT candidate.place, candidate.fact_id
                 FROM unnest(%(known_places)s::bigint [], %(known)s::uuid []) AS candidate (place, fact_id)
             )
         ORDER BY known.recorded_at DESC, known.ordinal DESC, known.fact_id
@@ -288,28 +229,16 @@ ORDER BY found.place, found.similarity DESC, f.fact_id;
 SELECT
     coalesce((
         SELECT scopes.version FROM scopes
-        WHERE
-            scopes.tenant = asked.tenant
-            AND scopes.user_id = asked.user_id
-            AND scopes.agent_id = asked.agent_id
-            AND scopes.app_id = asked.app_id
-            AND scopes.run_id = asked.run_id
+        WHERE {{same_scope scopes asked}}
     ), 0) AS scope_version,
     coalesce(last.attempt, 0) AS attempt,
     coalesce(
         last.limit_hit IS NOT NULL OR (last.source_kind = 'turn' AND last.outcome = 'failed'), false
     ) AS retryable,
-    last.origin_topic,
-    last.origin_partition,
-    last.origin_offset,
+    last.origin_topic, last.origin_partition, last.origin_offset,
     (
         SELECT facts.true_to FROM facts
-        WHERE
-            facts.tenant = asked.tenant
-            AND facts.user_id = asked.user_id
-            AND facts.agent_id = asked.agent_id
-            AND facts.app_id = asked.app_id
-            AND facts.run_id = asked.run_id
+        WHERE {{same_scope facts asked}}
             AND facts.status IN ('superseded', 'retracted', 'expired')
             AND facts.believed_to IS NULL
             AND facts.true_to IS NOT NULL
@@ -318,23 +247,12 @@ SELECT
     ) AS last_end,
     {asked_policies}
 FROM unnest(
-    %(owner)s::text [],
-    %(source_id)s::text [],
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text []
-) WITH ORDINALITY AS asked (owner, source_id, tenant, user_id, agent_id, app_id, run_id, place)
+    %(owner)s::text [], %(source_id)s::text [], {{scope_arrays}}
+) WITH ORDINALITY AS asked (owner, source_id, {{scope_ids}}, place)
 LEFT JOIN LATERAL (
     SELECT
-        commits.attempt,
-        commits.source_kind,
-        commits.outcome,
-        commits.limit_hit,
-        commits.origin_topic,
-        commits.origin_partition,
-        commits.origin_offset
+        commits.attempt, commits.source_kind, commits.outcome, commits.limit_hit, commits.origin_topic,
+        commits.origin_partition, commits.origin_offset
     FROM commits
     WHERE commits.owner = asked.owner AND commits.source_id = asked.source_id
     ORDER BY commits.attempt DESC

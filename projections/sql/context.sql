@@ -22,11 +22,7 @@ CROSS JOIN LATERAL jsonb_array_elements(
     p.hard_preferences || p.sensitive_topics || p.current_tasks || p.soft_preferences
 ) AS entry
 INNER JOIN facts AS f ON f.fact_id = (entry ->> 'fact_id')::uuid
-WHERE p.tenant = %(tenant)s
-    AND p.user_id = %(user_id)s
-    AND p.agent_id = %(agent_id)s
-    AND p.app_id = %(app_id)s
-    AND p.run_id = %(run_id)s
+WHERE {{in_scope p}}
     AND f.status = 'active'
     AND f.category = any(%(categories)s)
     AND NOT (
@@ -34,5 +30,4 @@ WHERE p.tenant = %(tenant)s
         AND f.event_time IS NOT NULL
         AND coalesce(f.importance_category = any(%(events)s), false)
     )
-    AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-    AND (f.true_to IS NULL OR f.true_to > %(at)s);
+    AND {{holds f %(at)s}};

@@ -4,35 +4,18 @@
 -- deletion, of which a worker may know before the tables do.
 SELECT
     asked.place::integer AS place,
-    said.source_id,
-    said.role,
-    said.name,
-    said.content,
-    said.occurred_at
+    said.source_id, said.role, said.name, said.content, said.occurred_at
 FROM unnest(
-    %(owner)s::text [],
-    %(source_id)s::text [],
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(published_at)s::timestamptz [],
-    %(log_offset)s::bigint [],
-    %(since)s::timestamptz [],
-    %(said_at)s::timestamptz [],
-    %(oldest)s::timestamptz [],
+    %(owner)s::text [], %(source_id)s::text [], {{scope_arrays}}, %(published_at)s::timestamptz [],
+    %(log_offset)s::bigint [], %(since)s::timestamptz [], %(said_at)s::timestamptz [], %(oldest)s::timestamptz [],
     %(messages)s::integer []
 ) WITH ORDINALITY AS asked (
-    owner, source_id, tenant, user_id, agent_id, app_id, run_id, published_at, log_offset, since, said_at, oldest,
+    owner, source_id, {{scope_ids}}, published_at, log_offset, since, said_at, oldest,
     messages, place
 )
 CROSS JOIN LATERAL (
     SELECT
-        journal.source_id,
-        journal.occurred_at,
-        journal.log_offset,
-        message.number,
+        journal.source_id, journal.occurred_at, journal.log_offset, message.number,
         message.said ->> 'role' AS role,
         coalesce(
             message.said ->> 'name', CASE WHEN message.said ->> 'role' = 'user' THEN journal.body ->> 'speaker' END
@@ -41,13 +24,8 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT turns.*
         FROM mnemolog_journal.turn_journal AS turns
-        WHERE
-            turns.owner = asked.owner
-            AND turns.tenant = asked.tenant
-            AND turns.user_id = asked.user_id
-            AND turns.agent_id = asked.agent_id
-            AND turns.app_id = asked.app_id
-            AND turns.run_id = asked.run_id
+        WHERE turns.owner = asked.owner
+            AND {{same_scope turns asked}}
             AND turns.refusal IS NULL
             AND turns.body IS NOT NULL
             AND turns.source_id <> asked.source_id
@@ -56,8 +34,7 @@ CROSS JOIN LATERAL (
             AND turns.published_at > coalesce(greatest(asked.since, (
                 SELECT max(removals.published_at)
                 FROM commits AS removals
-                WHERE
-                    removals.owner = asked.owner
+                WHERE removals.owner = asked.owner
                     AND removals.order_kind IN ('delete', 'delete_all', 'reject', 'undo', 'forget_entity')
             )), '-infinity')
         ORDER BY turns.occurred_at DESC, turns.log_offset DESC

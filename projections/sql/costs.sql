@@ -1,8 +1,7 @@
 -- name: usage
 -- What each model took on each day.
 SELECT
-    u.model,
-    u.day,
+    u.model, u.day,
     sum(u.input_tokens)::bigint AS input_tokens,
     sum(u.cached_tokens)::bigint AS cached_tokens,
     sum(u.output_tokens)::bigint AS output_tokens,
@@ -27,8 +26,7 @@ u.day = %(day)s
 
 -- name: of_one_scope
 -- Those of one scope, or of a whole tenant, whose other ids are empty.
-(u.tenant, u.user_id, u.agent_id, u.app_id, u.run_id)
-= (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+{{in_scope u}}
 
 -- name: turns
 -- How many turns that were published in the interval have ended, each once.

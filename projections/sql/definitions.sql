@@ -34,8 +34,7 @@ FROM pg_depend AS d
 LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
 LEFT JOIN pg_class AS v ON v.oid = CASE d.classid WHEN 'pg_class'::regclass THEN d.objid ELSE r.ev_class END
 LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
-WHERE
-    d.refobjid IN (SELECT oid FROM needed)
+WHERE d.refobjid IN (SELECT oid FROM needed)
     AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass)
     AND d.classid <> 'pg_type'::regclass
     AND coalesce(v.oid, p.oid, 0) NOT IN (SELECT oid FROM asked)

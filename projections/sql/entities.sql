@@ -1,163 +1,58 @@
 -- name: known_entities
 -- The scopes of these entities, and whether all facts that named them were undone.
 SELECT
-    entity_id,
-    tenant,
-    user_id,
-    agent_id,
-    app_id,
-    run_id,
+    entity_id, {{scope_ids}},
     status = 'undone' AS is_undone
 FROM entities
 WHERE entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: add_entities
 -- Add new entities.
-INSERT INTO entities (
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, registered_name, type, registered_type,
-    possible_twins, event_id, source_id, recorded_at, ordinal
-)
-SELECT
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, name, type, type,
-    possible_twins::uuid [], event_id, source_id, recorded_at, ordinal
-FROM unnest(
-    %(entity_id)s::uuid [],
-    %(owner)s::text [],
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(name)s::text [],
-    %(type)s::text [],
-    %(possible_twins)s::text [],
-    %(event_id)s::uuid [],
-    %(source_id)s::text [],
-    %(recorded_at)s::timestamptz [],
-    %(ordinal)s::integer []
-) AS fresh (
-    entity_id, owner, tenant, user_id, agent_id, app_id, run_id, name, type, possible_twins, event_id, source_id,
-    recorded_at, ordinal
-);
+INSERT INTO entities ({columns}, registered_name, registered_type)
+SELECT {values}, given.name, given.type
+FROM {given};
 
 -- name: add_aliases
--- Add names of entities, in their order: one that an event gives twice stays as it gave it first. What a repetition told
--- has the source of the fact that it repeated.
-INSERT INTO entity_aliases (
-    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
-    source_id, log_offset, is_own, told_by
-)
-SELECT entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
-    coalesce((SELECT facts.source_id FROM facts WHERE facts.fact_id = fresh.told_of), source_id), log_offset, is_own, told_by
-FROM unnest(
-    %(entity_id)s::uuid [],
-    %(kind)s::text [],
-    %(key)s::text [],
-    %(head)s::text [],
-    %(alias)s::text [],
-    %(place)s::integer [],
-    %(event_id)s::uuid [],
-    %(recorded_at)s::timestamptz [],
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(owner)s::text [],
-    %(source_id)s::text [],
-    %(log_offset)s::bigint [],
-    %(is_own)s::boolean [],
-    %(told_by)s::uuid [],
-    %(told_of)s::uuid []
-) WITH ORDINALITY AS fresh (
-    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, agent_id, app_id, run_id, owner,
-    source_id, log_offset, is_own, told_by, told_of, number
-)
-ORDER BY number
+-- Add names of entities, in their order: one that an event gives twice stays as it gave it first. A name that a
+-- repetition gives has the source of the fact that it repeats.
+INSERT INTO entity_aliases ({table_columns}, source_id)
+SELECT
+    {table_values},
+    coalesce((SELECT facts.source_id FROM facts WHERE facts.fact_id = given.repeated_fact_id), given.source_id)
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (entity_id, kind, key, event_id) DO NOTHING;
 
 -- name: add_name_vectors
 -- Add vectors of names of entities: one that an event gives twice stays as it gave it first.
-INSERT INTO name_vectors (entity_id, key, event_id, model, embedding, tenant, user_id, agent_id, app_id, run_id)
-SELECT entity_id, key, event_id, model, embedding, tenant, user_id, agent_id, app_id, run_id
-FROM unnest(
-    %(entity_id)s::uuid [],
-    %(key)s::text [],
-    %(event_id)s::uuid [],
-    %(model)s::text [],
-    %(embedding)b::halfvec [],
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text []
-) WITH ORDINALITY AS fresh (
-    entity_id, key, event_id, model, embedding, tenant, user_id, agent_id, app_id, run_id, number
-)
-ORDER BY number
+INSERT INTO name_vectors ({columns})
+SELECT {values}
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (entity_id, key, event_id) DO NOTHING;
 
 -- name: add_links
--- Add the entities that facts name, as each event tells them.
-INSERT INTO fact_entities (fact_id, entity_id, role, event_id, told_by, type)
-SELECT fact_id, entity_id, role, event_id, told_by, type
-FROM unnest(
-    %(fact_id)s::uuid [],
-    %(entity_id)s::uuid [],
-    %(role)s::text [],
-    %(event_id)s::uuid [],
-    %(told_by)s::uuid [],
-    %(type)s::text []
-) WITH ORDINALITY AS fresh (fact_id, entity_id, role, event_id, told_by, type, number)
-ORDER BY number
+-- Add the entities that facts name, as each event says it.
+INSERT INTO fact_entities ({columns})
+SELECT {values}
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (fact_id, entity_id, role, event_id) DO NOTHING;
 
 -- name: add_relationships
--- Add relations between entities: the first that says of one stays its source.
-INSERT INTO relationships (
-    relation_id, owner, tenant, user_id, agent_id, app_id, run_id, subject_id, predicate, object_id, inverse, event_id,
-    source_id, recorded_at, ordinal
-)
-SELECT
-    relation_id, owner, tenant, user_id, agent_id, app_id, run_id, subject_id, predicate, object_id, inverse, event_id,
-    source_id, recorded_at, ordinal
-FROM unnest(
-    %(relation_id)s::uuid [],
-    %(owner)s::text [],
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(subject_id)s::uuid [],
-    %(predicate)s::text [],
-    %(object_id)s::uuid [],
-    %(inverse)s::text [],
-    %(event_id)s::uuid [],
-    %(source_id)s::text [],
-    %(recorded_at)s::timestamptz [],
-    %(ordinal)s::integer []
-) WITH ORDINALITY AS fresh (
-    relation_id, owner, tenant, user_id, agent_id, app_id, run_id, subject_id, predicate, object_id, inverse, event_id,
-    source_id, recorded_at, ordinal, number
-)
-ORDER BY number
+-- Add relations between entities: the first event that states a relation stays its source.
+INSERT INTO relationships ({columns})
+SELECT {values}
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (relation_id) DO NOTHING;
 
 -- name: add_evidence
--- Add what facts say of relations, as each event tells it.
-INSERT INTO relationship_evidence (relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by)
-SELECT relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by
-FROM unnest(
-    %(relation_id)s::uuid [],
-    %(fact_id)s::uuid [],
-    %(strength)s::text [],
-    %(ended_at)s::timestamptz [],
-    %(event_id)s::uuid [],
-    %(recorded_at)s::timestamptz [],
-    %(told_by)s::uuid []
-) WITH ORDINALITY AS fresh (relation_id, fact_id, strength, ended_at, event_id, recorded_at, told_by, number)
-ORDER BY number
+-- Add what facts say of relations, as each event says it.
+INSERT INTO relationship_evidence ({columns})
+SELECT {values}
+FROM {given}
+ORDER BY given.number
 ON CONFLICT (relation_id, fact_id, event_id) DO NOTHING;
 
 -- name: entities_of_heads
@@ -170,9 +65,7 @@ ON CONFLICT (relation_id, fact_id, event_id) DO NOTHING;
 -- an entity of its type is known needs no others.
 -- Of the names that are asked for it says which are hidden from readers.
 WITH subjects AS (
-    SELECT
-        link.fact_id,
-        link.entity_id
+    SELECT link.fact_id, link.entity_id
     FROM current_entity_links AS link
     WHERE link.fact_id = ANY(%(fact_ids)s::uuid []) AND link.role = 'subject'
 ),
@@ -185,9 +78,7 @@ found AS (
         bool_or(n.head = ANY(%(heads)s::text [])) AS is_headed,
         max(n.recorded_at) AS recorded_at
     FROM current_entity_names AS n
-    WHERE
-        (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
-        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    WHERE {{in_scope n}}
         AND (
             n.head = ANY(%(heads)s::text [])
             OR left(n.key, 1) || right(split_part(n.key, ' (', 1), 1) = ANY(%(ends)s::text [])
@@ -198,31 +89,23 @@ found AS (
 ),
 
 near AS (
-    SELECT DISTINCT
-        asked.key,
-        seen.entity_id
+    SELECT DISTINCT asked.key, seen.entity_id
     FROM unnest(
-        %(near_keys)s::text [],
-        %(near_heads)s::text [],
-        %(near_types)s::text [],
-        %(near_models)s::text [],
+        %(near_keys)s::text [], %(near_heads)s::text [], %(near_types)s::text [], %(near_models)s::text [],
         %(near_vectors)b::halfvec []
     ) AS asked (key, head, type, model, embedding)
     CROSS JOIN LATERAL (
         SELECT named.entity_id
         FROM (
             SELECT
-                e.entity_id,
-                v.key,
+                e.entity_id, v.key,
                 v.embedding <=> asked.embedding AS distance
             FROM name_vectors AS v
             INNER JOIN entity_aliases AS alias
                 ON (alias.entity_id, alias.kind, alias.key, alias.event_id) = (v.entity_id, 'name', v.key, v.event_id)
             INNER JOIN entities AS told ON v.entity_id = told.entity_id
             INNER JOIN entities AS e ON coalesce(told.merged_into, told.entity_id) = e.entity_id
-            WHERE
-                (v.tenant, v.user_id, v.agent_id, v.app_id, v.run_id)
-                = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+            WHERE {{in_scope v}}
                 AND CASE
                     WHEN v.model = asked.model AND vector_dims(v.embedding) = vector_dims(asked.embedding)
                         THEN v.embedding <=> asked.embedding <= 1 - %(near_from)s
@@ -248,9 +131,7 @@ near AS (
         SELECT
         FROM current_entity_names AS alias
         INNER JOIN entities AS e ON alias.entity_id = e.entity_id
-        WHERE
-            (alias.tenant, alias.user_id, alias.agent_id, alias.app_id, alias.run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        WHERE {{in_scope alias}}
             AND alias.head = asked.head
             AND (alias.kind, alias.key) = ('name', asked.key)
             AND (e.type = asked.type OR 'other' IN (e.type, asked.type))
@@ -258,9 +139,7 @@ near AS (
     )
 )
 SELECT
-    e.entity_id,
-    e.name,
-    e.type,
+    e.entity_id, e.name, e.type,
     ARRAY(
         SELECT twins.twin_id
         FROM current_entity_twins AS twins
@@ -299,20 +178,12 @@ WHERE
         UNION
         SELECT near.entity_id FROM near
     )
-    AND (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    AND {{in_scope e}}
 ORDER BY e.recorded_at, e.ordinal, e.entity_id;
 
 -- name: entity_columns
 -- The columns of an entity as readers see it: its names, and how many current facts name it.
-e.entity_id,
-e.tenant,
-nullif(e.user_id, '') AS user_id,
-nullif(e.agent_id, '') AS agent_id,
-nullif(e.app_id, '') AS app_id,
-nullif(e.run_id, '') AS run_id,
-e.name,
-e.type,
+e.entity_id, {{shown_scope e}}, e.name, e.type,
 EXISTS (
     SELECT FROM current_entity_names AS alias
     WHERE alias.entity_id = e.entity_id AND alias.kind = 'user'
@@ -336,16 +207,14 @@ ARRAY(
     WHERE twins.entity_id = e.entity_id
     ORDER BY twins.since, twins.twin_id
 ) AS possible_twins,
-e.source_id,
-e.recorded_at
+e.source_id, e.recorded_at
 
 -- name: pending_merges_of_entity
 -- The proposed merges of one entity that wait for a person: for queries that find few.
 ARRAY(
     SELECT proposed.event_id
     FROM merge_proposals AS proposed
-    WHERE (proposed.tenant, proposed.user_id, proposed.agent_id, proposed.app_id, proposed.run_id)
-        = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
+    WHERE {{same_scope proposed e}}
         AND proposed.is_pending
         AND e.entity_id IN (proposed.merged, proposed.into_id)
     ORDER BY proposed.decided_at, proposed.event_id
@@ -354,11 +223,7 @@ ARRAY(
 -- name: listed_entities
 -- The entities of a scope in the order in which they were named first: all, or some of those that follow another one.
 WITH pending AS MATERIALIZED ( -- once for all that are listed
-    SELECT
-        e.event_id,
-        e.decided_at,
-        e.merged,
-        e.into_id
+    SELECT e.event_id, e.decided_at, e.merged, e.into_id
     FROM merge_proposals AS e
     WHERE {scope} AND e.is_pending
 )
@@ -376,10 +241,7 @@ WHERE {scope}
     AND (
         %(after)s::uuid IS NULL
         OR (e.recorded_at, e.ordinal, e.entity_id) > (
-            SELECT
-                last.recorded_at,
-                last.ordinal,
-                last.entity_id
+            SELECT last.recorded_at, last.ordinal, last.entity_id
             FROM entities AS last
             WHERE last.entity_id = %(after)s
         )
@@ -396,7 +258,7 @@ SELECT
 FROM (
     SELECT
         near.*,
-        min(near.distance) OVER (PARTITION BY near.tenant, near.user_id, near.agent_id, near.app_id, near.run_id) AS nearest
+        min(near.distance) OVER (PARTITION BY {{scope_ids near}}) AS nearest
     FROM (
         SELECT
             e.*,
@@ -457,9 +319,7 @@ SELECT
     link.role,
     {fact}
 FROM (
-    SELECT DISTINCT
-        fact_id,
-        role
+    SELECT DISTINCT fact_id, role
     FROM current_entity_links
     WHERE entity_id = %(entity_id)s
 ) AS link
@@ -469,19 +329,11 @@ ORDER BY f.recorded_at, f.ordinal, f.fact_id, link.role;
 
 -- name: names_of_entity
 -- The names of an entity, the first first: when it was called so, and in which turn or command.
-SELECT
-    alias.name,
-    alias.kind,
-    alias.recorded_at,
-    alias.event_id
+SELECT alias.name, alias.kind, alias.recorded_at, alias.event_id
 FROM (
     SELECT DISTINCT ON (named.kind, named.key)
         named.alias AS name,
-        named.kind,
-        named.key,
-        named.place,
-        named.recorded_at,
-        named.event_id
+        named.kind, named.key, named.place, named.recorded_at, named.event_id
     FROM shown_entity_names AS named
     WHERE named.entity_id = %(entity_id)s
     ORDER BY named.kind, named.key, named.recorded_at, named.place, named.event_id
@@ -491,10 +343,7 @@ ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key;
 -- name: history_of_entity
 -- What persons decided about an entity, or about one that was merged into it or split from it, in the order of the log.
 SELECT
-    change.event_id,
-    change.event,
-    change.source_id,
-    change.decided_at,
+    change.event_id, change.event, change.source_id, change.decided_at,
     change.payload -> 'decision' ->> 'by' AS decided_by,
     change.payload -> 'decision' ->> 'reason' AS reason,
     names_in_change(change.entity_ids) AS names,
@@ -534,9 +383,7 @@ WHERE EXISTS (
 -- name: decided_pairs
 -- Those of these pairs of entities whose merge was proposed before, or that a person has split or said to be two, also by
 -- undoing their merge.
-SELECT
-    asked.merged,
-    asked.into_id
+SELECT asked.merged, asked.into_id
 FROM unnest(%(merged)s::uuid [], %(into)s::uuid []) AS asked (merged, into_id)
 WHERE EXISTS (
     SELECT

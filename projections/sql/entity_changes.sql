@@ -1,45 +1,14 @@
 -- name: known_changes
 -- The scopes of these changes of entities.
-SELECT
-    event_id,
-    tenant,
-    user_id,
-    agent_id,
-    app_id,
-    run_id
+SELECT event_id, {{scope_ids}}
 FROM entity_changes
 WHERE event_id = ANY(%(event_ids)s::uuid []);
 
 -- name: add_changes
 -- Add what persons decided about entities.
-INSERT INTO entity_changes (
-    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    entity_ids, payload, decided_at, original_id
-)
-SELECT
-    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    entity_ids::uuid [], payload, decided_at, original_id
-FROM unnest(
-    %(event_id)s::uuid [],
-    %(partition)s::integer [],
-    %(log_offset)s::bigint [],
-    %(ordinal)s::integer [],
-    %(owner)s::text [],
-    %(source_id)s::text [],
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(event)s::text [],
-    %(entity_ids)s::text [],
-    %(payload)s::jsonb [],
-    %(decided_at)s::timestamptz [],
-    %(original_id)s::uuid []
-) AS fresh (
-    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    entity_ids, payload, decided_at, original_id
-);
+INSERT INTO entity_changes ({columns})
+SELECT {values}
+FROM {given};
 
 -- name: undo_changes
 -- Mark changes as undone by an undo, or as in effect again.
@@ -112,8 +81,7 @@ SELECT entity_id FROM found;
 -- name: changes_of_entities
 -- The changes that name one of these entities, in the order of the log; undos left out.
 SELECT
-    payload,
-    log_offset,
+    payload, log_offset,
     undone_by IS NULL AS in_effect
 FROM entity_changes
 WHERE entity_ids && %(entity_ids)s::uuid [] AND event_id = original_id
@@ -122,8 +90,7 @@ ORDER BY partition, log_offset, ordinal;
 -- name: registered_entities
 -- These entities as they were registered, and whether a fact that was not undone names them or is of their source.
 SELECT
-    e.entity_id,
-    e.event_id,
+    e.entity_id, e.event_id,
     coalesce(e.registered_name, e.name) AS name,
     coalesce(e.registered_type, e.type) AS type,
     EXISTS (SELECT FROM entity_aliases AS a WHERE a.entity_id = e.entity_id AND a.kind = 'user') AS is_user,
@@ -150,14 +117,7 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 -- entity, or, where none of it does, any fact of it; and of what a repetition told, the repetition. A fact that named the
 -- entity by this proper name alone, before what told it was undone, has said it anew. Later ones tell it themselves.
 SELECT
-    a.entity_id,
-    a.kind,
-    a.key,
-    a.alias,
-    a.place,
-    a.event_id,
-    a.log_offset,
-    a.is_own,
+    a.entity_id, a.kind, a.key, a.alias, a.place, a.event_id, a.log_offset, a.is_own,
     teller.holds OR (
         a.kind = 'name' AND EXISTS (
             SELECT
@@ -201,10 +161,7 @@ WHERE a.entity_id = ANY(%(entity_ids)s::uuid []);
 -- name: told_types
 -- What facts that were not undone told that these entities are, where nobody had told it before, or repetitions of them
 -- that were not; the first fact first.
-SELECT
-    link.fact_id,
-    link.entity_id,
-    link.type
+SELECT link.fact_id, link.entity_id, link.type
 FROM fact_entities AS link
 INNER JOIN facts ON link.fact_id = facts.fact_id
 WHERE link.entity_id = ANY(%(entity_ids)s::uuid []) AND link.type IS NOT NULL AND facts.status <> 'undone'
@@ -213,9 +170,7 @@ ORDER BY facts.recorded_at, facts.ordinal, link.fact_id, link.entity_id, link.ro
 
 -- name: links_of_facts
 -- What these facts were linked to at first.
-SELECT DISTINCT
-    fact_id,
-    entity_id
+SELECT DISTINCT fact_id, entity_id
 FROM fact_entities
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
@@ -226,8 +181,7 @@ SET name = derived.name, type = derived.type, status = derived.status, merged_in
 FROM unnest(
     %(entity_id)s::uuid [], %(name)s::text [], %(type)s::text [], %(status)s::text [], %(merged_into)s::uuid []
 ) AS derived (entity_id, name, type, status, merged_into)
-WHERE
-    entities.entity_id = derived.entity_id
+WHERE entities.entity_id = derived.entity_id
     AND (entities.name, entities.type, entities.status, entities.merged_into)
     IS DISTINCT FROM (derived.name, derived.type, derived.status, derived.merged_into);
 
@@ -237,8 +191,7 @@ UPDATE entity_aliases SET is_current = derived.is_current
 FROM unnest(
     %(entity_id)s::uuid [], %(kind)s::text [], %(key)s::text [], %(event_id)s::uuid [], %(is_current)s::boolean []
 ) AS derived (entity_id, kind, key, event_id, is_current)
-WHERE
-    (entity_aliases.entity_id, entity_aliases.kind, entity_aliases.key, entity_aliases.event_id)
+WHERE (entity_aliases.entity_id, entity_aliases.kind, entity_aliases.key, entity_aliases.event_id)
     = (derived.entity_id, derived.kind, derived.key, derived.event_id)
     AND entity_aliases.is_current <> derived.is_current;
 
@@ -248,23 +201,15 @@ UPDATE fact_entities SET moved_to = derived.moved_to
 FROM unnest(
     %(fact_id)s::uuid [], %(entity_id)s::uuid [], %(moved_to)s::uuid []
 ) AS derived (fact_id, entity_id, moved_to)
-WHERE
-    (fact_entities.fact_id, fact_entities.entity_id) = (derived.fact_id, derived.entity_id)
+WHERE (fact_entities.fact_id, fact_entities.entity_id) = (derived.fact_id, derived.entity_id)
     AND fact_entities.moved_to IS DISTINCT FROM derived.moved_to;
 
 -- name: entities_by_id
 -- These entities, of any scope, each with the names that it has now and readers see.
 SELECT
-    e.entity_id,
-    e.tenant,
-    e.user_id,
-    e.agent_id,
-    e.app_id,
-    e.run_id,
+    e.entity_id, {{scope_ids e}},
     coalesce((SELECT shown.name FROM shown_entities AS shown WHERE shown.entity_id = e.entity_id), 'unnamed') AS name,
-    e.type,
-    e.status,
-    e.merged_into,
+    e.type, e.status, e.merged_into,
     ARRAY(
         SELECT jsonb_build_object('text', named.alias, 'kind', named.kind, 'key', named.key)
         FROM shown_entity_names AS named
@@ -296,10 +241,7 @@ WHERE entity_id = %(entity_id)s AND fact_id = ANY(%(fact_ids)s::uuid []);
 -- The changes of exactly a scope that one source or event made, or the summaries in effect that a model or a prompt
 -- version wrote within a time, with what became of each, in the order of the log.
 SELECT
-    c.event_id,
-    c.event,
-    c.source_id,
-    c.entity_ids,
+    c.event_id, c.event, c.source_id, c.entity_ids,
     original.event_id AS original_id,
     original.event AS original_event,
     original.undone_by IS NULL AS in_effect,
@@ -313,9 +255,7 @@ SELECT
     ) AS latest_id
 FROM entity_changes AS c
 INNER JOIN entity_changes AS original ON c.original_id = original.event_id
-WHERE
-    (c.tenant, c.user_id, c.agent_id, c.app_id, c.run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+WHERE {{in_scope c}}
     AND (
         (c.owner = %(owner)s AND c.source_id = %(source_id)s::text)
         OR c.event_id = %(event_id)s::uuid
@@ -333,16 +273,8 @@ ORDER BY c.partition, c.log_offset, c.ordinal;
 -- name: proposals
 -- These proposed merges, of any scope.
 SELECT
-    event_id,
-    tenant,
-    user_id,
-    agent_id,
-    app_id,
-    run_id,
-    merged,
+    event_id, {{scope_ids}}, merged,
     into_id AS "into",
-    merged_name,
-    into_name,
-    is_pending
+    merged_name, into_name, is_pending
 FROM merge_proposals
 WHERE event_id = ANY(%(event_ids)s::uuid []);

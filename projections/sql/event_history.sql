@@ -13,8 +13,7 @@ AND (
         SELECT
         FROM commits
         CROSS JOIN LATERAL jsonb_array_elements(commits.provenance -> 'steps') AS step
-        WHERE
-            commits.partition = happened.partition
+        WHERE commits.partition = happened.partition
             AND commits.log_offset = happened.log_offset
             AND (
                 step ->> 'stage' = 'extract'
@@ -32,18 +31,16 @@ AND (
 -- One event, if it is of exactly this scope.
 SELECT event_id
 FROM memory_events
-WHERE
-    event_id = %(event_id)s
-    AND (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s);
+WHERE event_id = %(event_id)s
+    AND {{in_scope}};
 
 -- name: by_source
 -- The events of one turn or command, if it is of exactly this scope.
 SELECT event_id
 FROM memory_events
-WHERE
-    owner = %(owner)s
+WHERE owner = %(owner)s
     AND source_id = %(source_id)s
-    AND (tenant, user_id, agent_id, app_id, run_id) = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    AND {{in_scope}}
 LIMIT %(limit)s;
 
 -- name: by_model
@@ -51,9 +48,7 @@ LIMIT %(limit)s;
 -- whose statement it extracted.
 SELECT happened.event_id
 FROM memory_events AS happened
-WHERE
-    (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+WHERE {{in_scope happened}}
     AND {decided}
 LIMIT %(limit)s;
 
@@ -77,10 +72,8 @@ WITH touching AS (
     SELECT happened.event_id
     FROM facts AS late
     INNER JOIN memory_events AS happened ON late.fact_id = happened.fact_id AND happened.event = 'fact_added'
-    WHERE
-        late.superseded_by = ANY(%(fact_ids)s::uuid [])
-        AND (late.tenant, late.user_id, late.agent_id, late.app_id, late.run_id)
-        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    WHERE late.superseded_by = ANY(%(fact_ids)s::uuid [])
+        AND {{in_scope late}}
 ),
 undoing AS (
     SELECT undo.event_id
@@ -99,11 +92,9 @@ INNER JOIN memory_events AS undo ON undoing.event_id = undo.undoes;
 -- These events in the order of the log: the fact that each brought, those it changed, and all that it names; and the
 -- decision that it made, undid or reinstated, with the last event that did so.
 SELECT
-    happened.event_id,
-    happened.event,
+    happened.event_id, happened.event,
     ARRAY[happened.partition, happened.log_offset, happened.ordinal] AS position,
-    happened.source_id,
-    happened.occurred_at,
+    happened.source_id, happened.occurred_at,
     coalesce(happened.payload -> 'fact' ->> 'text', happened.payload -> 'statement' ->> 'text') AS statement_text,
     (happened.payload -> 'fact' ->> 'fact_id')::uuid AS new_fact_id,
     changed.fact_ids AS changed_fact_ids,
@@ -143,20 +134,7 @@ ORDER BY happened.partition, happened.log_offset, happened.ordinal;
 
 -- name: former_states
 -- The states of these facts before each event that changed them, in the order of the log.
-SELECT
-    former.fact_id,
-    former.event_id,
-    former.status,
-    former.confidence,
-    former.mention_count,
-    former.last_confirmed_at,
-    former.true_to,
-    former.closed_at,
-    former.believed_from,
-    former.believed_to,
-    former.superseded_by,
-    former.unresolved,
-    former.true_from
+SELECT former.fact_id, former.event_id, {{state_of former}}
 FROM former_states AS former
 INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
 WHERE former.fact_id = ANY(%(fact_ids)s::uuid [])

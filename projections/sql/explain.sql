@@ -8,8 +8,7 @@ WHERE f.tenant = %(tenant)s AND f.fact_id = %(fact_id)s;
 -- The event that brought a fact, the commit that it is in, and what was said in the turn that it came from, before it
 -- was promoted where it was.
 SELECT
-    e.event_id,
-    commits.record,
+    e.event_id, commits.record,
     journal.body -> 'messages' AS messages
 FROM memory_events AS e
 INNER JOIN commits ON e.partition = commits.partition AND e.log_offset = commits.log_offset
@@ -24,9 +23,7 @@ WHERE e.tenant = %(tenant)s
 SELECT commits.record
 FROM commits
 WHERE (commits.partition, commits.log_offset) IN (
-    SELECT
-        e.partition,
-        e.log_offset
+    SELECT e.partition, e.log_offset
     FROM fact_entities AS link
     INNER JOIN memory_events AS e ON link.told_by = e.event_id
     WHERE link.fact_id = %(fact_id)s AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = link.told_by)
@@ -36,9 +33,7 @@ ORDER BY commits.partition, commits.log_offset;
 -- name: entity_changes
 -- What persons decided about these entities, of each in the order of the log; undos are told by what they undid.
 SELECT
-    named.entity_id,
-    change.event,
-    change.decided_at,
+    named.entity_id, change.event, change.decided_at,
     change.payload -> 'decision' ->> 'by' AS decided_by,
     change.payload -> 'decision' ->> 'reason' AS reason,
     names_in_change(change.entity_ids) AS names,

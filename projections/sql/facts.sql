@@ -8,21 +8,12 @@ nullif({ids}.user_id, '') AS user_id,
 nullif({ids}.agent_id, '') AS agent_id,
 nullif({ids}.app_id, '') AS app_id,
 nullif({ids}.run_id, '') AS run_id,
-f.text,
-f.key,
-f.value,
-f.category,
-f.importance,
-f.certainty,
+f.text, f.key, f.value, f.category, f.importance, f.certainty,
 {state}.confidence,
-f.subject,
-f.speaker,
-f.excerpt,
+f.subject, f.speaker, f.excerpt,
 {status} AS status,
 {state}.unresolved,
-f.stale,
-f.event_time,
-f.valid_until,
+f.stale, f.event_time, f.valid_until,
 {state}.true_from,
 {state}.true_to,
 {state}.closed_at,
@@ -30,15 +21,12 @@ f.valid_until,
 {state}.believed_to,
 f.recorded_at,
 {state}.state_since,
-f.authority,
-f.action_hint,
+f.authority, f.action_hint,
 {state}.mention_count,
 {state}.last_confirmed_at,
 f.supersedes,
 {state}.superseded_by,
-f.source_id,
-f.embedding_model,
-f.metadata,
+f.source_id, f.embedding_model, f.metadata,
 {state}.status IN ('active', 'pending_confirmation') AND {state}.true_from > {at} AS begins_later
 
 -- name: listed_facts
@@ -77,7 +65,7 @@ WHERE tenant = %(tenant)s AND fact_id = %(after)s;
 
 -- name: holding
 -- What is active and holds at an instant or begins later.
-f.status = 'active' AND (f.valid_until IS NULL OR f.valid_until > %(at)s) AND (f.true_to IS NULL OR f.true_to > %(at)s)
+f.status = 'active' AND {{holds f %(at)s}}
 
 -- name: in_any_state
 -- Every version, ended ones too.
@@ -87,9 +75,7 @@ true
 -- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it since.
 -- A state holds from its since up to, but not at, its until.
 WITH mine AS (
-    SELECT
-        f.fact_id, f.status, f.confidence, f.mention_count, f.last_confirmed_at, f.true_to, f.closed_at,
-        f.believed_from, f.believed_to, f.superseded_by, f.unresolved, f.true_from, f.state_since
+    SELECT f.fact_id, {{state_of f}}, f.state_since
     FROM facts AS f
     WHERE {scope}
         AND f.recorded_at <= %(believed_at)s
@@ -100,10 +86,7 @@ states AS (
     FROM mine
     WHERE state_since <= %(believed_at)s
     UNION ALL
-    SELECT
-        former.fact_id, former.status, former.confidence, former.mention_count, former.last_confirmed_at,
-        former.true_to, former.closed_at, former.believed_from, former.believed_to, former.superseded_by,
-        former.unresolved, former.true_from, former.since
+    SELECT former.fact_id, {{state_of former}}, former.since
     FROM mine
     INNER JOIN former_states AS former ON mine.fact_id = former.fact_id
     WHERE mine.state_since > %(believed_at)s
@@ -134,14 +117,12 @@ NOT EXISTS (
         UNION ALL
         SELECT former.believed_from, former.believed_to, former.true_from, former.true_to
         FROM former_states AS former
-        WHERE
-            former.fact_id = f.fact_id
+        WHERE former.fact_id = f.fact_id
             AND f.state_since > %(other_time)s
             AND former.since <= %(other_time)s
             AND former.until > %(other_time)s
     ) AS other
-    WHERE
-        f.recorded_at <= %(other_time)s
+    WHERE f.recorded_at <= %(other_time)s
         AND (f.valid_until IS NULL OR f.valid_until > %(other_time)s)
         AND other.believed_from <= %(other_time)s
         AND (other.believed_to IS NULL OR other.believed_to > %(other_time)s)
@@ -155,8 +136,7 @@ SELECT
     identity, work, relationships, sensitive_topics, hard_preferences, soft_preferences, current_tasks, other,
     recent_changes, updated_at
 FROM profiles
-WHERE (tenant, user_id, agent_id, app_id, run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s);
+WHERE {{in_scope}};
 
 -- name: turn
 -- The last ends of a source id in a tenant, one row per owner; record is NULL while the end is not in the tables.
@@ -189,5 +169,4 @@ ORDER BY owner;
 SELECT fact_id, text
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid [])
-    AND (tenant, user_id, agent_id, app_id, run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s);
+    AND {{in_scope}};

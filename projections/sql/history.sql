@@ -2,26 +2,25 @@
 -- A fact, everything it came from and everything that came from it, in the order in which they were learned.
 -- A version says what it ended, and since a confirmation or a correction the ended one says by what.
 WITH RECURSIVE earlier AS (
-    SELECT fact_id, supersedes, tenant, user_id, agent_id, app_id, run_id
+    SELECT fact_id, supersedes, {{scope_ids}}
     FROM facts
     WHERE tenant = %(tenant)s AND fact_id = %(fact_id)s
     UNION
-    SELECT older.fact_id, older.supersedes, older.tenant, older.user_id, older.agent_id, older.app_id, older.run_id
+    SELECT older.fact_id, older.supersedes, {{scope_ids older}}
     FROM earlier
     CROSS JOIN LATERAL (
         SELECT * FROM facts WHERE fact_id = ANY(earlier.supersedes)
         UNION ALL
         SELECT * FROM facts WHERE superseded_by = earlier.fact_id
     ) AS older
-    WHERE (older.tenant, older.user_id, older.agent_id, older.app_id, older.run_id)
-        = (earlier.tenant, earlier.user_id, earlier.agent_id, earlier.app_id, earlier.run_id)
+    WHERE {{same_scope older earlier}}
 ),
 later AS (
-    SELECT fact_id, superseded_by, tenant, user_id, agent_id, app_id, run_id
+    SELECT fact_id, superseded_by, {{scope_ids}}
     FROM facts
     WHERE tenant = %(tenant)s AND fact_id = %(fact_id)s
     UNION
-    SELECT newer.fact_id, newer.superseded_by, newer.tenant, newer.user_id, newer.agent_id, newer.app_id, newer.run_id
+    SELECT newer.fact_id, newer.superseded_by, {{scope_ids newer}}
     FROM later
     CROSS JOIN LATERAL (
         SELECT * FROM facts WHERE fact_id = later.superseded_by
@@ -33,8 +32,7 @@ later AS (
             AND ending.targets @> ARRAY[later.fact_id]
             AND brought.supersedes @> ARRAY[later.fact_id]
     ) AS newer
-    WHERE (newer.tenant, newer.user_id, newer.agent_id, newer.app_id, newer.run_id)
-        = (later.tenant, later.user_id, later.agent_id, later.app_id, later.run_id)
+    WHERE {{same_scope newer later}}
 )
 SELECT {fact}
 FROM facts AS f
@@ -45,19 +43,9 @@ ORDER BY f.recorded_at, f.ordinal, f.fact_id;
 -- Every event of one scope that made, touched or challenged one of these facts, in the order of the log; and those of
 -- other scopes into which one of them was promoted, without what they name of these.
 SELECT
-    event_id,
-    event,
-    fact_id,
+    event_id, event, fact_id,
     CASE WHEN promoted_from = ANY(%(fact_ids)s) THEN '{}' ELSE targets END AS targets,
-    source_id,
-    occurred_at,
-    decided_at,
-    decided_by,
-    reason,
-    model,
-    prompt_version,
-    guard,
-    stale,
+    source_id, occurred_at, decided_at, decided_by, reason, model, prompt_version, guard, stale,
     EXISTS (SELECT FROM undone WHERE undone.event_id = memory_events.event_id) AS undone,
     CASE
         WHEN promoted_from = ANY(%(fact_ids)s) THEN '[]'::jsonb
@@ -96,10 +84,7 @@ ORDER BY decided_at, partition, log_offset, ordinal;
 -- name: relations
 -- What these facts add to, what adds to them, and what is about the same.
 SELECT
-    relation.fact_id,
-    relation.relation,
-    relation.related_id,
-    fresh.text,
+    relation.fact_id, relation.relation, relation.related_id, fresh.text,
     known.text AS related_text,
     relation.since,
     fresh.status = 'active' AND known.status = 'active' AS holds
@@ -118,9 +103,7 @@ SELECT
     e.decided_at AS at,
     e.fact_id,
     coalesce(f.text, e.payload -> 'statement' ->> 'text') AS text,
-    e.reason,
-    e.decided_by,
-    e.stale,
+    e.reason, e.decided_by, e.stale,
     EXISTS (SELECT FROM undone WHERE undone.event_id = e.event_id) AS undone,
     coalesce(old.facts, '[]'::jsonb) AS old,
     coalesce(reverted.facts, '[]'::jsonb) AS reverted,
@@ -135,8 +118,7 @@ LEFT JOIN LATERAL (
     FROM unnest(e.targets) AS named (fact_id)
     INNER JOIN facts AS t ON named.fact_id = t.fact_id
     WHERE t.fact_id IS DISTINCT FROM e.fact_id
-        AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
-        = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
+        AND {{same_scope t e}}
 ) AS old ON e.event <> 'decision_undone'
 LEFT JOIN LATERAL (
     SELECT
@@ -149,8 +131,7 @@ LEFT JOIN LATERAL (
         ) AS facts
     FROM jsonb_array_elements(e.payload -> 'reversals') AS reversal
     INNER JOIN facts AS t ON (reversal ->> 'fact_id')::uuid = t.fact_id
-    WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
-        = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
+    WHERE {{same_scope t e}}
 ) AS reverted ON e.event = 'decision_undone'
 LEFT JOIN LATERAL (
     SELECT
@@ -165,8 +146,7 @@ LEFT JOIN LATERAL (
     FROM jsonb_array_elements(e.payload -> 'moved_ends') AS one
     INNER JOIN facts AS t ON (one ->> 'fact_id')::uuid = t.fact_id
     INNER JOIN facts AS ender ON (one ->> 'ender')::uuid = ender.fact_id
-    WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
-        = (e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id)
+    WHERE {{same_scope t e}}
 ) AS moved ON e.payload ? 'moved_ends'
 WHERE {scope}
     AND e.event <> 'policy_set'
@@ -188,9 +168,7 @@ WHERE {scope}
 -- What became true, or ceased to be, in a half-open interval, as it is known now; with the event that told of an end,
 -- and the fact in its place: the first of its successors that is believed.
 SELECT
-    f.fact_id,
-    f.text,
-    f.true_from,
+    f.fact_id, f.text, f.true_from,
     least(f.true_to, f.valid_until) AS ends_at,
     told.event AS told_by,
     told.payload ->> 'action' AS action,
@@ -208,7 +186,7 @@ LEFT JOIN LATERAL (
         AND targets @> ARRAY[f.fact_id]
         AND decided_at = f.closed_at
         AND event NOT IN ('fact_pending', 'decision_undone')
-        AND (tenant, user_id, agent_id, app_id, run_id) = (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+        AND ({{scope_ids}}) = ({{scope_ids f}})
     ORDER BY log_offset DESC, ordinal DESC
     LIMIT 1
 ) AS told ON f.true_to IS NOT NULL

@@ -3,7 +3,7 @@
 SELECT asked.number, found.*
 FROM unnest(%(low)s::uuid [], %(high)s::uuid []) WITH ORDINALITY AS asked (low, high, number)
 CROSS JOIN LATERAL (
-    SELECT f.fact_id::text AS id, f.text, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+    SELECT f.fact_id::text AS id, f.text, {{scope_ids f}}
     FROM facts AS f
     WHERE f.fact_id BETWEEN asked.low AND asked.high AND {scope}
     ORDER BY f.fact_id
@@ -17,7 +17,7 @@ SELECT asked.number, found.*
 FROM unnest(%(low)s::uuid [], %(high)s::uuid []) WITH ORDINALITY AS asked (low, high, number)
 CROSS JOIN LATERAL (
     (
-        SELECT f.fact_id::text AS id, f.text, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+        SELECT f.fact_id::text AS id, f.text, {{scope_ids f}}
         FROM facts AS f
         WHERE f.fact_id BETWEEN asked.low AND asked.high AND {scope}
         ORDER BY f.fact_id
@@ -25,7 +25,7 @@ CROSS JOIN LATERAL (
     )
     UNION ALL
     (
-        SELECT f.event_id::text AS id, f.event AS text, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+        SELECT f.event_id::text AS id, f.event AS text, {{scope_ids f}}
         FROM entity_changes AS f
         WHERE f.event_id BETWEEN asked.low AND asked.high AND f.event = 'merge_proposed' AND {scope}
         ORDER BY f.event_id
@@ -40,7 +40,7 @@ SELECT asked.number, found.*
 FROM unnest(%(low)s::uuid [], %(high)s::uuid []) WITH ORDINALITY AS asked (low, high, number)
 CROSS JOIN LATERAL (
     (
-        SELECT e.event_id::text AS id, e.event AS text, e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id
+        SELECT e.event_id::text AS id, e.event AS text, {{scope_ids e}}
         FROM memory_events AS e
         WHERE e.event_id BETWEEN asked.low AND asked.high AND {scope}
         ORDER BY e.event_id
@@ -48,7 +48,7 @@ CROSS JOIN LATERAL (
     )
     UNION ALL
     (
-        SELECT e.event_id::text AS id, e.event AS text, e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id
+        SELECT e.event_id::text AS id, e.event AS text, {{scope_ids e}}
         FROM entity_changes AS e
         WHERE e.event_id BETWEEN asked.low AND asked.high AND {scope}
         ORDER BY e.event_id
@@ -60,15 +60,15 @@ ORDER BY asked.number, found.id;
 -- name: turns
 -- The turns and commands of some scopes with this id, or, where there is none, with ids that begin so.
 WITH mine AS (
-    SELECT c.source_id, c.source_kind, c.tenant, c.user_id, c.agent_id, c.app_id, c.run_id
+    SELECT c.source_id, c.source_kind, {{scope_ids c}}
     FROM commits AS c
     WHERE c.tenant = %(tenant)s AND c.source_id ^@ %(beginning)s
     UNION
-    SELECT j.source_id, 'turn', j.tenant, j.user_id, j.agent_id, j.app_id, j.run_id
+    SELECT j.source_id, 'turn', {{scope_ids j}}
     FROM turn_journal AS j
     WHERE j.tenant = %(tenant)s AND j.source_id ^@ %(beginning)s
 )
-SELECT 1 AS number, t.source_id AS id, t.source_kind AS text, t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id
+SELECT 1 AS number, t.source_id AS id, t.source_kind AS text, {{scope_ids t}}
 FROM mine AS t
 WHERE {scope}
 ORDER BY t.source_id <> %(beginning)s, t.source_id, t.user_id, t.agent_id, t.app_id, t.run_id

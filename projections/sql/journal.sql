@@ -2,31 +2,18 @@
 -- Keep the records of conversation_turns; a record of a source that is kept already changes nothing. But a turn that is
 -- published again after a failure, or after a limit that it was over, is kept as it comes then: its last attempt counts.
 INSERT INTO mnemolog_journal.turn_journal (
-    owner, source_id, tenant, user_id, agent_id, app_id, run_id, topic, partition, log_offset, published_at,
+    owner, source_id, {{scope_ids}}, topic, partition, log_offset, published_at,
     occurred_at, infer, body, refusal, detail
 )
 SELECT DISTINCT ON (owner, source_id)
-    owner, source_id, tenant, user_id, agent_id, app_id, run_id, topic, partition, log_offset, published_at,
+    owner, source_id, {{scope_ids}}, topic, partition, log_offset, published_at,
     occurred_at, infer, body::jsonb, refusal, detail
 FROM unnest(
-    %(owner)s::text [],
-    %(source_id)s::text [],
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(topic)s::text [],
-    %(partition)s::integer [],
-    %(log_offset)s::bigint [],
-    %(published_at)s::timestamptz [],
-    %(occurred_at)s::timestamptz [],
-    %(infer)s::boolean [],
-    %(body)b::text [],
-    %(refusal)s::text [],
-    %(detail)s::text []
+    %(owner)s::text [], %(source_id)s::text [], {{scope_arrays}}, %(topic)s::text [], %(partition)s::integer [],
+    %(log_offset)s::bigint [], %(published_at)s::timestamptz [], %(occurred_at)s::timestamptz [], %(infer)s::boolean [],
+    %(body)b::text [], %(refusal)s::text [], %(detail)s::text []
 ) AS entries (
-    owner, source_id, tenant, user_id, agent_id, app_id, run_id, topic, partition, log_offset, published_at,
+    owner, source_id, {{scope_ids}}, topic, partition, log_offset, published_at,
     occurred_at, infer, body, refusal, detail
 )
 ORDER BY owner, source_id, topic, partition, log_offset
@@ -34,8 +21,7 @@ ON CONFLICT (owner, source_id) DO UPDATE SET
     occurred_at = excluded.occurred_at,
     infer = excluded.infer,
     body = excluded.body
-WHERE
-    turn_journal.refusal IS NULL
+WHERE turn_journal.refusal IS NULL
     AND excluded.refusal IS NULL
     AND excluded.published_at > turn_journal.published_at
     AND (
@@ -50,8 +36,7 @@ WHERE
 -- What was said in the first turn of an id, one row per owner.
 SELECT journal.body -> 'messages' AS messages
 FROM turn_journal AS journal
-WHERE
-    journal.tenant = %(tenant)s
+WHERE journal.tenant = %(tenant)s
     AND journal.source_id = %(turn_id)s
     AND (%(user_id)s::text IS NULL OR journal.user_id = %(user_id)s)
     AND (%(agent_id)s::text IS NULL OR (journal.user_id = '' AND journal.agent_id = %(agent_id)s))
@@ -62,7 +47,6 @@ WHERE
 SELECT message ->> 'content' AS content
 FROM mnemolog_journal.turn_journal AS journal
 CROSS JOIN LATERAL jsonb_array_elements(journal.body -> 'messages') WITH ORDINALITY AS said (message, place)
-WHERE
-    journal.owner = %(owner)s AND journal.source_id = %(source_id)s AND journal.infer
+WHERE journal.owner = %(owner)s AND journal.source_id = %(source_id)s AND journal.infer
     AND message ->> 'role' = 'user'
 ORDER BY place;

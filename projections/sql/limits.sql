@@ -4,22 +4,18 @@
 SELECT
     CASE WHEN %(scope_facts)s THEN coalesce((
         SELECT facts FROM scopes
-        WHERE
-            (tenant, user_id, agent_id, app_id, run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        WHERE {{in_scope}}
     ), 0) END AS scope_facts,
     CASE WHEN %(scope_turns)s THEN (
         SELECT count(*) FROM commits
-        WHERE
-            (tenant, user_id, agent_id, app_id, run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        WHERE {{in_scope}}
             AND published_at >= %(minute)s
             AND published_at < %(minute)s::timestamptz + interval '1 minute'
             AND source_kind = 'turn'
             AND limit_hit IS NULL
     ) END AS scope_turns,
     CASE WHEN %(scope_tokens)s THEN paid_tokens(
-        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(day)s
+        {{scope_values}}, %(day)s
     ) END AS scope_tokens,
     CASE WHEN %(tenant_facts)s THEN tenant_facts(%(tenant)s, %(owner)s, %(source_id)s) END AS tenant_facts,
     CASE WHEN %(tenant_turns)s THEN tenant_turns(%(tenant)s, %(minute)s, %(owner)s, %(source_id)s) END AS tenant_turns,
@@ -66,8 +62,7 @@ WITH used AS (
 made AS (
     INSERT INTO limit_reservations (owner, source_id, attempt, tenant, published_at, facts, tokens)
     SELECT
-        %(owner)s,
-        %(source_id)s,
+        %(owner)s, %(source_id)s,
         1 + coalesce((
             SELECT max(attempt) FROM commits
             WHERE owner = %(owner)s AND source_id = %(source_id)s
@@ -75,11 +70,9 @@ made AS (
         %(tenant)s,
         -- What is no turn was published in no minute.
         CASE WHEN %(turns)s > 0 THEN %(published_at)s::timestamptz ELSE '-infinity' END,
-        %(facts)s,
-        %(tokens)s
+        %(facts)s, %(tokens)s
     FROM used
-    WHERE
-        (%(facts)s = 0 OR used.facts IS NULL OR used.facts + %(facts)s <= %(max_facts)s)
+    WHERE (%(facts)s = 0 OR used.facts IS NULL OR used.facts + %(facts)s <= %(max_facts)s)
         AND (%(turns)s = 0 OR used.turns IS NULL OR used.turns + %(turns)s <= %(max_turns)s)
         AND (%(tokens)s = 0 OR used.tokens IS NULL OR used.tokens + %(tokens)s <= %(max_tokens)s)
     ON CONFLICT (owner, source_id, attempt) DO UPDATE
@@ -93,15 +86,13 @@ made AS (
 
 removed AS (
     DELETE FROM limit_reservations AS old
-    WHERE
-        old.tenant = %(tenant)s
+    WHERE old.tenant = %(tenant)s
         AND (old.owner <> %(owner)s OR old.source_id <> %(source_id)s)
         AND (
             old.reserved_at < now() - %(retention)s::interval
             OR EXISTS (
                 SELECT FROM commits
-                WHERE
-                    commits.owner = old.owner
+                WHERE commits.owner = old.owner
                     AND commits.source_id = old.source_id
                     AND commits.attempt = old.attempt
             )
@@ -109,8 +100,6 @@ removed AS (
 )
 
 SELECT
-    used.facts,
-    used.turns,
-    used.tokens,
+    used.facts, used.turns, used.tokens,
     EXISTS (SELECT FROM made) AS reserved
 FROM used;

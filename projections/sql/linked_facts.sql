@@ -6,9 +6,7 @@ WITH RECURSIVE parts AS (
         asked.fact_id
     FROM unnest(%(fact_ids)s::uuid []) AS asked (fact_id)
     UNION
-    SELECT
-        parts.whole,
-        old.fact_id
+    SELECT parts.whole, old.fact_id
     FROM parts
     CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = parts.fact_id OFFSET 0) AS merged
     CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = ANY(merged.supersedes) OFFSET 0) AS old
@@ -19,9 +17,7 @@ WITH RECURSIVE parts AS (
         )
 )
 SELECT
-    f.fact_id,
-    f.subject,
-    f.true_from,
+    f.fact_id, f.subject, f.true_from,
     ARRAY(
         SELECT jsonb_build_object('entity_id', named.entity_id, 'role', link.role)
         FROM (SELECT DISTINCT entity_id, role FROM current_entity_links WHERE fact_id = f.fact_id) AS link
@@ -65,9 +61,7 @@ WHERE f.fact_id = ANY(%(fact_ids)s::uuid []);
 -- name: entities_with_owners
 -- These entities, and the owners of their ties, each with its names.
 SELECT
-    e.entity_id,
-    e.name,
-    e.type,
+    e.entity_id, e.name, e.type,
     ARRAY(
         SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
         FROM current_entity_names AS alias

@@ -1,10 +1,10 @@
 -- name: check_scope
 -- Refuses what finds nothing, or what a query may not ask for.
 CREATE OR REPLACE FUNCTION memory.check_scope(
-    tenant text, user_id text, agent_id text, app_id text, run_id text
+    {{scope_types}}
 ) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    IF '' IN (tenant, user_id, agent_id, app_id, run_id) THEN
+    IF '' IN ({{scope_ids}}) THEN
         RAISE EXCEPTION 'an id in the scope is empty'
         USING ERRCODE = 'invalid_parameter_value', HINT = 'Leave it out, or give NULL, to mean "not set".';
     ELSIF tenant IS NULL OR tenant IN ('*', '**') THEN

@@ -2,11 +2,7 @@
 -- What the view entities shows.
 CREATE OR REPLACE FUNCTION memory.entity_rows() RETURNS TABLE (
     entity_id uuid,
-    tenant text,
-    user_id text,
-    agent_id text,
-    app_id text,
-    run_id text,
+    {{scope_types}},
     name text,
     type text,
     is_user boolean,
@@ -19,26 +15,16 @@ CREATE OR REPLACE FUNCTION memory.entity_rows() RETURNS TABLE (
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
 SELECT
-    e.entity_id,
-    s.tenant,
-    nullif(s.user_id, ''),
-    nullif(s.agent_id, ''),
-    nullif(s.app_id, ''),
-    nullif(s.run_id, ''),
-    e.name,
-    e.type,
+    e.entity_id, {{shown_scope s}}, e.name, e.type,
     EXISTS (
         SELECT FROM mnemolog.current_entity_names AS n
         WHERE n.entity_id = e.entity_id AND n.kind = 'user'
     ),
     ARRAY(SELECT t.twin_id FROM mnemolog.shown_entity_twins AS t WHERE t.entity_id = e.entity_id ORDER BY t.twin_id),
-    e.source_id,
-    e.recorded_at,
-    written.summary,
-    written.version,
+    e.source_id, e.recorded_at, written.summary, written.version,
     written.changed > 0
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.shown_entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
 LEFT JOIN LATERAL mnemolog.summary_of_entity(e.entity_id) AS written ON true
 $$;
 COMMENT ON FUNCTION memory.entity_rows IS 'The rows of the view memory.entities.';
@@ -54,28 +40,15 @@ COMMENT ON VIEW memory.entities IS
 -- What the view entity_aliases shows.
 CREATE OR REPLACE FUNCTION memory.entity_alias_rows() RETURNS TABLE (
     entity_id uuid,
-    tenant text,
-    user_id text,
-    agent_id text,
-    app_id text,
-    run_id text,
+    {{scope_types}},
     alias text,
     kind text,
     recorded_at timestamptz
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
-SELECT
-    n.entity_id,
-    s.tenant,
-    nullif(s.user_id, ''),
-    nullif(s.agent_id, ''),
-    nullif(s.app_id, ''),
-    nullif(s.run_id, ''),
-    n.alias,
-    n.kind,
-    n.recorded_at
+SELECT n.entity_id, {{shown_scope s}}, n.alias, n.kind, n.recorded_at
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.shown_entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
 INNER JOIN mnemolog.shown_entity_names AS n ON e.entity_id = n.entity_id
 $$;
 COMMENT ON FUNCTION memory.entity_alias_rows IS 'The rows of the view memory.entity_aliases.';
@@ -90,25 +63,13 @@ COMMENT ON VIEW memory.entity_aliases IS 'All names of each entity, its own amon
 CREATE OR REPLACE FUNCTION memory.fact_entity_rows() RETURNS TABLE (
     fact_id uuid,
     entity_id uuid,
-    tenant text,
-    user_id text,
-    agent_id text,
-    app_id text,
-    run_id text,
+    {{scope_types}},
     role text
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
-SELECT
-    link.fact_id,
-    e.entity_id,
-    s.tenant,
-    nullif(s.user_id, ''),
-    nullif(s.agent_id, ''),
-    nullif(s.app_id, ''),
-    nullif(s.run_id, ''),
-    link.role
+SELECT link.fact_id, e.entity_id, {{shown_scope s}}, link.role
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.shown_entities AS e USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
 INNER JOIN mnemolog.current_entity_links AS link ON e.entity_id = link.entity_id
 $$;
 COMMENT ON FUNCTION memory.fact_entity_rows IS 'The rows of the view memory.fact_entities.';

@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION memory.facts_as_of(
 AS $$
 #variable_conflict use_column
 BEGIN
-    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    PERFORM memory.check_scope({{scope_ids}});
     PERFORM memory.check_given('believed_at', believed_at IS NOT NULL);
     true_at := coalesce(true_at, believed_at);
     RETURN QUERY
@@ -45,7 +45,7 @@ CREATE OR REPLACE FUNCTION memory.changes_between(
 AS $$
 #variable_conflict use_column
 BEGIN
-    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    PERFORM memory.check_scope({{scope_ids}});
     PERFORM memory.check_given('since', since IS NOT NULL);
     PERFORM memory.check_given('until', until IS NOT NULL);
     IF since > until THEN
@@ -68,16 +68,8 @@ BEGIN
             WHEN happened.event = 'fact_skipped' THEN 'end_moved'
             ELSE split_part(happened.event, '_', 2)
         END,
-        happened.event,
-        happened.fact_id,
-        happened.text,
-        happened.old,
-        happened.reason,
-        happened.decided_by,
-        happened.stale,
-        happened.undone,
-        happened.reverted,
-        happened.moved
+        happened.event, happened.fact_id, happened.text, happened.old, happened.reason, happened.decided_by,
+        happened.stale, happened.undone, happened.reverted, happened.moved
     FROM ({query}) AS happened;
 END
 $$;
@@ -108,7 +100,7 @@ CREATE OR REPLACE FUNCTION memory.profile(
 AS $$
 #variable_conflict use_column
 BEGIN
-    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    PERFORM memory.check_scope({{scope_ids}});
     IF ARRAY[user_id, agent_id, app_id, run_id] && ARRAY['*', '**'] THEN
         RAISE EXCEPTION 'a profile belongs to one scope, and this one has a wildcard'
         USING ERRCODE = 'invalid_parameter_value', HINT = 'Name each id, or leave it out, instead of ''*''.';
@@ -125,9 +117,7 @@ BEGIN
         shown.entry ->> 'text',
         shown.entry ->> 'category',
         (shown.entry ->> 'confidence')::double precision,
-        shown.at,
-        shown.valid_until,
-        shown.fact_id,
+        shown.at, shown.valid_until, shown.fact_id,
         (shown.entry ->> 'unresolved')::boolean,
         shown.entry ->> 'event',
         shown.entry -> 'old'
@@ -135,10 +125,7 @@ BEGIN
         SELECT
             CASE WHEN dated.at > now() AND NOT dated.is_change THEN 'upcoming' ELSE sections.section END AS section,
             CASE WHEN dated.at > now() AND NOT dated.is_change THEN 0 ELSE sections.number END AS number,
-            entries.place,
-            entries.entry,
-            dated.at,
-            dated.valid_until,
+            entries.place, entries.entry, dated.at, dated.valid_until,
             (entries.entry ->> 'fact_id')::uuid AS fact_id
         FROM ({query}) AS stored
         CROSS JOIN unnest(ARRAY[

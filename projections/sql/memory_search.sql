@@ -61,7 +61,7 @@ DECLARE
     question CONSTANT text := trim(E' \t\n\r' FROM left(search.query, 10000));
     known record;
 BEGIN
-    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    PERFORM memory.check_scope({{scope_ids}});
     PERFORM memory.check_search(question, top_k, threshold);
     IF vector IS NOT NULL THEN
         SELECT f.embedding_model AS model, vector_dims(f.embedding) AS dimensions
@@ -128,7 +128,7 @@ DECLARE
     one record;
     used bigint := 0;
 BEGIN
-    PERFORM memory.check_scope(tenant, user_id, agent_id, app_id, run_id);
+    PERFORM memory.check_scope({{scope_ids}});
     IF ARRAY[user_id, agent_id, app_id, run_id] && ARRAY['*', '**'] THEN
         RAISE EXCEPTION 'a context belongs to one scope, and this one has a wildcard'
         USING ERRCODE = 'invalid_parameter_value', HINT = 'Name each id, or leave it out, instead of ''*''.';
@@ -144,8 +144,7 @@ BEGIN
         WITH wanted AS (
             SELECT found.fact_id, found.number, true AS is_hit
             FROM memory.search(
-                context.query, context.vector, context.tenant, context.user_id, context.agent_id, context.app_id,
-                context.run_id, context.top_k, context.threshold, context.model
+                context.query, context.vector, {{scope_ids context}}, context.top_k, context.threshold, context.model
             ) WITH ORDINALITY AS found (
                 score, similarity, text_score, fact_id, text, key, value, category, importance, confidence, subject,
                 speaker, excerpt, status, unresolved, event_time, valid_until, true_from, true_to, recorded_at,
@@ -205,8 +204,7 @@ BEGIN
             judged.*,
             row_number() OVER (
                 ORDER BY
-                    judged.section_place,
-                    judged.number,
+                    judged.section_place, judged.number,
                     judged.importance DESC,
                     judged.confidence DESC,
                     judged.mentioned_at DESC,
@@ -241,26 +239,9 @@ COMMENT ON FUNCTION memory.context IS
 
 -- name: hit_columns
 -- What is told of a hit.
-found.total,
-found.similarity,
+found.total, found.similarity,
 found.text_score::double precision,
-found.fact_id,
-found.text,
-found.key,
-found.value,
-found.category,
-found.importance,
-found.confidence,
-found.subject,
-found.speaker,
-found.excerpt,
-found.status,
-found.unresolved,
-found.event_time,
-found.valid_until,
-found.true_from,
-found.true_to,
-found.recorded_at,
-found.source_id,
-found.metadata,
+found.fact_id, found.text, found.key, found.value, found.category, found.importance, found.confidence, found.subject,
+found.speaker, found.excerpt, found.status, found.unresolved, found.event_time, found.valid_until, found.true_from,
+found.true_to, found.recorded_at, found.source_id, found.metadata,
 memory.state_at(now(), found.status, found.true_from, found.true_to, found.valid_until)

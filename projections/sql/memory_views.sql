@@ -24,7 +24,7 @@ CREATE OR REPLACE FUNCTION memory.fact_rows() RETURNS TABLE ({fact_types}, state
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
 SELECT {fact}, memory.state_at(now(), f.status, f.true_from, f.true_to, f.valid_until)
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.facts AS f USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.facts AS f USING ({{scope_ids}})
 $$;
 COMMENT ON FUNCTION memory.fact_rows IS 'The rows of the view memory.facts.';
 
@@ -40,8 +40,7 @@ COMMENT ON VIEW memory.facts IS
 CREATE OR REPLACE VIEW memory.current_facts AS
 SELECT *
 FROM memory.facts
-WHERE
-    status = 'active'
+WHERE status = 'active'
     AND true_from <= now()
     AND (true_to IS NULL OR true_to > now())
     AND (valid_until IS NULL OR valid_until > now());
@@ -70,20 +69,13 @@ CREATE OR REPLACE FUNCTION memory.pending_rows() RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000 AS $$
 SELECT
     {fact},
-    waiting.action,
-    waiting.ended_at,
-    waiting.guard,
-    waiting.needs_human,
-    waiting.since,
-    e.event_id,
-    e.reason,
-    e.decided_by,
-    e.model,
+    waiting.action, waiting.ended_at, waiting.guard, waiting.needs_human, waiting.since, e.event_id, e.reason,
+    e.decided_by, e.model,
     e.payload -> 'decision' ->> 'verdict',
     coalesce(old.facts, '[]'),
     coalesce(old.successors, '[]')
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.pending_confirmations AS waiting USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.pending_confirmations AS waiting USING ({{scope_ids}})
 INNER JOIN mnemolog.facts AS f ON waiting.fact_id = f.fact_id
 INNER JOIN mnemolog.memory_events AS e ON waiting.event_id = e.event_id
 CROSS JOIN LATERAL (
@@ -96,8 +88,7 @@ CROSS JOIN LATERAL (
         ) FILTER (WHERE challenged.is_successor) AS successors
     FROM mnemolog.challenged_facts(ARRAY[waiting.fact_id]) AS challenged
     INNER JOIN mnemolog.facts AS t ON challenged.fact_id = t.fact_id
-    WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
-        = (waiting.tenant, waiting.user_id, waiting.agent_id, waiting.app_id, waiting.run_id)
+    WHERE {{same_scope t waiting}}
 ) AS old
 WHERE waiting.settled_at IS NULL
 $$;
@@ -114,11 +105,7 @@ COMMENT ON VIEW memory.pending IS
 -- What the view events shows.
 CREATE OR REPLACE FUNCTION memory.event_rows() RETURNS TABLE (
     event_id uuid,
-    tenant text,
-    user_id text,
-    agent_id text,
-    app_id text,
-    run_id text,
+    {{scope_types}},
     event text,
     fact_id uuid,
     text text,
@@ -137,29 +124,14 @@ CREATE OR REPLACE FUNCTION memory.event_rows() RETURNS TABLE (
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
 SELECT
-    e.event_id,
-    s.tenant,
-    nullif(s.user_id, ''),
-    nullif(s.agent_id, ''),
-    nullif(s.app_id, ''),
-    nullif(s.run_id, ''),
-    e.event,
-    e.fact_id,
+    e.event_id, {{shown_scope s}}, e.event, e.fact_id,
     coalesce(f.text, e.payload -> 'statement' ->> 'text'),
-    e.targets,
-    e.source_id,
-    e.occurred_at,
-    e.decided_at,
-    e.decided_by,
-    e.reason,
-    e.model,
-    e.prompt_version,
-    e.guard,
+    e.targets, e.source_id, e.occurred_at, e.decided_at, e.decided_by, e.reason, e.model, e.prompt_version, e.guard,
     e.stale,
     EXISTS (SELECT FROM mnemolog.undone AS u WHERE u.event_id = e.event_id),
     e.payload
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.memory_events AS e USING (tenant, user_id, agent_id, app_id, run_id)
+INNER JOIN mnemolog.memory_events AS e USING ({{scope_ids}})
 LEFT JOIN mnemolog.facts AS f ON e.fact_id = f.fact_id
 $$;
 COMMENT ON FUNCTION memory.event_rows IS 'The rows of the view memory.events.';
@@ -173,11 +145,7 @@ COMMENT ON VIEW memory.events IS 'What happened to facts and why: one row for ea
 -- What the view turns shows.
 CREATE OR REPLACE FUNCTION memory.turn_rows() RETURNS TABLE (
     turn_id text,
-    tenant text,
-    user_id text,
-    agent_id text,
-    app_id text,
-    run_id text,
+    {{scope_types}},
     status text,
     end_reason text,
     end_detail text,
@@ -193,18 +161,7 @@ CREATE OR REPLACE FUNCTION memory.turn_rows() RETURNS TABLE (
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
 SELECT
-    j.source_id,
-    j.tenant,
-    nullif(j.user_id, ''),
-    nullif(j.agent_id, ''),
-    nullif(j.app_id, ''),
-    nullif(j.run_id, ''),
-    j.status,
-    j.end_reason,
-    j.end_detail,
-    j.occurred_at,
-    j.published_at,
-    j.decided_at,
+    j.source_id, {{shown_scope j}}, j.status, j.end_reason, j.end_detail, j.occurred_at, j.published_at, j.decided_at,
     j.infer,
     j.body -> 'messages',
     j.topic || '/' || j.partition || '/' || j.log_offset,
@@ -223,11 +180,7 @@ COMMENT ON VIEW memory.turns IS 'Every turn as it was received, with how it ende
 -- name: relationship_rows
 -- What the view relationships shows.
 CREATE OR REPLACE FUNCTION memory.relationship_rows() RETURNS TABLE (
-    tenant text,
-    user_id text,
-    agent_id text,
-    app_id text,
-    run_id text,
+    {{scope_types}},
     subject_id uuid,
     subject text,
     predicate text,
@@ -244,26 +197,10 @@ CREATE OR REPLACE FUNCTION memory.relationship_rows() RETURNS TABLE (
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10000 AS $$
 SELECT
-    s.tenant,
-    nullif(s.user_id, ''),
-    nullif(s.agent_id, ''),
-    nullif(s.app_id, ''),
-    nullif(s.run_id, ''),
-    r.subject_id,
-    r.subject,
-    r.predicate,
-    r.object_id,
-    r.object,
-    r.is_active,
-    r.is_mirror,
-    r.strength,
-    r.since,
-    r.until,
-    r.recorded_at,
-    r.evidence,
-    r.endings
+    {{shown_scope s}}, r.subject_id, r.subject, r.predicate, r.object_id, r.object, r.is_active, r.is_mirror,
+    r.strength, r.since, r.until, r.recorded_at, r.evidence, r.endings
 FROM mnemolog.scopes AS s
-CROSS JOIN LATERAL mnemolog.shown_relations_of_scope(s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id) AS r
+CROSS JOIN LATERAL mnemolog.shown_relations_of_scope({{scope_ids s}}) AS r
 $$;
 COMMENT ON FUNCTION memory.relationship_rows IS 'The rows of the view memory.relationships.';
 
@@ -277,11 +214,7 @@ COMMENT ON VIEW memory.relationships IS
 -- name: fact_types
 -- The types of the columns of a fact.
 fact_id uuid,
-tenant text,
-user_id text,
-agent_id text,
-app_id text,
-run_id text,
+{{scope_types}},
 text text,
 key text,
 value text,

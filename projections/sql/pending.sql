@@ -15,15 +15,8 @@ jsonb_build_object(
 -- What waits for a confirmation in a scope, the oldest first: the new fact, what a confirmation would overwrite, what
 -- it would stand beside because a target has become that, and why it waits.
 SELECT
-    waiting.action,
-    waiting.ended_at,
-    waiting.guard,
-    waiting.needs_human,
-    waiting.since,
-    e.event_id,
-    e.reason,
-    e.decided_by,
-    e.model,
+    waiting.action, waiting.ended_at, waiting.guard, waiting.needs_human, waiting.since, e.event_id, e.reason,
+    e.decided_by, e.model,
     e.payload -> 'decision' ->> 'verdict' AS verdict,
     coalesce(old.facts, '[]'::jsonb) AS conflicting,
     coalesce(old.successors, '[]'::jsonb) AS successors,
@@ -41,8 +34,7 @@ LEFT JOIN LATERAL (
         ) FILTER (WHERE challenged.is_successor) AS successors
     FROM challenged_facts(ARRAY[waiting.fact_id]) AS challenged
     INNER JOIN facts AS t ON challenged.fact_id = t.fact_id
-    WHERE (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
-        = (waiting.tenant, waiting.user_id, waiting.agent_id, waiting.app_id, waiting.run_id)
+    WHERE {{same_scope t waiting}}
 ) AS old ON true
 WHERE waiting.settled_at IS NULL
     AND {scope}
@@ -51,20 +43,11 @@ ORDER BY waiting.since, f.ordinal, waiting.fact_id;
 -- name: merges
 -- The merges of entities of a scope that wait for a person, the oldest first.
 SELECT
-    proposed.event_id,
-    proposed.tenant,
-    nullif(proposed.user_id, '') AS user_id,
-    nullif(proposed.agent_id, '') AS agent_id,
-    nullif(proposed.app_id, '') AS app_id,
-    nullif(proposed.run_id, '') AS run_id,
-    proposed.merged,
+    proposed.event_id, {{shown_scope proposed}}, proposed.merged,
     proposed.into_id AS "into",
-    proposed.merged_name,
-    proposed.into_name,
-    proposed.reason,
+    proposed.merged_name, proposed.into_name, proposed.reason,
     names_in_change(ARRAY[proposed.merged, proposed.into_id]) AS names,
-    proposed.decided_by,
-    proposed.source_id,
+    proposed.decided_by, proposed.source_id,
     proposed.decided_at AS since
 FROM merge_proposals AS proposed
 WHERE proposed.is_pending
@@ -76,9 +59,7 @@ ORDER BY proposed.decided_at, proposed.partition, proposed.log_offset, proposed.
 -- first, as far as these are active or pending.
 -- A fact that is open again because its end has moved stands beside other values of its key.
 SELECT
-    e.event_id,
-    e.reason,
-    e.model,
+    e.event_id, e.reason, e.model,
     coalesce(known.facts, '[]'::jsonb) AS conflicting,
     {fact}
 FROM facts AS f
@@ -86,30 +67,20 @@ INNER JOIN LATERAL (
     SELECT asked.*
     FROM (
         SELECT
-            happened.event_id,
-            happened.reason,
-            happened.model,
-            happened.partition,
-            happened.log_offset,
+            happened.event_id, happened.reason, happened.model, happened.partition, happened.log_offset,
             coalesce(happened.payload -> 'decision' -> 'shown', '[]'::jsonb) AS shown
         FROM memory_events AS happened
-        WHERE
-            happened.fact_id = f.fact_id
+        WHERE happened.fact_id = f.fact_id
             AND happened.event IN ('fact_added', 'pending_confirmed')
             AND (happened.payload ->> 'unresolved')::boolean
         UNION ALL
         SELECT
-            happened.event_id,
-            happened.reason,
-            happened.model,
-            happened.partition,
-            happened.log_offset,
+            happened.event_id, happened.reason, happened.model, happened.partition, happened.log_offset,
             coalesce(moved.ending -> 'beside', '[]'::jsonb) AS shown
         FROM former_states AS former
         INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
         CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'moved_ends') AS moved (ending)
-        WHERE
-            former.fact_id = f.fact_id
+        WHERE former.fact_id = f.fact_id
             AND (moved.ending ->> 'fact_id')::uuid = f.fact_id
             AND (moved.ending ->> 'unresolved')::boolean
     ) AS asked
@@ -124,8 +95,7 @@ LEFT JOIN LATERAL (
     FROM jsonb_array_elements_text(e.shown) WITH ORDINALITY AS shown (fact_id, place)
     INNER JOIN facts AS t ON t.fact_id = shown.fact_id::uuid
     WHERE t.status IN ('active', 'pending_confirmation')
-        AND (t.tenant, t.user_id, t.agent_id, t.app_id, t.run_id)
-        = (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+        AND {{same_scope t f}}
 ) AS known ON true
 WHERE f.unresolved
     AND f.status = 'active'

@@ -4,12 +4,10 @@
 SELECT max(ended.decided_at)
 FROM (
     SELECT
-        c.decided_at,
-        c.source_kind,
+        c.decided_at, c.source_kind,
         row_number() OVER (PARTITION BY c.source_kind ORDER BY c.log_offset) AS number
     FROM commits AS c
-    WHERE (c.tenant, c.user_id, c.agent_id, c.app_id, c.run_id)
-        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    WHERE {{in_scope c}}
         AND (
             (c.source_kind = 'turn' AND c.outcome IN ('facts', 'no_facts'))
             OR (c.order_kind = 'end_session' AND c.outcome = 'done')
@@ -23,8 +21,7 @@ WHERE ended.source_kind = 'command' OR mod(ended.number, %(every)s::bigint) = 0;
 WITH mine AS (
     SELECT f.*
     FROM facts AS f
-    WHERE (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
-        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    WHERE {{in_scope f}}
         AND f.recorded_at <= %(published_at)s
         AND f.status <> 'retracted'
         AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
@@ -45,11 +42,7 @@ states AS (
 )
 SELECT
     profile_section(mine.category) AS section,
-    mine.key,
-    mine.value,
-    mine.text,
-    mine.category,
-    states.confidence,
+    mine.key, mine.value, mine.text, mine.category, states.confidence,
     utc_text(states.true_from) AS at,
     utc_text(least(mine.valid_until, states.true_to)) AS valid_until,
     mine.fact_id::text AS fact_id,
@@ -66,8 +59,7 @@ ORDER BY states.confidence DESC, states.true_from DESC, mine.recorded_at, mine.o
 SELECT had.event, had.text, had.fact_id, had.at, had.old
 FROM (
     SELECT
-        happened.event,
-        about.text,
+        happened.event, about.text,
         happened.fact_id::text AS fact_id,
         utc_text(happened.decided_at) AS at,
         ended.old,
@@ -90,8 +82,7 @@ FROM (
                 OR happened.payload ->> 'action' = 'keep_old'
             )
     ) AS ended
-    WHERE (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
-        = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+    WHERE {{in_scope happened}}
         AND happened.event IN (
             'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired', 'fact_corrected',
             'pending_confirmed', 'conflict_resolved'

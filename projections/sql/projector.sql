@@ -15,9 +15,7 @@ ON CONFLICT (partition) DO NOTHING;
 -- name: lock_partitions
 -- The offset of the next commit to fold, per partition; holds off every other projector of them until the end.
 -- All who lock several do so in the same order, so that none waits for another in a circle.
-SELECT
-    partition,
-    next_offset
+SELECT partition, next_offset
 FROM projection_offsets
 WHERE partition = ANY(%(partitions)s::integer [])
 ORDER BY partition
@@ -40,9 +38,7 @@ SELECT partition, next_offset FROM projection_offsets;
 -- name: applied
 -- The last commit of each of these sources that has one, and whether another may follow it.
 SELECT DISTINCT ON (commits.owner, commits.source_id)
-    commits.owner,
-    commits.source_id,
-    commits.attempt,
+    commits.owner, commits.source_id, commits.attempt,
     commits.limit_hit IS NOT NULL OR (commits.source_kind = 'turn' AND commits.outcome = 'failed') AS retryable
 FROM unnest(%(owners)s::text [], %(source_ids)s::text []) AS asked (owner, source_id)
 INNER JOIN commits ON asked.owner = commits.owner AND asked.source_id = commits.source_id
@@ -50,25 +46,7 @@ ORDER BY commits.owner, commits.source_id, commits.attempt DESC;
 
 -- name: known_facts
 -- The states of these facts.
-SELECT
-    fact_id,
-    tenant,
-    user_id,
-    agent_id,
-    app_id,
-    run_id,
-    status,
-    confidence,
-    mention_count,
-    last_confirmed_at,
-    true_to,
-    closed_at,
-    believed_from,
-    believed_to,
-    superseded_by,
-    unresolved,
-    true_from,
-    state_since
+SELECT fact_id, {{scope_ids}}, {state}
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
@@ -83,108 +61,26 @@ WHERE asked.record IS DISTINCT FROM coalesce(commits.record, rejections.record)
 ORDER BY asked.log_offset
 LIMIT 1;
 
--- name: copy_commits
--- COPY of applied commits.
-COPY commits (
-    partition, log_offset, owner, source_id, source_kind, tenant, user_id, agent_id, app_id, run_id, outcome, reason,
-    detail, occurred_at, published_at, decided_at, origin_topic, origin_partition, origin_offset, based_on, llm_calls,
-    embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, attempt, order_kind, actor,
-    limit_hit, record
-) FROM STDIN (FORMAT binary);
-
--- name: copy_events
--- COPY of events.
-COPY memory_events (
-    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes,
-    promoted_from
-) FROM STDIN (FORMAT binary);
-
--- name: copy_facts
--- COPY of new facts.
-COPY facts (
-    fact_id, owner, tenant, user_id, agent_id, app_id, run_id, text, search_text, key, value, category,
-    importance_category, importance, certainty, confidence, subject, speaker, excerpt, status, unresolved, event_time,
-    valid_until, true_from, true_to, closed_at, believed_from, believed_to, mention_count, last_confirmed_at,
-    supersedes, superseded_by, source_id, stale, content_hash, embedding_model, embedding, metadata, authority,
-    single_valued, said_at, recorded_at, state_since, ordinal, action_hint
-) FROM STDIN (FORMAT binary);
-
--- name: copy_former_states
--- COPY of former states.
-COPY former_states (
-    fact_id, event_id, since, until, status, confidence, mention_count, last_confirmed_at, true_to, closed_at,
-    believed_from, believed_to, superseded_by, unresolved, true_from
-) FROM STDIN (FORMAT binary);
-
--- name: copy_relations
--- COPY of relations.
-COPY fact_relations (fact_id, related_id, relation, event_id, since) FROM STDIN (FORMAT binary);
-
--- name: copy_pending
--- COPY of overwrites that are held back.
-COPY pending_confirmations (
-    fact_id, owner, tenant, user_id, agent_id, app_id, run_id, event_id, targets, action, ended_at, guard, needs_human,
-    since, settled_at, settlement, settled_by
-) FROM STDIN (FORMAT binary);
-
--- name: copy_rejections
--- COPY of rejections.
-COPY rejections (partition, log_offset, item, owner, source_id, reason, detail, record) FROM STDIN (FORMAT binary);
-
 -- name: update_facts
 -- Update the state of known facts.
-UPDATE facts SET
-    status = changed.status,
-    confidence = changed.confidence,
-    mention_count = changed.mention_count,
-    last_confirmed_at = changed.last_confirmed_at,
-    true_to = changed.true_to,
-    closed_at = changed.closed_at,
-    believed_from = changed.believed_from,
-    believed_to = changed.believed_to,
-    superseded_by = changed.superseded_by,
-    unresolved = changed.unresolved,
-    true_from = changed.true_from,
-    state_since = changed.state_since
-FROM unnest(
-    %(fact_id)s::uuid [],
-    %(status)s::text [],
-    %(confidence)s::double precision [],
-    %(mention_count)s::integer [],
-    %(last_confirmed_at)s::timestamptz [],
-    %(true_to)s::timestamptz [],
-    %(closed_at)s::timestamptz [],
-    %(believed_from)s::timestamptz [],
-    %(believed_to)s::timestamptz [],
-    %(superseded_by)s::uuid [],
-    %(unresolved)s::boolean [],
-    %(true_from)s::timestamptz [],
-    %(state_since)s::timestamptz []
-) AS changed (
-    fact_id, status, confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to,
-    superseded_by, unresolved, true_from, state_since
-)
-WHERE facts.fact_id = changed.fact_id;
+UPDATE facts SET ({state}) = ({new_state})
+FROM {given}
+WHERE facts.fact_id = given.fact_id;
 
 -- name: settle_pending
 -- Settle overwrites that were held back; those without a settlement are open again.
 UPDATE pending_confirmations SET
-    settled_at = settled.settled_at,
-    settlement = settled.settlement,
-    settled_by = settled.settled_by
-FROM unnest(
-    %(fact_id)s::uuid [], %(settled_at)s::timestamptz [], %(settlement)s::text [], %(settled_by)s::uuid []
-) AS settled (fact_id, settled_at, settlement, settled_by)
-WHERE pending_confirmations.fact_id = settled.fact_id;
+    settled_at = given.settled_at,
+    settlement = given.settlement,
+    settled_by = given.settled_by
+FROM {given}
+WHERE pending_confirmations.fact_id = given.fact_id;
 
 -- name: undo_events
 -- Mark events as undone.
-INSERT INTO undone (event_id, undone_by, since)
-SELECT event_id, undone_by, since
-FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid [], %(since)s::timestamptz []) AS undone_now (
-    event_id, undone_by, since
-)
+INSERT INTO undone ({columns})
+SELECT {values}
+FROM {given}
 ON CONFLICT (event_id) DO UPDATE SET undone_by = excluded.undone_by, since = excluded.since;
 
 -- name: reinstate_events
@@ -193,19 +89,10 @@ DELETE FROM undone WHERE event_id = ANY(%(event_id)s::uuid []);
 
 -- name: set_policies
 -- Set the policies that apply from now on.
-INSERT INTO policies (tenant, user_id, agent_id, app_id, run_id, policy, event_id, since)
-SELECT tenant, user_id, agent_id, app_id, run_id, policy, event_id, since
-FROM unnest(
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(policy)s::jsonb [],
-    %(event_id)s::uuid [],
-    %(since)s::timestamptz []
-) AS said (tenant, user_id, agent_id, app_id, run_id, policy, event_id, since)
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+INSERT INTO policies ({columns})
+SELECT {values}
+FROM {given}
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     policy = excluded.policy,
     event_id = excluded.event_id,
     since = excluded.since;
@@ -213,19 +100,8 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
 -- name: step_scopes
 -- Count the commits that these scopes have seen, and the open facts of them and of their tenants; keep who spoke first.
 WITH steps AS (
-    SELECT *
-    FROM unnest(
-        %(tenant)s::text [],
-        %(user_id)s::text [],
-        %(agent_id)s::text [],
-        %(app_id)s::text [],
-        %(run_id)s::text [],
-        %(owner)s::text [],
-        %(partition)s::integer [],
-        %(commits)s::bigint [],
-        %(facts)s::bigint [],
-        %(speakers)s::jsonb []
-    ) AS step (tenant, user_id, agent_id, app_id, run_id, owner, partition, commits, facts, speakers)
+    SELECT {values}
+    FROM {given}
 ),
 counted AS (
     INSERT INTO tenant_facts (tenant, partition, facts)
@@ -234,19 +110,19 @@ counted AS (
     GROUP BY tenant, partition
     ON CONFLICT (tenant, partition) DO UPDATE SET facts = tenant_facts.facts + excluded.facts
 )
-INSERT INTO scopes (tenant, user_id, agent_id, app_id, run_id, owner, version, facts, speakers)
+INSERT INTO scopes ({{scope_ids}}, owner, version, facts, speakers)
 SELECT
-    tenant, user_id, agent_id, app_id, run_id, owner, commits, facts,
-    first_speakers('{}', array(SELECT jsonb_array_elements_text(speakers)))
+    {{scope_ids}}, owner, commits, facts,
+    first_speakers(ARRAY[]::text [], array(SELECT jsonb_array_elements_text(speakers)))
 FROM steps
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     version = scopes.version + excluded.version,
     facts = scopes.facts + excluded.facts,
     speakers = first_speakers(scopes.speakers, excluded.speakers);
 
 -- name: count_tokens
 -- Add the tokens of new commits to the day on which their turns were published, for their scopes and tenants.
-INSERT INTO daily_tokens (tenant, user_id, agent_id, app_id, run_id, partition, day, tokens)
+INSERT INTO daily_tokens ({{scope_ids}}, partition, day, tokens)
 SELECT
     fresh.tenant, level.user_id, level.agent_id, level.app_id, level.run_id, fresh.partition,
     (fresh.published_at AT TIME ZONE 'UTC')::date, sum(fresh.input_tokens + fresh.output_tokens)
@@ -258,14 +134,14 @@ CROSS JOIN LATERAL (
 WHERE fresh.input_tokens + fresh.output_tokens <> 0 AND fresh.user_id || fresh.agent_id <> ''
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 ORDER BY 1, 2, 3, 4, 5, 6, 7
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, partition) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}, day, partition) DO UPDATE SET
     tokens = daily_tokens.tokens + excluded.tokens;
 
 -- name: count_usage
 -- Add what each model took for new commits to the day on which their sources were published, for their scopes and
 -- tenants.
 INSERT INTO daily_usage (
-    tenant, user_id, agent_id, app_id, run_id, day, model, partition, input_tokens, cached_tokens, output_tokens,
+    {{scope_ids}}, day, model, partition, input_tokens, cached_tokens, output_tokens,
     uncounted
 )
 SELECT
@@ -281,7 +157,7 @@ CROSS JOIN LATERAL (
 WHERE fresh.user_id || fresh.agent_id <> ''
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}, day, model, partition) DO UPDATE SET
     input_tokens = daily_usage.input_tokens + excluded.input_tokens,
     cached_tokens = daily_usage.cached_tokens + excluded.cached_tokens,
     output_tokens = daily_usage.output_tokens + excluded.output_tokens,
@@ -289,29 +165,25 @@ ON CONFLICT (tenant, user_id, agent_id, app_id, run_id, day, model, partition) D
 
 -- name: all_scopes
 -- Every scope that has a version.
-SELECT tenant, user_id, agent_id, app_id, run_id
+SELECT {{scope_ids}}
 FROM scopes
-ORDER BY tenant, user_id, agent_id, app_id, run_id;
+ORDER BY {{scope_ids}};
 
 -- name: refresh_profiles
 -- Derive the profiles of these scopes anew; one without an event has none.
 INSERT INTO profiles (
-    tenant, user_id, agent_id, app_id, run_id, owner, identity, hard_preferences, soft_preferences, current_tasks,
+    {{scope_ids}}, owner, identity, hard_preferences, soft_preferences, current_tasks,
     recent_changes, sensitive_topics, updated_at, work, relationships, other
 )
 SELECT derived.*
 FROM unnest(
-    %(tenant)s::text [], %(user_id)s::text [], %(agent_id)s::text [], %(app_id)s::text [], %(run_id)s::text []
-) AS touched (tenant, user_id, agent_id, app_id, run_id)
+    {{scope_arrays}}
+) AS touched ({{scope_ids}})
 INNER JOIN derived_profiles AS derived
     ON
-        touched.tenant = derived.tenant
-        AND touched.user_id = derived.user_id
-        AND touched.agent_id = derived.agent_id
-        AND touched.app_id = derived.app_id
-        AND touched.run_id = derived.run_id
+        {{same_scope touched derived}}
 WHERE derived.updated_at IS NOT NULL
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     owner = excluded.owner,
     identity = excluded.identity,
     hard_preferences = excluded.hard_preferences,

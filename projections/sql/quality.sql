@@ -2,9 +2,7 @@
 -- The overwrites proposed in an interval, by who proposed them and event, and what became of them.
 SELECT
     o.decided_by AS by,
-    o.model,
-    o.prompt_version,
-    o.event,
+    o.model, o.prompt_version, o.event,
     count(*) AS overwrites,
     count(o.carried_out_at) AS carried_out,
     count(*) FILTER (WHERE o.result = 'kept') AS kept,

@@ -31,8 +31,7 @@ SELECT partition, next_offset FROM {offsets};
 SELECT
     format(
         'GRANT %%s ON SCHEMA %%I TO %%s%%s',
-        acl.privilege_type,
-        %(rebuilt)s::text,
+        acl.privilege_type, %(rebuilt)s::text,
         CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
         CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
     ) AS statement
@@ -43,9 +42,7 @@ UNION ALL
 SELECT
     format(
         'GRANT %%s ON %%I.%%I TO %%s%%s',
-        acl.privilege_type,
-        %(rebuilt)s::text,
-        c.relname,
+        acl.privilege_type, %(rebuilt)s::text, c.relname,
         CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
         CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
     )
@@ -234,27 +231,12 @@ ALTER FUNCTION {function} () SET SCHEMA {schema};
 -- Move a table with its rows, indexes, constraints, triggers and grants.
 ALTER TABLE {table} SET SCHEMA {schema};
 
--- name: kept_commits
--- The applied commits between two offsets of a partition, in the order of the log; the columns are those of
--- copy_commits. A log that is read from this table need not be compared with it.
-SELECT
-    partition, log_offset, owner, source_id, source_kind, tenant, user_id, agent_id, app_id, run_id, outcome, reason,
-    detail, occurred_at, published_at, decided_at, origin_topic, origin_partition, origin_offset, based_on, llm_calls,
-    embedding_calls, input_tokens, output_tokens, reprompts, provenance, metadata, attempt, order_kind, actor,
-    limit_hit, CASE WHEN %(with_records)s THEN record END AS record
+-- name: kept_rows
+-- The rows of a table of the copy of the log between two offsets of a partition, in the order of the log.
+SELECT {columns}
 FROM {table}
 WHERE partition = %(partition)s AND log_offset >= %(start)s AND log_offset < %(stop)s
-ORDER BY log_offset;
-
--- name: kept_events
--- The events between two offsets of a partition, in the order of the log; the columns are those of copy_events.
-SELECT
-    event_id, partition, log_offset, ordinal, owner, source_id, tenant, user_id, agent_id, app_id, run_id, event,
-    fact_id, targets, occurred_at, decided_at, decided_by, reason, stale, payload, model, prompt_version, guard, undoes,
-    promoted_from
-FROM {table}
-WHERE partition = %(partition)s AND log_offset >= %(start)s AND log_offset < %(stop)s
-ORDER BY log_offset, ordinal;
+ORDER BY {order};
 
 -- name: row_outside_log
 -- A row, if any, of an offset that no record of the log has.

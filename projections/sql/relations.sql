@@ -3,40 +3,20 @@
 -- all or those of a subject or a predicate, as was known at a time to be at another, NULL for now. Where a predicate has one object at a time and several hold, they are contested.
 WITH found AS (
     SELECT
-        s.tenant,
-        s.user_id,
-        s.agent_id,
-        s.app_id,
-        s.run_id,
+        {{scope_ids s}},
         r.*,
         r.is_active AND r.predicate = ANY(%(single_valued)s::text [])
         AND count(*) FILTER (WHERE r.is_active) OVER (PARTITION BY r.subject_id, r.predicate) > 1 AS is_contested
     FROM scopes AS s
     CROSS JOIN LATERAL shown_relations_of_scope(
-        s.tenant, s.user_id, s.agent_id, s.app_id, s.run_id, %(believed_at)s::timestamptz, %(true_at)s::timestamptz
+        {{scope_ids s}}, %(believed_at)s::timestamptz, %(true_at)s::timestamptz
     ) AS r
     WHERE {scope}
 )
 SELECT
-    found.tenant,
-    nullif(found.user_id, '') AS user_id,
-    nullif(found.agent_id, '') AS agent_id,
-    nullif(found.app_id, '') AS app_id,
-    nullif(found.run_id, '') AS run_id,
-    found.subject_id,
-    found.subject,
-    found.predicate,
-    found.object_id,
-    found.object,
-    found.is_active,
-    found.is_mirror,
-    found.is_contested,
-    found.strength,
-    found.since,
-    found.until,
-    found.recorded_at,
-    found.evidence,
-    found.endings
+    {{shown_scope found}}, found.subject_id, found.subject, found.predicate, found.object_id, found.object,
+    found.is_active, found.is_mirror, found.is_contested, found.strength, found.since, found.until, found.recorded_at,
+    found.evidence, found.endings
 FROM found
 WHERE (%(all_versions)s OR found.is_active)
     AND (%(mirrors)s OR NOT found.is_mirror)
@@ -46,18 +26,13 @@ ORDER BY found.recorded_at, found.ordinal, found.is_mirror, found.predicate, fou
 
 -- name: aliases_of
 -- The keys of the shown names of these entities.
-SELECT
-    alias.entity_id,
-    alias.kind,
-    alias.current_key
+SELECT alias.entity_id, alias.kind, alias.current_key
 FROM shown_entity_names AS alias
 WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: given_ties
 -- To whom of a scope persons had given ties with these keys at a time, NULL for now, each of which says to whom: "wife of <id>".
-SELECT DISTINCT
-    alias.entity_id,
-    alias.current_key
+SELECT DISTINCT alias.entity_id, alias.current_key
 FROM current_entity_names AS alias
 WHERE {scope}
     AND alias.head = %(head)s
@@ -68,11 +43,7 @@ WHERE {scope}
 
 -- name: profile_of_entity
 -- What holds now of an entity, what is about it and matters most first.
-SELECT
-    link.role,
-    f.key,
-    f.value,
-    f.text
+SELECT link.role, f.key, f.value, f.text
 FROM (
     SELECT
         fact_id,
@@ -100,11 +71,7 @@ SELECT
 FROM shown_entity_names AS alias
 WHERE alias.entity_id = %(entity_id)s
 UNION ALL
-SELECT
-    f.recorded_at,
-    'learned',
-    f.text,
-    f.fact_id
+SELECT f.recorded_at, 'learned', f.text, f.fact_id
 FROM (SELECT DISTINCT fact_id, entity_id FROM current_entity_links) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s AND NOT fact_is_hidden(f.fact_id)
@@ -112,8 +79,7 @@ UNION ALL
 SELECT
     coalesce(f.believed_to, f.closed_at),
     CASE WHEN f.believed_to IS NULL THEN 'ended' ELSE 'withdrawn' END,
-    f.text,
-    f.fact_id
+    f.text, f.fact_id
 FROM (SELECT DISTINCT fact_id, entity_id FROM current_entity_links) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
 WHERE link.entity_id = %(entity_id)s
@@ -142,8 +108,8 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT e.entity_id, e.name FROM shown_entities AS e WHERE e.entity_id = coalesce(whom.merged_into, whom.entity_id) LIMIT 1
 ) AS object
-WHERE (r.tenant, r.user_id, r.agent_id, r.app_id, r.run_id) = (
-    SELECT e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id FROM entities AS e WHERE e.entity_id = %(entity_id)s
+WHERE ({{scope_ids r}}) = (
+    SELECT {{scope_ids e}} FROM entities AS e WHERE e.entity_id = %(entity_id)s
 )
     AND %(entity_id)s IN (subject.entity_id, object.entity_id) AND subject.entity_id <> object.entity_id
     AND NOT fact_is_hidden(said.fact_id)

@@ -2,33 +2,19 @@
 -- Everything that models answered for these sources, stages and versions, by attempt. Each is looked up by itself: a
 -- plan that was made while the table was small would read all of it.
 SELECT
-    kept.owner,
-    kept.source_id,
-    kept.stage,
-    kept.version,
-    kept.attempt,
-    kept.reply,
-    kept.model,
-    kept.input_tokens,
-    kept.output_tokens,
-    kept.cached_tokens,
-    kept.milliseconds,
+    kept.owner, kept.source_id, kept.stage, kept.version, kept.attempt, kept.reply, kept.model, kept.input_tokens,
+    kept.output_tokens, kept.cached_tokens, kept.milliseconds,
     kept.shared::text AS shared,
     kept.paid_by
 FROM (
-    SELECT DISTINCT
-        given.owner,
-        given.source_id,
-        given.stage,
-        given.version
+    SELECT DISTINCT given.owner, given.source_id, given.stage, given.version
     FROM unnest(
         %(owner)s::text [], %(source_id)s::text [], %(stage)s::text [], %(version)s::text []
     ) AS given (owner, source_id, stage, version)
 ) AS asked
 CROSS JOIN LATERAL (
     SELECT * FROM mnemolog_journal.model_replies AS replies
-    WHERE
-        replies.owner = asked.owner
+    WHERE replies.owner = asked.owner
         AND replies.source_id = asked.source_id
         AND replies.stage = asked.stage
         AND replies.version = asked.version
@@ -45,19 +31,11 @@ INSERT INTO mnemolog_journal.model_replies (
 SELECT owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
     milliseconds, shared::jsonb, paid_by
 FROM unnest(
-    %(owner)s::text [],
-    %(source_id)s::text [],
-    %(stage)s::text [],
-    %(version)s::text [],
-    %(attempt)s::integer [],
-    %(reply)b::text [],
-    %(model)s::text [],
-    %(input_tokens)s::integer [],
-    %(output_tokens)s::integer [],
+    %(owner)s::text [], %(source_id)s::text [], %(stage)s::text [], %(version)s::text [], %(attempt)s::integer [],
+    %(reply)b::text [], %(model)s::text [], %(input_tokens)s::integer [], %(output_tokens)s::integer [],
     %(cached_tokens)s::integer [],
     %(milliseconds)s::double precision [],
-    %(shared)s::text [],
-    %(paid_by)s::text []
+    %(shared)s::text [], %(paid_by)s::text []
 ) AS replies (
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
     milliseconds, shared, paid_by
@@ -69,17 +47,8 @@ RETURNING owner, source_id, stage, version, attempt;
 -- name: paid
 -- What models answered for a stage of a source and a record of it, however it was asked; without what was only kept.
 SELECT
-    replies.owner,
-    replies.source_id,
-    replies.stage,
-    replies.version,
-    replies.attempt,
-    replies.reply,
-    replies.model,
-    replies.input_tokens,
-    replies.output_tokens,
-    replies.cached_tokens,
-    replies.milliseconds,
+    replies.owner, replies.source_id, replies.stage, replies.version, replies.attempt, replies.reply, replies.model,
+    replies.input_tokens, replies.output_tokens, replies.cached_tokens, replies.milliseconds,
     replies.shared::text AS shared,
     replies.paid_by
 FROM mnemolog_journal.model_replies AS replies

@@ -3,49 +3,33 @@
 -- vector, of which an index holds 4000. What has indexes keeps them down to a half of the size. An id that is a
 -- wildcard in queries has none.
 SELECT
-    large.tenant,
-    large.user_id,
-    large.agent_id,
-    large.app_id,
-    large.run_id,
+    {{scope_ids large}},
     newest.embedding_model AS model,
     vector_dims(newest.embedding) AS dimensions,
     large.facts
 FROM scopes AS large
-LEFT JOIN indexed_scopes AS known USING (tenant, user_id, agent_id, app_id, run_id)
+LEFT JOIN indexed_scopes AS known USING ({{scope_ids}})
 CROSS JOIN LATERAL (
     SELECT f.embedding_model, f.embedding
     FROM facts AS f
-    WHERE
-        f.status = 'active'
-        AND f.tenant = large.tenant
-        AND f.user_id = large.user_id
-        AND f.agent_id = large.agent_id
-        AND f.app_id = large.app_id
-        AND f.run_id = large.run_id
+    WHERE f.status = 'active'
+        AND {{same_scope f large}}
     ORDER BY f.believed_from DESC
     LIMIT 1
 ) AS newest
-WHERE
-    large.facts >= CASE WHEN known.tenant IS NULL THEN %(least)s ELSE %(least)s / 2 END
+WHERE large.facts >= CASE WHEN known.tenant IS NULL THEN %(least)s ELSE %(least)s / 2 END
     AND vector_dims(newest.embedding) <= 4000
     AND NOT ARRAY[large.user_id, large.agent_id, large.app_id, large.run_id] && ARRAY['*', '**']
-ORDER BY large.facts DESC, large.tenant, large.user_id, large.agent_id, large.app_id, large.run_id
+ORDER BY large.facts DESC, {{scope_ids large}}
 LIMIT %(most)s;
 
 -- name: indexed_scopes
 -- The scopes that have indexes of their own, with the number of their facts.
 SELECT
-    known.tenant,
-    known.user_id,
-    known.agent_id,
-    known.app_id,
-    known.run_id,
-    known.model,
-    known.dimensions,
+    {{scope_ids known}}, known.model, known.dimensions,
     coalesce(scopes.facts, 0) AS facts
 FROM indexed_scopes AS known
-LEFT JOIN scopes USING (tenant, user_id, agent_id, app_id, run_id)
+LEFT JOIN scopes USING ({{scope_ids}})
 ORDER BY facts DESC;
 
 -- name: definitions
@@ -53,7 +37,7 @@ ORDER BY facts DESC;
 SELECT made.name, format('CREATE INDEX %%s%%I ON facts %%s', %(how)s::text, made.name, made.definition) AS statement
 FROM (
     SELECT
-        scope_condition(%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s) AS of_scope,
+        scope_condition({{scope_values}}) AS of_scope,
         vector_condition(%(model)s, %(dimensions)s) AS of_model
 ) AS given
 CROSS JOIN LATERAL (
@@ -62,9 +46,7 @@ CROSS JOIN LATERAL (
         'facts_near_' || md5(concat_ws(' AND ', given.of_scope, given.of_model)),
         format(
             'USING hnsw ((embedding::public.halfvec(%%s)) public.halfvec_cosine_ops) WHERE %%s AND %%s',
-            %(dimensions)s::integer,
-            given.of_scope,
-            given.of_model
+            %(dimensions)s::integer, given.of_scope, given.of_model
         )
     ),
     (
@@ -93,21 +75,16 @@ SELECT
 
 -- name: add_scope
 -- Let searches use the indexes of a scope.
-INSERT INTO indexed_scopes (tenant, user_id, agent_id, app_id, run_id, model, dimensions)
-VALUES (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(model)s, %(dimensions)s)
-ON CONFLICT (tenant, user_id, agent_id, app_id, run_id) DO UPDATE SET
+INSERT INTO indexed_scopes ({{scope_ids}}, model, dimensions)
+VALUES ({{scope_values}}, %(model)s, %(dimensions)s)
+ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     model = excluded.model,
     dimensions = excluded.dimensions;
 
 -- name: remove_scope
 -- Let searches scan a scope again.
 DELETE FROM indexed_scopes
-WHERE
-    tenant = %(tenant)s
-    AND user_id = %(user_id)s
-    AND agent_id = %(agent_id)s
-    AND app_id = %(app_id)s
-    AND run_id = %(run_id)s;
+WHERE {{in_scope}};
 
 -- name: drop_index
 -- Remove an index without blocking those who write.

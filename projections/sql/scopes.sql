@@ -14,45 +14,42 @@
 -- name: delete_all
 -- The exact scopes within a wider one that hold active or pending facts that a filter lets through, of one key or category
 -- where that is given; where all is deleted, also those that have turns alone.
-SELECT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+SELECT {{scope_ids f}}
 FROM facts AS f
-WHERE
-    f.status IN ('active', 'pending_confirmation')
+WHERE f.status IN ('active', 'pending_confirmation')
     AND {scope}
     AND (%(key)s::text IS NULL OR f.key = %(key)s)
     AND (%(category)s::text IS NULL OR f.category = %(category)s)
     AND {filter}
 UNION
-SELECT of_turns.tenant, of_turns.user_id, of_turns.agent_id, of_turns.app_id, of_turns.run_id
+SELECT {{scope_ids of_turns}}
 FROM ({of_turns}) AS of_turns
 WHERE %(key)s::text IS NULL AND %(category)s::text IS NULL AND %(all)s
-ORDER BY tenant, user_id, agent_id, app_id, run_id;
+ORDER BY {{scope_ids}};
 
 -- name: of_turns
 -- The scopes with a turn that no "delete all" came after.
-SELECT f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+SELECT {{scope_ids f}}
 FROM turn_journal AS f
 WHERE f.refusal IS NULL AND {scope}
-GROUP BY f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id
+GROUP BY {{scope_ids f}}
 HAVING max(f.published_at) > ALL(
     SELECT deleting.published_at
     FROM commits AS deleting
     WHERE deleting.order_kind = 'delete_all'
         AND deleting.outcome = 'done'
         AND deleting.reason IS DISTINCT FROM 'nothing_selected'
-        AND (deleting.tenant, deleting.user_id, deleting.agent_id, deleting.app_id, deleting.run_id)
-        = (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+        AND {{same_scope deleting f}}
 )
 
 -- name: undo
 -- The exact scopes within a wider one in which a model or prompt version decided something that is still in effect, or
 -- extracted its statement.
-SELECT DISTINCT happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id
+SELECT DISTINCT {{scope_ids happened}}
 FROM memory_events AS happened
-WHERE
-    {scope}
+WHERE {scope}
     AND {decided}
-ORDER BY happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id;
+ORDER BY {{scope_ids happened}};
 
 -- name: named_ids
 -- The values of one id in scopes that hold active or pending facts, each with how many those are: all, or some of those
@@ -62,8 +59,7 @@ SELECT
     sum(known.facts)::bigint AS facts,
     count(*) AS scopes
 FROM scopes AS known
-WHERE
-    {scope}
+WHERE {scope}
     AND known.facts > 0
     AND {name} <> ''
     AND (%(after)s::text IS NULL OR {name} > %(after)s)

@@ -4,16 +4,14 @@ SELECT f.*
 FROM facts AS f
 WHERE f.status = 'active'
     AND {scope}
-    AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-    AND (f.true_to IS NULL OR f.true_to > %(at)s)
+    AND {{holds f %(at)s}}
     AND {filter}
 UNION ALL
 SELECT f.*
 FROM facts AS f
 WHERE f.status = 'pending_confirmation'
     AND {scope}
-    AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-    AND (f.true_to IS NULL OR f.true_to > %(at)s)
+    AND {{holds f %(at)s}}
     AND {filter}
 
 -- name: in_states
@@ -29,7 +27,7 @@ WHERE {scope}
 SELECT f.*
 FROM (
     SELECT
-        f.fact_id, f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, f.text, f.key, f.value, f.category, f.importance,
+        f.fact_id, {{scope_ids f}}, f.text, f.key, f.value, f.category, f.importance,
         f.subject, f.speaker, f.excerpt, f.event_time, f.valid_until, f.said_at, f.recorded_at, f.ordinal, f.source_id, f.metadata, f.words,
         f.embedding_model, f.embedding, s.*
     FROM facts AS f
@@ -47,15 +45,10 @@ WHERE {filter}
 
 -- name: state_at
 -- The state that a fact had at the time %(believed_at)s. A state holds from its since up to, but not at, its until.
-SELECT
-    f.status, f.confidence, f.mention_count, f.last_confirmed_at, f.true_to, f.closed_at, f.believed_from,
-    f.believed_to, f.superseded_by, f.unresolved, f.true_from, f.state_since
+SELECT {{state_of f}}, f.state_since
 WHERE f.state_since <= %(believed_at)s
 UNION ALL
-SELECT
-    former.status, former.confidence, former.mention_count, former.last_confirmed_at, former.true_to,
-    former.closed_at, former.believed_from, former.believed_to, former.superseded_by, former.unresolved,
-    former.true_from, former.since
+SELECT {{state_of former}}, former.since
 FROM former_states AS former
 WHERE former.fact_id = f.fact_id
     AND f.state_since > %(believed_at)s
@@ -108,7 +101,7 @@ SELECT f.*
 FROM (
     SELECT DISTINCT found.fact_id
     FROM indexed_candidates(
-        %(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, %(model)s, %(dimensions)s, %(vector)s,
+        {{scope_values}}, %(model)s, %(dimensions)s, %(vector)s,
         asked.query, %(at)s, %(candidates)s
     ) AS found
 ) AS candidate
@@ -119,11 +112,7 @@ WHERE {filter}
 -- Whether this statement answers: an indexed scope is asked by its indexes, another one by a scan; null scans any.
 %(indexed)s::boolean IS NULL OR %(indexed)s::boolean = EXISTS (
     SELECT FROM indexed_scopes AS known
-    WHERE known.tenant = %(tenant)s
-        AND known.user_id = %(user_id)s
-        AND known.agent_id = %(agent_id)s
-        AND known.app_id = %(app_id)s
-        AND known.run_id = %(run_id)s
+    WHERE {{in_scope known}}
         AND (%(vector)s::halfvec IS NULL OR (known.model = %(model)s AND known.dimensions = %(dimensions)s))
 )
 
@@ -142,11 +131,7 @@ SELECT of_scope.facts, of_scope.facts / greatest(count(*), 1) AS times, (%(candi
 FROM (
     SELECT coalesce(max(facts), 0)::float8 AS facts
     FROM scopes
-    WHERE tenant = %(tenant)s
-        AND user_id = %(user_id)s
-        AND agent_id = %(agent_id)s
-        AND app_id = %(app_id)s
-        AND run_id = %(run_id)s
+    WHERE {{in_scope}}
 ) AS of_scope
 LEFT JOIN scored ON true
 GROUP BY of_scope.facts
@@ -223,14 +208,12 @@ LEFT JOIN set_scores USING (places)
             (array_agg(others.fact_id ORDER BY others.total DESC NULLS LAST, others.fact_id))[1:5] AS best
         FROM (
             SELECT
-                ranked.fact_id,
-                ranked.total,
+                ranked.fact_id, ranked.total,
                 CASE WHEN ranked.place_in_matter > %(per_matter)s::integer THEN 'same_matter' ELSE 'over_top_k' END AS reason
             FROM ranked
             UNION ALL
             SELECT
-                summed.fact_id,
-                summed.total,
+                summed.fact_id, summed.total,
                 CASE
                     WHEN NOT summed.is_found THEN 'below_threshold'
                     WHEN summed.is_timely OR NOT %(only_period)s::boolean THEN 'over_top_k'
@@ -302,17 +285,10 @@ asked AS MATERIALIZED (
 ),
 scored AS MATERIALIZED (
     SELECT
-        live.fact_id,
-        live.status,
-        live.importance,
-        live.confidence,
+        live.fact_id, live.status, live.importance, live.confidence,
         date_part('epoch', greatest(live.believed_from, live.last_confirmed_at, live.recorded_at)) AS mentioned_at,
         coalesce(live.event_time, live.true_from) AS happened_at,
-        live.user_id,
-        live.agent_id,
-        live.subject,
-        live.speaker,
-        live.key,
+        live.user_id, live.agent_id, live.subject, live.speaker, live.key,
         {conversation}
         CASE
             WHEN live.embedding_model = %(model)s AND vector_dims(live.embedding) = %(dimensions)s
@@ -363,8 +339,7 @@ word_weights AS MATERIALIZED (
 ),
 set_scores AS MATERIALIZED (
     SELECT
-        word_sets.places,
-        word_sets.bits,
+        word_sets.places, word_sets.bits,
         (
             SELECT sum(word_weights.weight * (%(field_weights)s::float8 [])[1 + (one.place & 3)])
             FROM unnest(word_sets.places) AS one (place)
@@ -483,18 +458,8 @@ SELECT
         WHERE scored.places IS NULL AND 1 - scored.distance < %(threshold)s::float8 AND %(threshold)s::float8 > 0
     ) AS below_threshold,
     {left_out},
-    first.vector_rank,
-    first.similarity,
-    first.vector_part,
-    first.text_rank,
-    first.text_score,
-    first.text_part,
-    first.names_part,
-    first.recency_part,
-    first.times_part,
-    first.neighbours_part,
-    first.prior,
-    first.total,
+    first.vector_rank, first.similarity, first.vector_part, first.text_rank, first.text_score, first.text_part,
+    first.names_part, first.recency_part, first.times_part, first.neighbours_part, first.prior, first.total,
     first.fact_id AS hit_id,
     first.step,
     {messages},
@@ -530,6 +495,5 @@ SELECT
 FROM facts AS f
 WHERE f.status IN ('active', 'pending_confirmation')
     AND {scope}
-    AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-    AND (f.true_to IS NULL OR f.true_to > %(at)s)
+    AND {{holds f %(at)s}}
 GROUP BY 1;

@@ -1,19 +1,7 @@
 -- name: live
 -- The turns of a scope as they were received, also those that are not shown.
 SELECT
-    f.owner,
-    f.source_id,
-    f.tenant,
-    f.user_id,
-    f.agent_id,
-    f.app_id,
-    f.run_id,
-    f.topic,
-    f.partition,
-    f.log_offset,
-    f.published_at,
-    f.occurred_at,
-    f.words,
+    f.owner, f.source_id, {{scope_ids f}}, f.topic, f.partition, f.log_offset, f.published_at, f.occurred_at, f.words,
     f.speakers
 FROM turn_journal AS f
 WHERE {scope}
@@ -27,12 +15,7 @@ EXISTS (
     SELECT
     FROM (
         SELECT
-            f.tenant,
-            f.user_id,
-            f.agent_id,
-            f.app_id,
-            f.run_id,
-            f.source_id,
+            {{scope_ids f}}, f.source_id,
             f.published_at AS recorded_at,
             f.occurred_at AS event_time,
             f.body -> 'metadata' AS metadata,
@@ -113,13 +96,7 @@ asked AS MATERIALIZED (
 deletions AS MATERIALIZED (
     -- Up to which record each scope was deleted. Records of one owner are in one partition, as long as there are as many.
     SELECT
-        f.tenant,
-        f.user_id,
-        f.agent_id,
-        f.app_id,
-        f.run_id,
-        f.origin_topic,
-        f.origin_partition,
+        {{scope_ids f}}, f.origin_topic, f.origin_partition,
         max(f.origin_offset) AS origin_offset,
         max(f.published_at) AS published_at
     FROM commits AS f
@@ -139,17 +116,11 @@ deletions AS MATERIALIZED (
                     AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = taking.event_id)
             )
         )
-    GROUP BY f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id, f.origin_topic, f.origin_partition
+    GROUP BY {{scope_ids f}}, f.origin_topic, f.origin_partition
 ),
 scored AS MATERIALIZED (
     SELECT
-        live.owner,
-        live.source_id,
-        live.occurred_at,
-        live.user_id,
-        live.agent_id,
-        live.app_id,
-        live.run_id,
+        live.owner, live.source_id, live.occurred_at, live.user_id, live.agent_id, live.app_id, live.run_id,
         live.log_offset,
         CASE
             WHEN live.words @@ asked.query
@@ -160,8 +131,7 @@ scored AS MATERIALIZED (
     CROSS JOIN LATERAL ({live}) AS live
     WHERE NOT EXISTS (
         SELECT FROM deletions
-        WHERE (deletions.tenant, deletions.user_id, deletions.agent_id, deletions.app_id, deletions.run_id)
-            = (live.tenant, live.user_id, live.agent_id, live.app_id, live.run_id)
+        WHERE {{same_scope deletions live}}
             AND CASE
                 WHEN (deletions.origin_topic, deletions.origin_partition) = (live.topic, live.partition)
                     THEN live.log_offset < deletions.origin_offset
@@ -194,8 +164,7 @@ word_weights AS MATERIALIZED (
 ),
 set_scores AS MATERIALIZED (
     SELECT
-        word_sets.places,
-        word_sets.bits,
+        word_sets.places, word_sets.bits,
         (SELECT sum(weight) FROM word_weights WHERE place = ANY(word_sets.places))
         / (SELECT sum(weight) FROM word_weights) AS score
     FROM word_sets
@@ -204,10 +173,7 @@ placed AS MATERIALIZED (
     -- What was said just before and after a turn, and next to that, within an hour: the first 63 words of the question as
     -- bits of a number.
     SELECT
-        scored.owner,
-        scored.source_id,
-        scored.occurred_at,
-        scored.speakers,
+        scored.owner, scored.source_id, scored.occurred_at, scored.speakers,
         set_scores.score AS text_score,
         coalesce(set_scores.bits, 0) AS own,
         CASE
@@ -329,26 +295,18 @@ shown AS MATERIALIZED (
 SELECT
     {left_out},
     shown.source_id AS turn_id,
-    journal.tenant,
-    nullif(journal.user_id, '') AS user_id,
-    nullif(journal.agent_id, '') AS agent_id,
-    nullif(journal.app_id, '') AS app_id,
-    nullif(journal.run_id, '') AS run_id,
-    said.speaker,
+    {{shown_scope journal}}, said.speaker,
     CASE
         WHEN length(said.content) <= 400 THEN said.content
         ELSE left(
             ts_headline(
-                'english',
-                part.content,
-                asked.query,
+                'english', part.content, asked.query,
                 'StartSel="", StopSel="", MaxFragments=2, MinWords=10, MaxWords=30, FragmentDelimiter=" … "'
             ),
             1000
         )
     END AS excerpt,
-    shown.occurred_at,
-    shown.status,
+    shown.occurred_at, shown.status,
     ARRAY(
         SELECT told.fact_id FROM facts AS told
         WHERE told.owner = shown.owner AND told.source_id = shown.source_id
@@ -359,18 +317,14 @@ SELECT
     coalesce(shown.text_score, 0) AS text_score,
     shown.text_part,
     shown.shown_part AS neighbours_part,
-    shown.names_part,
-    shown.recency_part,
-    shown.times_part
+    shown.names_part, shown.recency_part, shown.times_part
 FROM asked
 LEFT JOIN (
     shown
     INNER JOIN turn_journal AS journal ON shown.owner = journal.owner AND shown.source_id = journal.source_id
 ) ON true
 LEFT JOIN LATERAL (
-    SELECT
-        spoken.speaker,
-        spoken.content
+    SELECT spoken.speaker, spoken.content
     FROM turn_messages(journal.body) AS spoken
     CROSS JOIN LATERAL (SELECT said_words(spoken.content) AS words OFFSET 0) AS said_in
     ORDER BY

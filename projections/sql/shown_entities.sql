@@ -3,9 +3,7 @@
 -- whose names or whose ties to the user are in what is said, then those that are something to the user. The user is none.
 SELECT
     asked.place::integer AS place,
-    shown.entity_id,
-    shown.name,
-    shown.type,
+    shown.entity_id, shown.name, shown.type,
     shown.names[:%(aliases)s + 1] AS names,
     shown.ties[:%(aliases)s] AS ties,
     shown.twins[:%(aliases)s] AS twins,
@@ -24,61 +22,40 @@ SELECT
                 OFFSET 0
             ) AS linked
             CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = linked.fact_id OFFSET 0) AS f
-            WHERE
-                f.status = 'active'
-                AND (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
-                = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
-                AND (f.valid_until IS NULL OR f.valid_until > asked.at)
-                AND (f.true_to IS NULL OR f.true_to > asked.at)
+            WHERE f.status = 'active'
+                AND {{same_scope f asked}}
+                AND {{holds f asked.at}}
             ORDER BY linked.is_subject DESC, f.recorded_at DESC, f.fact_id
             LIMIT asked.facts
         )
         ELSE ARRAY[]::jsonb []
     END AS facts
 FROM unnest(
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(said)s::text [],
-    %(heads)s::jsonb [],
-    %(said_ties)s::jsonb [],
-    %(predicates)s::jsonb [],
-    %(at)s::timestamptz [],
-    %(entities)s::integer [],
-    %(facts)s::integer []
+    {{scope_arrays}}, %(said)s::text [], %(heads)s::jsonb [], %(said_ties)s::jsonb [], %(predicates)s::jsonb [],
+    %(at)s::timestamptz [], %(entities)s::integer [], %(facts)s::integer []
 ) WITH ORDINALITY AS asked (
-    tenant, user_id, agent_id, app_id, run_id, said, heads, said_ties, predicates, at, entities, facts, place
+    {{scope_ids}}, said, heads, said_ties, predicates, at, entities, facts, place
 )
 CROSS JOIN LATERAL (
     WITH own AS MATERIALIZED (
         SELECT n.entity_id
         FROM current_entity_names AS n
-        WHERE
-            n.head = '@user'
+        WHERE n.head = '@user'
             AND n.kind = 'user'
-            AND (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
-            = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+            AND {{same_scope n asked}}
         LIMIT 1
     ),
 
     heard AS MATERIALIZED (
         SELECT
-            n.entity_id,
-            n.kind,
-            n.key,
-            n.event_id,
-            n.alias,
+            n.entity_id, n.kind, n.key, n.event_id, n.alias,
             split_part(n.key, ' (', 1) AS name
         FROM current_entity_names AS n
-        WHERE
-            n.head = ANY(ARRAY(SELECT jsonb_array_elements_text(asked.heads)))
+        WHERE n.head = ANY(ARRAY(SELECT jsonb_array_elements_text(asked.heads)))
             AND n.kind = 'name'
             -- Scripts that put no space between words have names of two signs.
             AND (length(split_part(n.key, ' (', 1)) >= 3 OR n.key ~ '^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]{2}')
-            AND (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
-            = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+            AND {{same_scope n asked}}
         ORDER BY n.recorded_at DESC, n.entity_id, n.key
         LIMIT %(looked_at)s
     ),
@@ -92,18 +69,13 @@ CROSS JOIN LATERAL (
 
     tied AS MATERIALIZED (
         SELECT
-            n.entity_id,
-            n.kind,
-            n.key,
-            n.event_id,
+            n.entity_id, n.kind, n.key, n.event_id,
             asked.said_ties ? n.head AS is_said
         FROM own
         CROSS JOIN current_entity_names AS n
-        WHERE
-            n.head = ANY(%(ties)s)
+        WHERE n.head = ANY(%(ties)s)
             AND n.kind = 'tie'
-            AND (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
-            = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+            AND {{same_scope n asked}}
             AND right(n.current_key, 36) = own.entity_id::text
         ORDER BY is_said DESC, n.recorded_at DESC, n.entity_id, n.key
         LIMIT %(looked_at)s
@@ -114,15 +86,10 @@ CROSS JOIN LATERAL (
             found.entity_id,
             bool_or(found.is_said) IS TRUE AS is_said
         FROM (
-            SELECT
-                named.entity_id,
-                named.is_said
+            SELECT named.entity_id, named.is_said
             FROM (
                 SELECT
-                    heard.entity_id,
-                    heard.kind,
-                    heard.key,
-                    heard.event_id,
+                    heard.entity_id, heard.kind, heard.key, heard.event_id,
                     true AS is_said
                 FROM heard
                 WHERE heard.name IN (SELECT said.name FROM said) OR heard.alias IN (SELECT said.name FROM said)
@@ -131,8 +98,7 @@ CROSS JOIN LATERAL (
             ) AS named
             WHERE EXISTS (
                 SELECT FROM shown_entity_names AS n
-                WHERE
-                    n.entity_id = named.entity_id
+                WHERE n.entity_id = named.entity_id
                     AND n.kind = named.kind
                     AND n.key = named.key
                     AND n.event_id = named.event_id

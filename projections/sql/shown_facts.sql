@@ -4,27 +4,13 @@
 -- one value whose subject is one of those who speak: keys of the registry and of policies, and facts that say so.
 SELECT
     asked.place::integer AS place,
-    named.names,
-    shown.fact_id,
-    shown.text,
-    shown.key,
-    shown.value,
-    shown.subject
+    named.names, shown.fact_id, shown.text, shown.key, shown.value, shown.subject
 FROM unnest(
-    %(tenant)s::text [],
-    %(user_id)s::text [],
-    %(agent_id)s::text [],
-    %(app_id)s::text [],
-    %(run_id)s::text [],
-    %(speaker)s::text [],
-    %(speakers)s::jsonb [],
-    %(slots)s::jsonb [],
-    %(said)s::text [],
-    %(at)s::timestamptz [],
-    %(facts)s::integer []
-) WITH ORDINALITY AS asked (tenant, user_id, agent_id, app_id, run_id, speaker, speakers, slots, said, at, facts, place)
+    {{scope_arrays}}, %(speaker)s::text [], %(speakers)s::jsonb [], %(slots)s::jsonb [], %(said)s::text [],
+    %(at)s::timestamptz [], %(facts)s::integer []
+) WITH ORDINALITY AS asked ({{scope_ids}}, speaker, speakers, slots, said, at, facts, place)
 CROSS JOIN LATERAL user_names(
-    asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id, asked.speaker, %(user_words)s
+    {{scope_ids asked}}, asked.speaker, %(user_words)s
 ) AS named (names)
 LEFT JOIN LATERAL (
     SELECT
@@ -33,11 +19,7 @@ LEFT JOIN LATERAL (
     FROM (
         (
             SELECT
-                recent.fact_id,
-                recent.text,
-                recent.key,
-                recent.value,
-                recent.subject,
+                recent.fact_id, recent.text, recent.key, recent.value, recent.subject,
                 false AS is_slot,
                 ts_rank(recent.words, question.words) AS rank,
                 recent.recorded_at
@@ -49,16 +31,12 @@ LEFT JOIN LATERAL (
                 FROM (
                     SELECT *
                     FROM facts AS f
-                    WHERE
-                        (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
-                        = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+                    WHERE {{same_scope f asked}}
                     ORDER BY f.recorded_at DESC
                     OFFSET 0
                 ) AS newest
-                WHERE
-                    newest.status = 'active'
-                    AND (newest.valid_until IS NULL OR newest.valid_until > asked.at)
-                    AND (newest.true_to IS NULL OR newest.true_to > asked.at)
+                WHERE newest.status = 'active'
+                    AND {{holds newest asked.at}}
                 LIMIT %(recent)s
             ) AS recent
             WHERE recent.words @@ question.words
@@ -68,35 +46,24 @@ LEFT JOIN LATERAL (
         UNION ALL
         (
             SELECT
-                f.fact_id,
-                f.text,
-                f.key,
-                f.value,
-                f.subject,
+                f.fact_id, f.text, f.key, f.value, f.subject,
                 true,
-                0,
-                f.recorded_at
+                0, f.recorded_at
             FROM (
                 SELECT *
                 FROM facts AS of_slot
-                WHERE
-                    of_slot.status = 'active'
+                WHERE of_slot.status = 'active'
                     AND of_slot.key = ANY(ARRAY(SELECT jsonb_array_elements_text(asked.slots)))
-                    AND (of_slot.tenant, of_slot.user_id, of_slot.agent_id, of_slot.app_id, of_slot.run_id)
-                    = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+                    AND {{same_scope of_slot asked}}
                 UNION ALL
                 SELECT *
                 FROM facts AS of_one
-                WHERE
-                    of_one.status = 'active'
+                WHERE of_one.status = 'active'
                     AND of_one.single_valued
                     AND (asked.slots ? of_one.key) IS NOT TRUE
-                    AND (of_one.tenant, of_one.user_id, of_one.agent_id, of_one.app_id, of_one.run_id)
-                    = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+                    AND {{same_scope of_one asked}}
             ) AS f
-            WHERE
-                (f.valid_until IS NULL OR f.valid_until > asked.at)
-                AND (f.true_to IS NULL OR f.true_to > asked.at)
+            WHERE {{holds f asked.at}}
                 AND (
                     f.subject IS NULL
                     OR lower(asked.speakers::text)::jsonb ? lower(f.subject)

@@ -1,38 +1,9 @@
 -- name: facts
 -- These facts, wherever they live, with everything that a new version takes over, and their states.
 SELECT
-    fact_id,
-    tenant,
-    user_id,
-    agent_id,
-    app_id,
-    run_id,
-    true_from,
-    speaker,
-    authority,
-    text,
-    excerpt,
-    search_text,
-    key,
-    value,
-    category,
-    importance_category,
-    importance,
-    certainty,
-    subject,
-    event_time,
-    valid_until,
-    action_hint,
-    single_valued,
-    status,
-    confidence,
-    mention_count,
-    last_confirmed_at,
-    true_to,
-    closed_at,
-    believed_from,
-    believed_to,
-    superseded_by,
+    fact_id, {{scope_ids}}, true_from, speaker, authority, text, excerpt, search_text, key, value, category,
+    importance_category, importance, certainty, subject, event_time, valid_until, action_hint, single_valued, status,
+    confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to, superseded_by,
     unresolved
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
@@ -41,42 +12,10 @@ WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
 -- their vectors. With each row comes how many of all can be promoted, and how many were and no undo took that back.
 SELECT
-    f.fact_id,
-    f.tenant,
-    f.user_id,
-    f.agent_id,
-    f.app_id,
-    f.run_id,
-    f.true_from,
-    f.speaker,
-    f.authority,
-    f.text,
-    f.excerpt,
-    f.search_text,
-    f.key,
-    f.value,
-    f.category,
-    f.importance_category,
-    f.importance,
-    f.certainty,
-    f.subject,
-    f.event_time,
-    f.valid_until,
-    f.action_hint,
-    f.single_valued,
-    f.status,
-    f.confidence,
-    f.mention_count,
-    f.last_confirmed_at,
-    f.true_to,
-    f.closed_at,
-    f.believed_from,
-    f.believed_to,
-    f.superseded_by,
-    f.unresolved,
-    f.source_id,
-    f.said_at,
-    f.embedding_model,
+    f.fact_id, {{scope_ids f}}, f.true_from, f.speaker, f.authority, f.text, f.excerpt, f.search_text, f.key, f.value,
+    f.category, f.importance_category, f.importance, f.certainty, f.subject, f.event_time, f.valid_until, f.action_hint,
+    f.single_valued, f.status, f.confidence, f.mention_count, f.last_confirmed_at, f.true_to, f.closed_at,
+    f.believed_from, f.believed_to, f.superseded_by, f.unresolved, f.source_id, f.said_at, f.embedding_model,
     f.embedding,
     count(*) FILTER (WHERE f.is_free) OVER () AS free,
     count(*) FILTER (WHERE f.status = 'active' AND f.is_known) OVER () AS known,
@@ -88,17 +27,14 @@ FROM (
         f.status = 'active'
         AND NOT made.is_known
         AND f.importance >= %(min_importance)s
-        AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-        AND (f.true_to IS NULL OR f.true_to > %(at)s) AS is_free
+        AND {{holds f %(at)s}} AS is_free
     FROM facts AS f
     CROSS JOIN LATERAL (
         SELECT coalesce(bool_or(undone.event_id IS NULL), false) AS is_known
         FROM memory_events AS event
         LEFT JOIN undone ON event.event_id = undone.event_id
-        WHERE
-            event.promoted_from = f.fact_id
-            AND (event.tenant, event.user_id, event.agent_id, event.app_id, event.run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        WHERE event.promoted_from = f.fact_id
+            AND {{in_scope event}}
     ) AS made
     WHERE {selected} AND {filter}
 ) AS f
@@ -111,7 +47,7 @@ f.fact_id = ANY(%(fact_ids)s::uuid [])
 
 -- name: promotable_scope
 -- The active and pending facts of a scope, of one turn or command where that is named.
-(f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
+({{scope_ids f}})
 = (%(from_tenant)s, %(from_user_id)s, %(from_agent_id)s, %(from_app_id)s, %(from_run_id)s)
 AND f.status IN ('active', 'pending_confirmation')
 AND (%(source_id)s::text IS NULL OR f.source_id = %(source_id)s)
@@ -123,8 +59,7 @@ SELECT
     pending.fact_id,
     coalesce(standing.targets, '{}') AS targets,
     coalesce(standing.successors, '{}') AS successors,
-    pending.action,
-    pending.ended_at,
+    pending.action, pending.ended_at,
     pending.needs_human OR coalesce(standing.is_human, false) AS needs_human,
     happened.occurred_at AS said_at,
     waiting.authority
@@ -146,16 +81,12 @@ WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(%(fact_ids)s::uuid []
 -- name: challenges
 -- The held overwrites of a scope that challenge one of these facts, with all that they challenge by now.
 WITH challenged AS MATERIALIZED (
-    SELECT
-        pending_id,
-        fact_id
+    SELECT pending_id, fact_id
     FROM challenged_facts(ARRAY(
         SELECT pending.fact_id
         FROM pending_confirmations AS pending
-        WHERE
-            pending.settled_at IS NULL
-            AND (pending.tenant, pending.user_id, pending.agent_id, pending.app_id, pending.run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        WHERE pending.settled_at IS NULL
+            AND {{in_scope pending}}
     ))
 )
 
@@ -173,35 +104,17 @@ ORDER BY pending_id;
 WITH RECURSIVE chain AS (
     SELECT
         fact_id AS asked_id,
-        fact_id,
-        true_from,
-        tenant,
-        user_id,
-        agent_id,
-        app_id,
-        run_id
+        fact_id, true_from, {{scope_ids}}
     FROM facts
     WHERE fact_id = ANY(%(fact_ids)s::uuid [])
     UNION
-    SELECT
-        chain.asked_id,
-        older.fact_id,
-        older.true_from,
-        chain.tenant,
-        chain.user_id,
-        chain.agent_id,
-        chain.app_id,
-        chain.run_id
+    SELECT chain.asked_id, older.fact_id, older.true_from, {{scope_ids chain}}
     FROM chain
     CROSS JOIN LATERAL (
-        SELECT
-            ended.fact_id,
-            ended.true_from
+        SELECT ended.fact_id, ended.true_from
         FROM facts AS ended
-        WHERE
-            ended.superseded_by = chain.fact_id
-            AND (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
-            = (chain.tenant, chain.user_id, chain.agent_id, chain.app_id, chain.run_id)
+        WHERE ended.superseded_by = chain.fact_id
+            AND {{same_scope ended chain}}
             AND ended.believed_from IS NOT NULL
             AND ended.status IN ('active', 'superseded', 'retracted', 'expired')
         OFFSET 0
@@ -216,9 +129,7 @@ GROUP BY asked_id;
 -- name: subjects_of_facts
 -- The entities that these facts are about, as entities are now, with their names and possible twins.
 SELECT
-    e.entity_id,
-    e.name,
-    e.type,
+    e.entity_id, e.name, e.type,
     ARRAY(
         SELECT twins.twin_id
         FROM current_entity_twins AS twins
@@ -254,15 +165,12 @@ WITH RECURSIVE standing AS (
         asked.fact_id
     FROM unnest(%(fact_ids)s::uuid []) AS asked (fact_id)
     UNION
-    SELECT
-        standing.asked_id,
-        part.fact_id
+    SELECT standing.asked_id, part.fact_id
     FROM standing
     CROSS JOIN LATERAL (
         SELECT merged.fact_id
         FROM facts AS merged
-        WHERE
-            merged.superseded_by = standing.fact_id
+        WHERE merged.superseded_by = standing.fact_id
             AND merged.status = 'superseded'
             AND merged.believed_to IS NOT NULL
         OFFSET 0
@@ -279,27 +187,23 @@ SELECT
     array(
         SELECT rival.fact_id
         FROM facts AS rival
-        WHERE
-            rival.status = 'active'
+        WHERE rival.status = 'active'
             AND rival.key = ended.key
             AND rival.fact_id NOT IN (ended.fact_id, standing.asked_id)
-            AND (rival.tenant, rival.user_id, rival.agent_id, rival.app_id, rival.run_id)
-            = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+            AND {{same_scope rival ended}}
         UNION
         SELECT asked.superseded_by WHERE asked.superseded_by IS NOT NULL
     ) AS rival_ids,
     array(
         SELECT later.fact_id
         FROM facts AS later
-        WHERE
-            later.status IN ('superseded', 'retracted', 'expired')
+        WHERE later.status IN ('superseded', 'retracted', 'expired')
             AND later.believed_to IS NULL
             AND later.valid_until IS NULL
             AND later.key = ended.key
             AND later.true_from >= ended.true_to
             AND later.fact_id <> standing.asked_id
-            AND (later.tenant, later.user_id, later.agent_id, later.app_id, later.run_id)
-            = (ended.tenant, ended.user_id, ended.agent_id, ended.app_id, ended.run_id)
+            AND {{same_scope later ended}}
     ) AS later_ids,
     array(
         SELECT relation.related_id FROM fact_relations AS relation WHERE relation.fact_id = ended.fact_id
@@ -311,39 +215,30 @@ CROSS JOIN LATERAL (SELECT * FROM facts AS one WHERE one.fact_id = standing.aske
 CROSS JOIN LATERAL (
     SELECT one.*
     FROM facts AS one
-    WHERE
-        one.superseded_by = standing.fact_id
-        AND (one.tenant, one.user_id, one.agent_id, one.app_id, one.run_id)
-        = (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
+    WHERE one.superseded_by = standing.fact_id
+        AND {{same_scope one asked}}
     OFFSET 0
 ) AS ended
 LEFT JOIN LATERAL (
     SELECT former.unresolved
     FROM former_states AS former
-    WHERE
-        former.fact_id = ended.fact_id
+    WHERE former.fact_id = ended.fact_id
         AND former.status = 'active'
         AND former.superseded_by IS DISTINCT FROM ended.superseded_by
     ORDER BY former.until DESC, former.since DESC
     LIMIT 1
 ) AS before_end ON true
 LEFT JOIN LATERAL (
-    SELECT
-        former.true_to,
-        former.superseded_by
+    SELECT former.true_to, former.superseded_by
     FROM (
         SELECT
-            one.true_to,
-            one.superseded_by,
-            one.since,
-            one.until,
+            one.true_to, one.superseded_by, one.since, one.until,
             lag(one.event_id) OVER (ORDER BY one.until, one.since) AS made_by
         FROM former_states AS one
         WHERE one.fact_id = ended.fact_id
     ) AS former
     INNER JOIN facts AS ender ON former.superseded_by = ender.fact_id
-    WHERE
-        former.true_to IS NOT NULL
+    WHERE former.true_to IS NOT NULL
         AND former.superseded_by NOT IN (SELECT same.fact_id FROM standing AS same)
         AND ender.believed_from IS NOT NULL
         AND ender.believed_to IS NULL
@@ -351,8 +246,7 @@ LEFT JOIN LATERAL (
     ORDER BY former.until DESC, former.since DESC
     LIMIT 1
 ) AS earlier ON true
-WHERE
-    ended.believed_from IS NOT NULL
+WHERE ended.believed_from IS NOT NULL
     AND ended.believed_to IS NULL
     AND ended.true_to IS NOT NULL
     AND ended.status IN ('active', 'superseded', 'retracted', 'expired')
@@ -364,10 +258,8 @@ ORDER BY ended.true_from, ended.fact_id;
 SELECT other.fact_id
 FROM facts AS asked
 INNER JOIN facts AS other
-    ON (asked.tenant, asked.user_id, asked.agent_id, asked.app_id, asked.run_id)
-    = (other.tenant, other.user_id, other.agent_id, other.app_id, other.run_id)
-WHERE
-    asked.fact_id = %(fact_id)s
+    ON {{same_scope asked other}}
+WHERE asked.fact_id = %(fact_id)s
     AND other.fact_id <> asked.fact_id
     AND other.key = asked.key
     AND other.believed_from IS NOT NULL
@@ -387,23 +279,19 @@ FROM facts AS closed
 CROSS JOIN LATERAL (
     SELECT one.*
     FROM facts AS one
-    WHERE
-        one.status = 'active'
-        AND (one.tenant, one.user_id, one.agent_id, one.app_id, one.run_id)
-        = (closed.tenant, closed.user_id, closed.agent_id, closed.app_id, closed.run_id)
+    WHERE one.status = 'active'
+        AND {{same_scope one closed}}
         AND one.key = closed.key
         AND one.fact_id <> closed.fact_id
     OFFSET 0
 ) AS later
 CROSS JOIN LATERAL (SELECT greatest(closed.closed_at, closed.believed_to) AS moment) AS closing
-WHERE
-    closed.fact_id = ANY(%(fact_ids)s::uuid [])
+WHERE closed.fact_id = ANY(%(fact_ids)s::uuid [])
     AND (
         later.recorded_at > closing.moment
         OR EXISTS (
             SELECT FROM former_states AS former
-            WHERE
-                former.fact_id = later.fact_id
+            WHERE former.fact_id = later.fact_id
                 AND former.status <> 'active'
                 AND former.until > closing.moment
         )
@@ -412,7 +300,7 @@ GROUP BY closed.fact_id;
 
 -- name: user_names
 -- The names of the user that a scope knows.
-SELECT user_names(%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s, NULL, %(user_words)s);
+SELECT user_names({{scope_values}}, NULL, %(user_words)s);
 
 -- name: ended_candidates
 -- Per late statement the facts of exactly one scope that have ended after a time: the nearest, those of equal words, and
@@ -424,9 +312,7 @@ WITH asked AS MATERIALIZED (
 
 compared AS (
     SELECT
-        known.fact_id,
-        known.true_to,
-        asked.place,
+        known.fact_id, known.true_to, asked.place,
         coalesce(known.key = asked.key, false) AS is_of_key,
         (lower(known.subject) = lower(asked.subject)) IS TRUE
         OR (
@@ -438,9 +324,7 @@ compared AS (
     FROM (
         SELECT f.*
         FROM facts AS f
-        WHERE
-            (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
-            = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+        WHERE {{in_scope f}}
             AND f.status IN ('superseded', 'retracted', 'expired')
             AND f.believed_from IS NOT NULL
             AND f.believed_to IS NULL
@@ -466,8 +350,7 @@ SELECT
     {candidate}
 FROM found
 CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = found.fact_id LIMIT 1) AS f
-WHERE
-    (found.is_near AND found.rank <= %(limit)s)
+WHERE (found.is_near AND found.rank <= %(limit)s)
     OR (found.is_of_key AND found.rank_of_key <= %(limit_of_key)s)
 ORDER BY found.place, found.true_to, found.fact_id;
 
@@ -477,24 +360,20 @@ ORDER BY found.place, found.true_to, found.fact_id;
 SELECT shown.fact_id::uuid
 FROM (
     SELECT
-        happened.partition,
-        happened.log_offset,
+        happened.partition, happened.log_offset,
         happened.payload -> 'decision' -> 'shown' AS shown
     FROM memory_events AS happened
-    WHERE
-        happened.fact_id = %(fact_id)s::uuid
+    WHERE happened.fact_id = %(fact_id)s::uuid
         AND happened.event IN ('fact_added', 'pending_confirmed')
         AND (happened.payload ->> 'unresolved')::boolean
     UNION ALL
     SELECT
-        happened.partition,
-        happened.log_offset,
+        happened.partition, happened.log_offset,
         moved.ending -> 'beside' AS shown
     FROM former_states AS former
     INNER JOIN memory_events AS happened ON former.event_id = happened.event_id
     CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'moved_ends') AS moved (ending)
-    WHERE
-        former.fact_id = %(fact_id)s::uuid
+    WHERE former.fact_id = %(fact_id)s::uuid
         AND (moved.ending ->> 'fact_id')::uuid = %(fact_id)s::uuid
         AND (moved.ending ->> 'unresolved')::boolean
         AND moved.ending ? 'beside'
@@ -510,9 +389,7 @@ SELECT
     count(*) OVER () AS total,
     f.fact_id
 FROM facts AS f
-WHERE
-    (f.tenant, f.user_id, f.agent_id, f.app_id, f.run_id)
-    = (%(tenant)s, %(user_id)s, %(agent_id)s, %(app_id)s, %(run_id)s)
+WHERE {{in_scope f}}
     AND f.status IN ('active', 'pending_confirmation')
     AND (%(key)s::text IS NULL OR f.key = %(key)s)
     AND (%(category)s::text IS NULL OR f.category = %(category)s)
@@ -530,16 +407,10 @@ WHERE f.fact_id = ANY(%(fact_ids)s::uuid []) AND {filter};
 -- Active and pending facts whose end has passed, in the order of their ends, from a place on.
 -- One that the timer has closed since then is left out: its expiry was undone.
 SELECT
-    ending.fact_id,
-    ending.tenant,
-    ending.user_id,
-    ending.agent_id,
-    ending.app_id,
-    ending.run_id,
+    ending.fact_id, {{scope_ids ending}},
     least(ending.valid_until, ending.true_to) AS ends_at
 FROM facts AS ending
-WHERE
-    ending.status IN ('active', 'pending_confirmation')
+WHERE ending.status IN ('active', 'pending_confirmation')
     AND (ending.valid_until IS NOT NULL OR ending.true_to IS NOT NULL)
     AND least(ending.valid_until, ending.true_to) <= %(now)s
     AND (
@@ -548,8 +419,7 @@ WHERE
     )
     AND NOT EXISTS (
         SELECT FROM memory_events AS happened
-        WHERE
-            happened.fact_id = ending.fact_id
+        WHERE happened.fact_id = ending.fact_id
             AND happened.decided_by = 'timer'
             AND happened.decided_at >= least(ending.valid_until, ending.true_to)
     )

@@ -1,19 +1,8 @@
 -- name: summary_of_entity
 -- The summary of an entity that is shown.
 SELECT
-    event_id,
-    source_id,
-    version,
-    summary,
-    language,
-    model,
-    prompt_version,
-    fact_ids,
-    left_out,
-    input_tokens,
-    output_tokens,
-    written_at,
-    changed
+    event_id, source_id, version, summary, language, model, prompt_version, fact_ids, left_out, input_tokens,
+    output_tokens, written_at, changed
 FROM summary_of_entity(%(entity_id)s);
 
 -- name: facts_to_summarise
@@ -21,9 +10,7 @@ FROM summary_of_entity(%(entity_id)s);
 -- often by turns, and how many there are.
 WITH holding AS (
     SELECT
-        f.fact_id,
-        f.text,
-        f.true_from,
+        f.fact_id, f.text, f.true_from,
         count(*) OVER () AS total,
         row_number() OVER (ORDER BY f.recorded_at DESC, f.ordinal DESC, f.fact_id) AS newest,
         row_number() OVER (
@@ -36,11 +23,7 @@ WITH holding AS (
         AND (f.true_to IS NULL OR f.true_to > %(at)s)
         AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
 )
-SELECT
-    fact_id,
-    text,
-    true_from,
-    total
+SELECT fact_id, text, true_from, total
 FROM holding
 ORDER BY least(newest, most_confirmed), newest
 LIMIT %(limit)s;
@@ -77,18 +60,10 @@ GROUP BY entity_id;
 
 -- name: summaries_of_facts
 -- The summaries that are shown of the entities that these facts name, those of the most facts first.
-SELECT
-    named.entity_id,
-    named.name,
-    shown.summary,
-    shown.version,
-    shown.changed,
-    shown.fact_ids
+SELECT named.entity_id, named.name, shown.summary, shown.version, shown.changed, shown.fact_ids
 FROM (
     SELECT
-        link.entity_id,
-        e.name,
-        e.recorded_at,
+        link.entity_id, e.name, e.recorded_at,
         count(DISTINCT link.fact_id) AS facts
     FROM current_entity_links AS link
     INNER JOIN shown_entities AS e ON link.entity_id = e.entity_id

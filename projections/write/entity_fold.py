@@ -16,8 +16,8 @@ from mnemolog.projections.write.rows import (
     EvidenceRow,
     LinkRow,
     LogPosition,
-    NamedAgainRow,
     RejectionRow,
+    StaleEntity,
 )
 from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
@@ -302,12 +302,12 @@ class EntityFold:
                 yield from self._registered(event)
             case EntityAliasAdded(entity_id=entity_id, alias=alias):
                 yield from (
-                    [NamedAgainRow(entity_id=entity_id)] if alias.kind == "name" else self._named_again([entity_id])
+                    [StaleEntity(entity_id=entity_id)] if alias.kind == "name" else self._named_again([entity_id])
                 )
                 yield self._alias(event, entity_id, event.ordinal, alias)
             case FactLinked():
                 yield from self._named_again([link.entity_id for link in event.links if link.type is None])
-                yield from (NamedAgainRow(entity_id=link.entity_id) for link in event.links if link.type is not None)
+                yield from (StaleEntity(entity_id=link.entity_id) for link in event.links if link.type is not None)
                 told_by = self._repetitions.get(event.fact_id)
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
                     yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=told_by)
@@ -340,7 +340,7 @@ class EntityFold:
     def _alias(
         self, event: AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False
     ) -> AliasRow:
-        told_of = self._repeated.get(entity_id)
+        repeated = self._repeated.get(entity_id)
         return AliasRow(
             commit=self.commit,
             log_offset=self.position.offset,
@@ -349,12 +349,12 @@ class EntityFold:
             place=place,
             alias=alias,
             is_own=is_own,
-            told_by=None if told_of is None else self._repetitions[told_of],
-            told_of=told_of,
+            told_by=None if repeated is None else self._repetitions[repeated],
+            repeated_fact_id=repeated,
         )
 
-    def _named_again(self, entity_ids: list[UUID]) -> Iterator[NamedAgainRow]:
-        return (NamedAgainRow(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
+    def _named_again(self, entity_ids: list[UUID]) -> Iterator[StaleEntity]:
+        return (StaleEntity(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
 
     def _faults(self, event: AnyEntityEvent) -> Iterator[str]:
         match event:

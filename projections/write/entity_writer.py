@@ -1,7 +1,4 @@
-"""Reads the entities that a fold needs, writes their rows.
-
-And derives their current state anew where a batch changed it.
-"""
+"""Reads the entities that a fold needs, writes their rows, and derives their state where a batch changed it."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +11,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections import metrics
 from mnemolog.projections.database import RowConnection
 from mnemolog.projections.sql import queries
+from mnemolog.projections.write import tables
 from mnemolog.projections.write.entity_fold import CurrentState, RegisteredEntity, StoredChange, ToldAlias, ToldType
 from mnemolog.projections.write.rows import (
     AliasRow,
@@ -23,7 +21,7 @@ from mnemolog.projections.write.rows import (
     EntityRow,
     EvidenceRow,
     LinkRow,
-    NamedAgainRow,
+    StaleEntity,
 )
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import ENTITY_TYPES
@@ -40,11 +38,19 @@ from mnemolog.schemas.entity_events import (
     RelationEnded,
     RelationStated,
 )
-from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns, scope_columns
-from mnemolog.schemas.vector import Vector
+from mnemolog.schemas.scope import ScopeColumns
 
 _SQL: Final = queries("entities")
 _CHANGES: Final = queries("entity_changes")
+_ADD_ENTITIES: Final = tables.ENTITIES.statement(_SQL["add_entities"])
+_ADD_ALIASES: Final = tables.GIVEN_ALIASES.statement(
+    _SQL["add_aliases"], table_columns=tables.ENTITY_ALIASES.names, table_values=tables.ENTITY_ALIASES.given_values
+)
+_ADD_NAME_VECTORS: Final = tables.NAME_VECTORS.statement(_SQL["add_name_vectors"])
+_ADD_LINKS: Final = tables.FACT_ENTITIES.statement(_SQL["add_links"])
+_ADD_RELATIONSHIPS: Final = tables.RELATIONSHIPS.statement(_SQL["add_relationships"])
+_ADD_EVIDENCE: Final = tables.RELATIONSHIP_EVIDENCE.statement(_SQL["add_evidence"])
+_ADD_CHANGES: Final = tables.ENTITY_CHANGES.statement(_CHANGES["add_changes"])
 
 
 class EntityQueries(NamedTuple):
@@ -81,32 +87,23 @@ async def read_entities(asked: EntityQueries) -> KnownEntities:
 
 
 async def write_entities(connection: RowConnection, rows: Sequence[AnyEntityRow]) -> None:
-    """Write new entities, names and links; in a pipeline that is no round trip of its own."""
+    """Write new entities, names, links, evidence and changes; in a pipeline that is no round trip of its own."""
     if entities := [row for row in rows if isinstance(row, EntityRow)]:
-        await connection.execute(_SQL["add_entities"], _entity_columns(entities))
+        await connection.execute(_ADD_ENTITIES, tables.ENTITIES.parameters(entities))
     if aliases := [row for row in rows if isinstance(row, AliasRow)]:
-        await connection.execute(_SQL["add_aliases"], _alias_columns(aliases))
-    if vectors := [(row, row.alias.vector) for row in aliases if row.alias.vector is not None]:
-        await connection.execute(_SQL["add_name_vectors"], _vector_columns(vectors))
+        await connection.execute(_ADD_ALIASES, tables.GIVEN_ALIASES.parameters(aliases))
+    if with_vectors := [row for row in aliases if row.alias.vector is not None]:
+        await connection.execute(_ADD_NAME_VECTORS, tables.NAME_VECTORS.parameters(with_vectors))
     if changes := [row for row in rows if isinstance(row, EntityChangeRow)]:
-        await connection.execute(_CHANGES["add_changes"], _change_columns(changes))
-        turned = {row.event.original_id: row.event for row in changes if isinstance(row.event, EntityDecisionUndone)}
-        undone_by = [None if event.reinstated else event.event_id for event in turned.values()]
-        await connection.execute(_CHANGES["undo_changes"], {"event_id": list(turned), "undone_by": undone_by})
+        await connection.execute(_ADD_CHANGES, tables.ENTITY_CHANGES.parameters(changes))
+        undone = {row.event.original_id: row.event for row in changes if isinstance(row.event, EntityDecisionUndone)}
+        undone_by = [None if event.reinstated else event.event_id for event in undone.values()]
+        await connection.execute(_CHANGES["undo_changes"], {"event_id": list(undone), "undone_by": undone_by})
     if links := [row for row in rows if isinstance(row, LinkRow)]:
-        columns = {
-            "fact_id": [row.fact_id for row in links],
-            "entity_id": [row.link.entity_id for row in links],
-            "role": [row.link.role for row in links],
-            "event_id": [row.event_id for row in links],
-            "told_by": [row.told_by for row in links],
-            "type": [row.link.type for row in links],
-        }
-        await connection.execute(_SQL["add_links"], columns)
+        await connection.execute(_ADD_LINKS, tables.FACT_ENTITIES.parameters(links))
     if evidence := [row for row in rows if isinstance(row, EvidenceRow)]:
-        stated = _evidence_columns(evidence)
-        await connection.execute(_SQL["add_relationships"], stated)
-        await connection.execute(_SQL["add_evidence"], stated)
+        await connection.execute(_ADD_RELATIONSHIPS, tables.RELATIONSHIPS.parameters(evidence))
+        await connection.execute(_ADD_EVIDENCE, tables.RELATIONSHIP_EVIDENCE.parameters(evidence))
 
 
 def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
@@ -133,101 +130,7 @@ def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
     return list(named), list(changes)
 
 
-def _entity_columns(rows: Sequence[EntityRow]) -> dict[str, list[Any]]:
-    return {
-        **_scopes([row.commit for row in rows]),
-        "entity_id": [row.event.entity_id for row in rows],
-        "owner": [row.commit.owner for row in rows],
-        "name": [row.event.name for row in rows],
-        "type": [row.event.type for row in rows],
-        "possible_twins": [_array(row.possible_twins) for row in rows],
-        "event_id": [row.event.event_id for row in rows],
-        "source_id": [row.commit.source_id for row in rows],
-        "recorded_at": [row.commit.decided_at for row in rows],
-        "ordinal": [row.event.ordinal for row in rows],
-    }
-
-
-def _alias_columns(rows: Sequence[AliasRow]) -> dict[str, list[Any]]:
-    return {
-        **_scopes([row.commit for row in rows]),
-        "entity_id": [row.entity_id for row in rows],
-        "kind": [row.alias.kind for row in rows],
-        "key": [row.alias.key for row in rows],
-        "head": [row.alias.head for row in rows],
-        "alias": [row.alias.text for row in rows],
-        "place": [row.place for row in rows],
-        "event_id": [row.event_id for row in rows],
-        "recorded_at": [row.commit.decided_at for row in rows],
-        "owner": [row.commit.owner for row in rows],
-        "source_id": [row.commit.source_id for row in rows],
-        "log_offset": [row.log_offset for row in rows],
-        "is_own": [row.is_own for row in rows],
-        "told_by": [row.told_by for row in rows],
-        "told_of": [row.told_of for row in rows],
-    }
-
-
-def _vector_columns(rows: Sequence[tuple[AliasRow, Vector]]) -> dict[str, list[Any]]:
-    return {
-        **_scopes([row.commit for row, _ in rows]),
-        "entity_id": [row.entity_id for row, _ in rows],
-        "key": [row.alias.key for row, _ in rows],
-        "event_id": [row.event_id for row, _ in rows],
-        "model": [vector.model for _, vector in rows],
-        "embedding": [vector for _, vector in rows],
-    }
-
-
-def _evidence_columns(rows: Sequence[EvidenceRow]) -> dict[str, list[Any]]:
-    return {
-        **_scopes([row.commit for row in rows]),
-        "relation_id": [row.relation_id for row in rows],
-        "owner": [row.commit.owner for row in rows],
-        "subject_id": [row.event.subject_id for row in rows],
-        "predicate": [row.event.predicate for row in rows],
-        "object_id": [row.event.object_id for row in rows],
-        "inverse": [row.event.inverse for row in rows],
-        "fact_id": [row.event.fact_id for row in rows],
-        "strength": [row.event.strength if isinstance(row.event, RelationStated) else None for row in rows],
-        "ended_at": [row.event.ended_at if isinstance(row.event, RelationEnded) else None for row in rows],
-        "told_by": [row.told_by for row in rows],
-        "event_id": [row.event.event_id for row in rows],
-        "source_id": [row.commit.source_id for row in rows],
-        "recorded_at": [row.commit.decided_at for row in rows],
-        "ordinal": [row.event.ordinal for row in rows],
-    }
-
-
-def _change_columns(rows: Sequence[EntityChangeRow]) -> dict[str, list[Any]]:
-    return {
-        **_scopes([row.commit for row in rows]),
-        "event_id": [row.event.event_id for row in rows],
-        "partition": [row.partition for row in rows],
-        "log_offset": [row.log_offset for row in rows],
-        "ordinal": [row.event.ordinal for row in rows],
-        "owner": [row.commit.owner for row in rows],
-        "source_id": [row.commit.source_id for row in rows],
-        "event": [row.event.event for row in rows],
-        "entity_ids": [_array(row.event.entity_ids) for row in rows],
-        "payload": [row.event.model_dump_json() for row in rows],
-        "decided_at": [row.commit.decided_at for row in rows],
-        "original_id": [getattr(row.event, "original_id", row.event.event_id) for row in rows],
-    }
-
-
-def _array(entity_ids: Iterable[UUID]) -> str:
-    """An array of arrays would have to be a rectangle, so each is a text."""
-    return f"{{{','.join(map(str, entity_ids))}}}"
-
-
-def _scopes(commits: Sequence[Commit]) -> dict[str, list[str]]:
-    scopes = [scope_columns(commit.scope) for commit in commits]
-    return {name: [scope[place] for scope in scopes] for place, name in enumerate(SCOPE_FIELDS)}
-
-
 ENTITY_BATCH: Final = 500
-_REFRESH_SQL: Final = queries("entity_changes")
 _DERIVED: Final = ("name", "type", "status", "merged_into")
 
 
@@ -273,18 +176,18 @@ async def _write(connection: RowConnection, state: CurrentState) -> None:
     entities, aliases = state.current(), state.current_aliases()
     columns: dict[str, list[Any]] = {"entity_id": list(entities)}
     columns |= {name: [getattr(one, name) for one in entities.values()] for name in _DERIVED}
-    await connection.execute(_REFRESH_SQL["update_entities"], columns)
+    await connection.execute(_CHANGES["update_entities"], columns)
     named: dict[str, list[Any]] = {
         name: [getattr(one, name) for one in aliases] for name in ("entity_id", "kind", "key", "event_id")
     }
-    await connection.execute(_REFRESH_SQL["update_aliases"], {**named, "is_current": list(aliases.values())})
+    await connection.execute(_CHANGES["update_aliases"], {**named, "is_current": list(aliases.values())})
     if state.moved:
         moved = {
             "fact_id": [fact_id for fact_id, _ in state.moved],
             "entity_id": [entity_id for _, entity_id in state.moved],
             "moved_to": [None if to == entity_id else to for (_, entity_id), to in state.moved.items()],
         }
-        await connection.execute(_REFRESH_SQL["update_links"], moved)
+        await connection.execute(_CHANGES["update_links"], moved)
 
 
 def _changed_entities(changes: Changes) -> Iterable[UUID]:
@@ -292,7 +195,7 @@ def _changed_entities(changes: Changes) -> Iterable[UUID]:
         match row:
             case EntityChangeRow():
                 yield from row.event.entity_ids
-            case NamedAgainRow(entity_id=entity_id):
+            case StaleEntity(entity_id=entity_id):
                 yield entity_id
 
 
@@ -311,7 +214,7 @@ async def _ids(connection: RowConnection, query: str, **asked: Any) -> list[UUID
 
 
 async def _rows(connection: RowConnection, query: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return await (await connection.execute(_REFRESH_SQL[query], asked)).fetchall()
+    return await (await connection.execute(_CHANGES[query], asked)).fetchall()
 
 
 def count_entities(changes: Changes) -> None:

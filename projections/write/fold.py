@@ -17,7 +17,6 @@ from mnemolog.projections.write.effects import (
 from mnemolog.projections.write.entity_fold import EntityFold
 from mnemolog.projections.write.rows import (
     Changes,
-    ChangesBuilder,
     CommitRow,
     EntityChangeRow,
     EntityRow,
@@ -142,7 +141,7 @@ def reject_record(
         detail=detail,
         record=record,
     )
-    return Changes(rejections=(rejection,))
+    return Changes(rejections=[rejection])
 
 
 class _CommitFold:
@@ -156,10 +155,10 @@ class _CommitFold:
         self._times = CommitTimes.of_commit(commit)
         self._known: dict[UUID, KnownFact] = {}
         self._confirmed: set[UUID | None] = set()
-        self._made = ChangesBuilder()
+        self._changes = Changes()
 
     def add_event(self, event: MemoryEvent) -> None:
-        made, named = self._made, event.named_ids
+        changes, named = self._changes, event.named_ids
         faults = dict(self._target_faults(event)) if named else {}
         sound = {target: self._fact(target).state for target in named if target not in faults}
         former = list(self._apply_to_targets(event, sound)) if sound else []
@@ -167,22 +166,51 @@ class _CommitFold:
             former += self._move_ends(event, sound)
         stale = bool(faults) or not self._may_set_policy(event)
         if row := self._new_fact_row(event, sound, stale=stale):
-            made.facts.append(row)
-        made.events.append(self._event_row(event, named, stale=stale))
+            changes.facts.append(row)
+        subject_id = event.subject_id
+        if event.fixed_overwrite not in ("retract", "expire"):  # these may end their subject
+            named = tuple([target for target in named if target != subject_id])
+        changes.events.append(
+            EventRow(
+                position=self._position,
+                commit=self._commit,
+                event=event,
+                fact_id=subject_id,
+                targets=named,
+                stale=stale,
+            )
+        )
         if former:
-            made.former_states += former
-            made.settlements += self._settlements(event, former)
-        if sound:
-            made.relations += self._relations(event, sound)
+            changes.former_states += former
+            changes.settlements += self._settlements(event, former)
         if stale:
-            made.rejections += self._rejections(event, faults)
+            changes.rejections.append(self._rejection(event, faults))
+        self._add_rows_of_kind(event, sound)
+
+    def _add_rows_of_kind(self, event: MemoryEvent, sound: FactStates) -> None:
+        """The rows that only some kinds of events have."""
+        changes, since = self._changes, self._times.decided_at
+        if event.relation is not None and event.new_fact is not None:
+            changes.relations += [
+                RelationRow(
+                    fact_id=event.new_fact.fact_id,
+                    related_id=target,
+                    relation=event.relation,
+                    event_id=event.event_id,
+                    since=since,
+                )
+                for target in sound
+            ]
         match event:
             case FactPending():
-                made.pending.append(PendingRow(commit=self._commit, event=event))
-            case DecisionUndone():
-                made.undone += self._undone(event, sound)
-            case PolicySet():
-                made.policies += self._policies(event)
+                changes.pending.append(PendingRow(commit=self._commit, event=event))
+            case DecisionUndone() if sound or not event.reversals:
+                changes.undone.append(UndoneRow(event_id=event.undone, undone_by=event.event_id, since=since))
+                if event.reinstated is not None:
+                    changes.undone.append(UndoneRow(event_id=event.reinstated, undone_by=None, since=since))
+            case PolicySet() if self._may_set_policy(event):
+                scope = (self._scope[0], "", "", "", "") if event.level == "tenant" else self._scope
+                changes.policies.append(PolicyRow(scope=scope, event=event, since=since))
 
     def add_entity_events(self) -> None:
         """After the events about facts: a link is about a fact that is known then."""
@@ -190,36 +218,32 @@ class _CommitFold:
         entities = EntityFold(self._commit, self._position, state.entities, state.undone_entities, self._scope_of_fact)
         for event in self._commit.entity_events:
             entities.add_event(event)
-        self._made.entities += entities.rows
-        self._made.rejections += entities.rejections
+        self._changes.entities += entities.rows
+        self._changes.rejections += entities.rejections
 
     def changes(self, record: bytes) -> Changes:
-        made, speakers = self._made, self._speakers()
-        made.commits.append(CommitRow(position=self._position, commit=self._commit, record=record))
-        made.updates += self._known.values()
-        if made.events or speakers:
-            step = ScopeIncrement(
-                scope=self._scope,
-                owner=self._commit.owner,
-                partition=self._position.partition,
-                commits=1,
-                facts=self._added_open_facts(),
-                speakers=speakers,
+        """All changes of the commit; it can be asked for once."""
+        changes, commit = self._changes, self._commit
+        changes.commits.append(CommitRow(position=self._position, commit=commit, record=record))
+        changes.updates += self._known.values()
+        speakers: dict[str, None] = {}
+        if commit.scope is not None:  # who spoke in the turn, or in the facts that a command imports or promotes
+            added = (event.new_fact for event in commit.events)
+            said_by = (commit.speaker, *(fact.speaker for fact in added if fact))
+            speakers = dict.fromkeys(speaker for speaker in said_by if speaker is not None)
+        if changes.events or speakers:
+            open_before = sum(known.is_open for fact_id in self._known if (known := self._state.facts.get(fact_id)))
+            changes.scope_increments.append(
+                ScopeIncrement(
+                    scope=self._scope,
+                    owner=commit.owner,
+                    partition=self._position.partition,
+                    commits=1,
+                    facts=sum(known.is_open for known in self._known.values()) - open_before,
+                    speakers=tuple(speakers),
+                )
             )
-            made.scope_increments.append(step)
-        return made.merged()
-
-    def _speakers(self) -> tuple[str, ...]:
-        """Who spoke: the speaker of the turn, and the speakers of facts that a command imports or promotes."""
-        if self._commit.scope is None:
-            return ()
-        added = (event.new_fact for event in self._commit.events)
-        said_by = (self._commit.speaker, *(fact.speaker for fact in added if fact))
-        return tuple(dict.fromkeys(speaker for speaker in said_by if speaker is not None))
-
-    def _added_open_facts(self) -> int:
-        before = (self._state.facts.get(fact_id) for fact_id in self._known)
-        return sum(known.is_open for known in self._known.values()) - sum(known.is_open for known in before if known)
+        return changes.merge_rows()
 
     def _apply_to_targets(self, event: MemoryEvent, sound: FactStates) -> Iterator[FormerStateRow]:
         """Let the event change its targets; gives the former state of each that changed."""
@@ -245,7 +269,7 @@ class _CommitFold:
                 yield self._change(event, moved.fact_id, state)
 
     def _change(self, event: MemoryEvent, fact_id: UUID, state: TimedFactState) -> FormerStateRow:
-        """Give the fact its new state; returns the row of the one that it had."""
+        """Give the fact its new state; returns the row of its former state."""
         before = self._fact(fact_id).state
         since = max(before.state_since, self._times.decided_at)  # a clock may have gone back
         self._known[fact_id] = replace(self._fact(fact_id), state=replace(state, state_since=since))
@@ -265,30 +289,6 @@ class _CommitFold:
             commit=self._commit, fact=fact, ordinal=event.ordinal, supersedes=ended, stale=stale, state=state
         )
 
-    def _relations(self, event: MemoryEvent, sound: FactStates) -> Iterator[RelationRow]:
-        if event.relation is not None and event.new_fact is not None:
-            for target in sound:
-                yield RelationRow(
-                    fact_id=event.new_fact.fact_id,
-                    related_id=target,
-                    relation=event.relation,
-                    event_id=event.event_id,
-                    since=self._times.decided_at,
-                )
-
-    def _event_row(self, event: MemoryEvent, named: tuple[UUID, ...], *, stale: bool) -> EventRow:
-        subject_id = event.subject_id
-        if event.fixed_overwrite not in ("retract", "expire"):  # these may end their subject
-            named = tuple([target for target in named if target != subject_id])
-        return EventRow(
-            position=self._position,
-            commit=self._commit,
-            event=event,
-            fact_id=subject_id,
-            targets=named,
-            stale=stale,
-        )
-
     def _settlements(self, event: MemoryEvent, former: Sequence[FormerStateRow]) -> Iterator[SettlementRow]:
         """What became of facts that were pending, and which of them are pending again."""
         for row in former:
@@ -303,24 +303,21 @@ class _CommitFold:
             )
 
     def _settlement(self, event: MemoryEvent, fact_id: UUID) -> Settlement:
-        """What an event made of a pending fact; one that lapsed was not rejected by anybody."""
+        """What an event made of a pending fact; nobody rejected a fact that a policy closes."""
         if isinstance(event, PendingRejected) and event.target == fact_id:
             return "overtaken" if event.decision.by == "policy" else "rejected"
-        return _settlement(self._fact(fact_id).state)
-
-    def _undone(self, event: DecisionUndone, sound: FactStates) -> Iterator[UndoneRow]:
-        """What is undone is no longer in effect; what that had undone is again."""
-        if event.reversals and not sound:
-            return
-        since = self._times.decided_at
-        yield UndoneRow(event_id=event.undone, undone_by=event.event_id, since=since)
-        if event.reinstated is not None:
-            yield UndoneRow(event_id=event.reinstated, undone_by=None, since=since)
-
-    def _policies(self, event: PolicySet) -> Iterator[PolicyRow]:
-        if self._may_set_policy(event):
-            scope = (self._scope[0], "", "", "", "") if event.level == "tenant" else self._scope
-            yield PolicyRow(scope=scope, event=event, since=self._times.decided_at)
+        state = self._fact(fact_id).state
+        match state.status:
+            case "active":
+                return "confirmed"
+            case "retracted":
+                return "deleted"
+            case "undone":
+                return "undone"
+            case "archived" if state.superseded_by is None:
+                return "rejected"
+            case _:
+                return "overtaken"
 
     def _may_set_policy(self, event: MemoryEvent) -> bool:
         """A tenant's policies have a scope of their own, so that they have one order in the log."""
@@ -329,22 +326,19 @@ class _CommitFold:
         scope = self._commit.scope
         return scope is not None and (event.level == "scope" or scope == tenant_scope(scope.tenant))
 
-    def _rejections(
-        self, event: MemoryEvent, faults: dict[UUID, tuple[RejectionReason, str]]
-    ) -> Iterator[RejectionRow]:
+    def _rejection(self, event: MemoryEvent, faults: dict[UUID, tuple[RejectionReason, str]]) -> RejectionRow:
         detail = "; ".join(f"{target} {text}" for target, (_, text) in faults.items())
         foreign = any(reason == "foreign_target" for reason, _ in faults.values())
         if not self._may_set_policy(event):
             detail, foreign = "the policy of a tenant is set in the scope of its policies alone", True
-        if detail:
-            yield RejectionRow(
-                position=self._position,
-                item=event.ordinal + 1,
-                owner=self._commit.owner,
-                source_id=self._commit.source_id,
-                reason="foreign_target" if foreign else "stale_target",
-                detail=detail,
-            )
+        return RejectionRow(
+            position=self._position,
+            item=event.ordinal + 1,
+            owner=self._commit.owner,
+            source_id=self._commit.source_id,
+            reason="foreign_target" if foreign else "stale_target",
+            detail=detail,
+        )
 
     def _target_faults(self, event: MemoryEvent) -> Iterator[tuple[UUID, tuple[RejectionReason, str]]]:
         """The named facts that are not as the decision saw them."""
@@ -363,18 +357,3 @@ class _CommitFold:
 
     def _fact(self, fact_id: UUID) -> KnownFact:
         return self._known.get(fact_id) or self._state.facts[fact_id]
-
-
-def _settlement(state: TimedFactState) -> Settlement:
-    """What became of a pending fact that is in this state now."""
-    match state.status:
-        case "active":
-            return "confirmed"
-        case "retracted":
-            return "deleted"
-        case "undone":
-            return "undone"
-        case "archived" if state.superseded_by is None:
-            return "rejected"
-        case _:
-            return "overtaken"

@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from itertools import chain
-from operator import attrgetter
-from typing import Final, Literal
+from typing import Literal, Self
 from uuid import UUID
 
 from mnemolog.schemas.commit import Commit
@@ -27,9 +25,9 @@ class EntityRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliasRow:
-    """A name of an entity; `place` is that among the names that its commit gives, `is_own` the first of its own.
+    """A name of an entity; `place` counts the names that its commit gives, `is_own` is the entity's first name.
 
-    `told_by` is the repetition that told it, `told_of` the fact that was repeated.
+    Where a repetition of a known fact gave the name, `told_by` is its event and `repeated_fact_id` the known fact.
     """
 
     commit: Commit
@@ -40,12 +38,12 @@ class AliasRow:
     alias: Alias
     is_own: bool = False
     told_by: UUID | None = None
-    told_of: UUID | None = None
+    repeated_fact_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRow:
-    """An entity that a fact names; `told_by` is the repetition that told it."""
+    """An entity that a fact names; `told_by` is the event of the repetition that named it, where one did."""
 
     fact_id: UUID
     event_id: UUID
@@ -74,13 +72,16 @@ class EntityChangeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedAgainRow:
-    """An entity had been undone and is named again, or got a name or a type: it is derived anew. No table has it."""
+class StaleEntity:
+    """An entity whose state is derived anew: it was undone and is named again, or it got a name or a type.
+
+    No row of a table.
+    """
 
     entity_id: UUID
 
 
-AnyEntityRow = EntityRow | AliasRow | LinkRow | EvidenceRow | EntityChangeRow | NamedAgainRow
+AnyEntityRow = EntityRow | AliasRow | LinkRow | EvidenceRow | EntityChangeRow | StaleEntity
 
 
 RejectionReason = Literal["duplicate_source", "not_a_commit", "not_storable", "stale_target", "foreign_target"]
@@ -252,32 +253,21 @@ class ScopeIncrement:
     facts: int
     speakers: tuple[str, ...] = ()
 
+    def plus(self, later: "ScopeIncrement") -> "ScopeIncrement":
+        return replace(
+            later,
+            commits=self.commits + later.commits,
+            facts=self.facts + later.facts,
+            speakers=tuple(dict.fromkeys((*self.speakers, *later.speakers))),
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True)
 class Changes:
     """What one or many commits do to the tables. `updates` are known facts with their new states.
 
     `settlements` are those of facts that were pending before.
     """
-
-    commits: tuple[CommitRow, ...] = ()
-    events: tuple[EventRow, ...] = ()
-    facts: tuple[FactRow, ...] = ()
-    updates: tuple[KnownFact, ...] = ()
-    former_states: tuple[FormerStateRow, ...] = ()
-    relations: tuple[RelationRow, ...] = ()
-    pending: tuple[PendingRow, ...] = ()
-    settlements: tuple[SettlementRow, ...] = ()
-    undone: tuple[UndoneRow, ...] = ()
-    policies: tuple[PolicyRow, ...] = ()
-    entities: tuple[AnyEntityRow, ...] = ()
-    scope_increments: tuple[ScopeIncrement, ...] = ()
-    rejections: tuple[RejectionRow, ...] = ()
-
-
-@dataclass(slots=True)
-class ChangesBuilder:
-    """Collects the rows of `Changes`, in the order in which they are made."""
 
     commits: list[CommitRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
@@ -293,58 +283,33 @@ class ChangesBuilder:
     scope_increments: list[ScopeIncrement] = field(default_factory=list)
     rejections: list[RejectionRow] = field(default_factory=list)
 
-    def merged(self) -> Changes:
-        """What the rows do one after another: each row is written once, in its final state."""
+    def merge_rows(self) -> Self:
+        """Leave each row once, in the final state that all its changes give it; returns the changes themselves."""
         updates = {known.fact_id: known for known in self.updates}
+        for place, new in enumerate(self.facts):
+            known = updates.pop(new.fact.fact_id, None)
+            if known is not None and known.state is not new.state:
+                self.facts[place] = replace(new, state=known.state)
+        self.updates = list(updates.values())
         settlements = {settled.fact_id: settled for settled in self.settlements}
-        facts = tuple([_with_state(row, updates.pop(row.fact.fact_id, None)) for row in self.facts])
-        pending = [
-            replace(row, settlement_row=settlements.pop(row.event.fact.fact_id, row.settlement_row))
-            for row in self.pending
-        ]
-        return Changes(
-            commits=tuple(self.commits),
-            events=tuple(self.events),
-            facts=facts,
-            updates=tuple(updates.values()),  # those that no new row has taken up
-            former_states=tuple(self.former_states),
-            relations=tuple(self.relations),
-            pending=tuple(pending),
-            settlements=tuple(settlements.values()),
-            undone=tuple({row.event_id: row for row in self.undone}.values()),
-            policies=tuple({row.scope: row for row in self.policies}.values()),
-            entities=tuple(self.entities),
-            scope_increments=_sum_increments(self.scope_increments),
-            rejections=tuple(self.rejections),
-        )
-
-
-_KINDS: Final = [(kind.name, attrgetter(kind.name)) for kind in fields(Changes)]
+        for place, held in enumerate(self.pending):
+            if (settled := settlements.pop(held.event.fact.fact_id, None)) is not None:
+                self.pending[place] = replace(held, settlement_row=settled)
+        self.settlements = list(settlements.values())
+        self.undone = list({row.event_id: row for row in self.undone}.values())
+        self.policies = list({row.scope: row for row in self.policies}.values())
+        increments: dict[ScopeColumns, ScopeIncrement] = {}
+        for step in self.scope_increments:
+            before = increments.get(step.scope)
+            increments[step.scope] = step if before is None else before.plus(step)
+        self.scope_increments = list(increments.values())
+        return self
 
 
 def merge_changes(parts: Iterable[Changes]) -> Changes:
     """One set of changes that does what `parts` do one after another."""
-    parts = tuple(parts)
-    rows = {kind: list(chain.from_iterable(map(rows_of, parts))) for kind, rows_of in _KINDS}
-    return ChangesBuilder(**rows).merged()
-
-
-def _with_state(row: FactRow, known: KnownFact | None) -> FactRow:
-    return row if known is None or known.state is row.state else replace(row, state=known.state)
-
-
-def _sum_increments(steps: Iterable[ScopeIncrement]) -> tuple[ScopeIncrement, ...]:
-    by_scope: dict[ScopeColumns, ScopeIncrement] = {}
-    for step in steps:
-        before = by_scope.get(step.scope)
-        by_scope[step.scope] = _sum_of(before, step) if before else step
-    return tuple(by_scope.values())
-
-
-def _sum_of(before: ScopeIncrement, step: ScopeIncrement) -> ScopeIncrement:
-    return replace(
-        step,
-        commits=before.commits + step.commits,
-        facts=before.facts + step.facts,
-        speakers=tuple(dict.fromkeys((*before.speakers, *step.speakers))),
-    )
+    merged = Changes()
+    for part in parts:
+        for kind in fields(Changes):
+            getattr(merged, kind.name).extend(getattr(part, kind.name))
+    return merged.merge_rows()

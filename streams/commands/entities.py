@@ -1,14 +1,27 @@
-"""Commands about entities: what they look up, and what they change."""
+"""Commands about entities: what each of them looks up, and the changes that it makes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, Protocol, TypeVar, get_args
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import AliasEntity, ForgetEntity, MergeEntities, RenameEntity, SplitEntity
+from mnemolog.schemas.command import (
+    AliasEntity,
+    CommandPayload,
+    Confirm,
+    EntityCommand,
+    FactIds,
+    ForgetEntity,
+    MergeEntities,
+    Reject,
+    RenameEntity,
+    SplitEntity,
+    Undo,
+)
 from mnemolog.schemas.entities import Alias
 from mnemolog.schemas.entity_events import (
+    AnyEntityChange,
     EntitiesMerged,
     EntityAliasSet,
     EntityChange,
@@ -18,31 +31,143 @@ from mnemolog.schemas.entity_events import (
     EntitySplit,
     MergeRejected,
 )
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import LoggedChange, StoredEntity, StoredProposal
 from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, Fault, raise_for_faults
-from mnemolog.streams.entities.resolver import EntityRegistry, NameContext, NoNameError, given_alias, holders
+from mnemolog.streams.entities.linker import EntityReader
+from mnemolog.streams.entities.resolver import (
+    EntityRegistry,
+    NameContext,
+    NoNameError,
+    given_alias,
+    holders,
+    keys_of_names,
+)
+
+ENTITY_COMMANDS: Final = get_args(EntityCommand)
+EntityChanges = tuple[AnyEntityChange, ...]
 
 
-def undo_changes(context: CommandContext, selected: Sequence[LoggedChange]) -> tuple[EntityDecisionUndone, ...]:
-    """One event for each selected change that holds, and for each undo that is the last word on its change."""
-    wanted = {one.original_id: one for one in selected if one.in_effect == one.enables and _is_last_word(one)}
-    return tuple(_undo(context, one) for one in reversed(wanted.values()))
+class ChangedEntityReader(Protocol):
+    """Reads entities by their ids. Each call is one round trip, and waits while Postgres is unavailable."""
+
+    async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
+        """The known entities among `entity_ids`, of any scope and status."""
+
+    async def facts_of_entity(self, entity_id: UUID, *, limit: int) -> tuple[int, list[UUID]]:
+        """How many open facts name an entity, and the first `limit` of them."""
+
+    async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
+        """The facts among `fact_ids` that name an entity now."""
+
+    async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
+        """The proposed merges among `event_ids`, of any scope."""
+
+    async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
+        """The changes of exactly `scope` that an undo selects, in the log's order."""
 
 
-def _is_last_word(change: LoggedChange) -> bool:
-    """A change that was undone and is in effect again is undone at its last event; an undo only as the last one."""
-    return change.enables or change.event_id == change.latest_id
+@dataclass(frozen=True, slots=True)
+class EntityCommandHandler:
+    """Carries out commands about entities; it writes nothing itself."""
+
+    entities: ChangedEntityReader
+    names: EntityReader
+
+    async def changes(
+        self, command: CommandContext, payload: EntityCommand, user_names: Sequence[str]
+    ) -> EntityChanges:
+        """What a command changes. Raises `CommandRefusedError`."""
+        named, given_names = _entities_and_names(payload)
+        names = NameContext(owner=command.owner, source_id=command.source_id, user_names=tuple(user_names))
+        known = await self.entities.entities(named)
+        asked = keys_of_names([*given_names, *(one.name for one in known.values())], names)
+        found = await self.names.known_entities(command.scope, heads=asked.heads, keys=asked.keys, ends=(), fact_ids=())
+        context = EntityContext(command=command, known=known, registry=EntityRegistry(found), names=names)
+        context.require(*named)
+        match payload:
+            case RenameEntity():
+                return (_rename(context, payload),)
+            case AliasEntity():
+                change = _add_alias(context, payload)
+                return (change,) if change else ()
+            case MergeEntities():
+                return (_merge(context, payload),)
+            case SplitEntity():
+                naming = await self.entities.naming_facts(payload.entity_id, payload.fact_ids)
+                return (_split(context, payload, naming),)
+            case ForgetEntity():
+                return (_forget(context, payload),)
+
+    async def facts_to_delete(self, payload: CommandPayload, *, limit: int) -> list[UUID]:
+        """The open facts that are deleted with a forgotten entity. Raises `CommandRefusedError` for over `limit`."""
+        if not isinstance(payload, ForgetEntity) or not payload.facts:
+            return []
+        total, fact_ids = await self.entities.facts_of_entity(payload.entity_id, limit=limit)
+        if total > limit:
+            detail = f"{total} facts are more than the {limit} that one command can delete: delete some of them first"
+            raise CommandRefusedError("invalid_command", detail)
+        return fact_ids
+
+    async def settled(self, command: CommandContext, payload: Confirm | Reject) -> tuple[EntityChanges, FactIds]:
+        """The changes for the proposed merges among the ids of a command, and the other ids, of facts."""
+        found = {one.event_id: one for one in await self.entities.proposals(payload.fact_ids)}
+        raise_for_faults(_proposal_fault(command, one) for one in found.values())
+        proposals = [found[one] for one in dict.fromkeys(payload.fact_ids) if one in found]
+        changes: EntityChanges
+        if isinstance(payload, Reject):
+            changes = tuple(_reject_merge(command, one) for one in proposals)
+        else:
+            _refuse_merged_twice(proposals)
+            known = await self.entities.entities([one.merged for one in proposals]) if proposals else {}
+            changes = tuple(_confirm_merge(command, one, known[one.merged]) for one in proposals)
+        return changes, tuple(one for one in payload.fact_ids if one not in found)
+
+    async def undone(self, command: CommandContext, payload: Undo) -> EntityChanges:
+        """The undo of each selected change that holds, and of each selected undo that is the latest on its change."""
+        selected = await self.entities.undo_targets(command.scope, payload)
+        wanted = {
+            one.original_id: one
+            for one in selected
+            # A change that was undone and redone is undone at its latest event.
+            if one.in_effect == one.enables and (one.enables or one.event_id == one.latest_id)
+        }
+        return tuple(
+            EntityDecisionUndone(
+                **command.event_fields(0, command.decision("human", f"took back {one.event} of {one.source_id}")),
+                undone=one.original_id if one.enables else one.event_id,
+                undone_event=one.original_event if one.enables else one.event,
+                reinstated=None if one.enables else one.original_id,
+                named=one.entity_ids,
+            )
+            for one in reversed(wanted.values())
+        )
 
 
-def _undo(context: CommandContext, change: LoggedChange) -> EntityDecisionUndone:
-    decision = context.decision("human", f"took back {change.event} of {change.source_id}")
-    return EntityDecisionUndone(
-        **context.event_fields(0, decision),
-        undone=change.original_id if change.enables else change.event_id,
-        undone_event=change.original_event if change.enables else change.event,
-        reinstated=None if change.enables else change.original_id,
-        named=change.entity_ids,
+def numbered(changes: EntityChanges, envelope: MatchedFacts, *, first: int) -> EntityChanges:
+    """The changes as the events of a commit, from the ordinal `first` on."""
+    return tuple(
+        change.model_copy(
+            update={"ordinal": ordinal, "event_id": ids.event_id(envelope.owner, envelope.source_id, ordinal)}
+        )
+        for ordinal, change in enumerate(changes, first)
     )
+
+
+def _entities_and_names(payload: EntityCommand) -> tuple[list[UUID], list[str]]:
+    """The ids of the entities that a command names, and the names that it gives."""
+    match payload:
+        case MergeEntities():
+            return [*payload.entity_ids, payload.into], []
+        case RenameEntity():
+            return [payload.entity_id], [payload.name]
+        case AliasEntity(moved_from=loser):
+            return [payload.entity_id, *([] if loser is None else [loser])], [payload.name]
+        case SplitEntity():
+            return [payload.entity_id], [payload.name, *payload.names]
+        case ForgetEntity():
+            return [payload.entity_id], []
 
 
 C = TypeVar("C", bound=EntityChange)
@@ -50,7 +175,7 @@ C = TypeVar("C", bound=EntityChange)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityContext:
-    """A command, the entities that it names, and those that its names may mean (`registry`)."""
+    """A command, the entities that it names by id (`known`), and those that its names may mean (`registry`)."""
 
     command: CommandContext
     known: Mapping[UUID, StoredEntity]
@@ -58,9 +183,9 @@ class EntityContext:
     names: NameContext
 
     def alias(self, name: str, of: UUID | None = None) -> Alias:
-        """The alias that a name gives: that which the entity `of` has, as readers show it, or a new one.
+        """The alias with this text that the entity `of` has, as readers see it; else a new alias.
 
-        Raises `CommandRefusedError`.
+        Raises `CommandRefusedError` for text that is no name.
         """
         shown = self.known[of].aliases if of is not None else ()
         for alias in shown:
@@ -90,21 +215,16 @@ class EntityContext:
     def require(self, *entity_ids: UUID) -> None:
         raise_for_faults(self.fault(entity_id) for entity_id in entity_ids)
 
-    def others_of_name(self, alias: Alias, *but: UUID) -> list[UUID]:
-        """The entities that have a name, those of `but` left out."""
-        return [one.entity_id for one in holders(alias, self.registry) if one.entity_id not in but]
-
     def has(self, entity_id: UUID, alias: Alias) -> bool:
         return any((one.kind, one.key) == (alias.kind, alias.key) for one in self.known[entity_id].aliases)
 
     def change(self, made: type[C], done: str, **fields: Any) -> C:
-        """An event, whose id and ordinal are those of the command's first event until it is `numbered`."""
+        """A change, with the id and ordinal of the command's first event until it is `numbered`."""
         return made(**self.command.event_fields(0, self.command.decision("human", done)), **fields)
 
 
-def rename(context: EntityContext, payload: RenameEntity) -> EntityRenamed:
-    """The entity has the new name, which nobody else may have."""
-    context.require(payload.entity_id)
+def _rename(context: EntityContext, payload: RenameEntity) -> EntityRenamed:
+    """Give an entity a new own name, which no other entity may have."""
     alias = context.alias(payload.name)
     if alias.kind != "name":
         raise CommandRefusedError("invalid_command", f"{payload.name!r} is no proper name: add it with alias")
@@ -115,9 +235,8 @@ def rename(context: EntityContext, payload: RenameEntity) -> EntityRenamed:
     )
 
 
-def add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet | None:
-    """The entity has one more name; None where it has it already, and nobody else loses it."""
-    context.require(*_named(payload))
+def _add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet | None:
+    """Give an entity one more alias, taken from `moved_from` if given; None where the entity has it already."""
     alias = context.alias(payload.name, payload.moved_from)
     name, loser = context.known[payload.entity_id].name, payload.moved_from
     if loser == payload.entity_id:
@@ -137,9 +256,8 @@ def add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet | 
     )
 
 
-def merge(context: EntityContext, payload: MergeEntities) -> EntitiesMerged:
-    """The entities are one: `into`. The user stays the user."""
-    context.require(*_named(payload))
+def _merge(context: EntityContext, payload: MergeEntities) -> EntitiesMerged:
+    """Merge entities `into` another one; the user cannot be merged."""
     merged = tuple(dict.fromkeys(payload.entity_ids))
     if payload.into in merged:
         raise CommandRefusedError("invalid_command", f"{payload.into} cannot be merged into itself")
@@ -154,8 +272,7 @@ def _refuse_merged_user(merged: Iterable[StoredEntity]) -> None:
         raise CommandRefusedError("invalid_command", "the user is merged into nobody: merge the others into the user")
 
 
-def confirm_merge(command: CommandContext, proposal: StoredProposal, merged: StoredEntity) -> EntitiesMerged:
-    """The entities of a proposed merge are one. The user stays the user."""
+def _confirm_merge(command: CommandContext, proposal: StoredProposal, merged: StoredEntity) -> EntitiesMerged:
     _refuse_merged_user([merged])
     decision = command.decision("human", f"confirmed that {proposal.merged_name} is {proposal.into_name}")
     return EntitiesMerged(
@@ -166,14 +283,13 @@ def confirm_merge(command: CommandContext, proposal: StoredProposal, merged: Sto
     )
 
 
-def reject_merge(command: CommandContext, proposal: StoredProposal) -> MergeRejected:
-    """The entities of a proposed merge are two."""
+def _reject_merge(command: CommandContext, proposal: StoredProposal) -> MergeRejected:
     decision = command.decision("human", f"said that {proposal.merged_name} is not {proposal.into_name}")
     named = (proposal.into, proposal.merged)
     return MergeRejected(**command.event_fields(0, decision), proposal=proposal.event_id, named=named)
 
 
-def proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault | None:
+def _proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault | None:
     """Why a proposed merge can be neither confirmed nor rejected."""
     if proposal.scope != command.scope:
         return (
@@ -185,8 +301,8 @@ def proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault |
     return None
 
 
-def refuse_merged_twice(proposals: Iterable[StoredProposal]) -> None:
-    """Raise `CommandRefusedError` where two merges have an entity in common: together they would make one of three."""
+def _refuse_merged_twice(proposals: Iterable[StoredProposal]) -> None:
+    """Raise `CommandRefusedError` where two merges have an entity in common: together they would merge three."""
     seen: dict[UUID, UUID] = {}
     for proposal in proposals:
         for entity_id in (proposal.merged, proposal.into):
@@ -196,9 +312,8 @@ def refuse_merged_twice(proposals: Iterable[StoredProposal]) -> None:
                 raise CommandRefusedError("invalid_command", detail)
 
 
-def split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]) -> EntitySplit:
-    """A new entity has some facts and names of another one; `naming` are those of the facts that name that one."""
-    context.require(payload.entity_id)
+def _split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]) -> EntitySplit:
+    """Move facts and names of an entity to a new one; `naming` are the facts of the command that name the entity."""
     strange = [fact_id for fact_id in payload.fact_ids if fact_id not in naming]
     if strange:
         listed = ", ".join(map(str, strange))
@@ -226,27 +341,16 @@ def split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]
     )
 
 
-def forget(context: EntityContext, payload: ForgetEntity) -> EntityForgotten:
-    """The entity has no names and no links any more."""
-    context.require(payload.entity_id)
+def _forget(context: EntityContext, payload: ForgetEntity) -> EntityForgotten:
     entity = context.known[payload.entity_id]
     if entity.is_user:
         raise CommandRefusedError("invalid_command", "the user cannot be forgotten: delete their facts instead")
     return context.change(EntityForgotten, f"forgot {entity.name}", entity_id=payload.entity_id)
 
 
-def _named(payload: AliasEntity | MergeEntities) -> Iterator[UUID]:
-    """The entities that a command names."""
-    if isinstance(payload, MergeEntities):
-        yield from (*payload.entity_ids, payload.into)
-    else:
-        yield payload.entity_id
-        if payload.moved_from is not None:
-            yield payload.moved_from
-
-
 def _refuse_taken(context: EntityContext, alias: Alias, *but: UUID) -> None:
-    if taken := context.others_of_name(alias, *but):
+    """Raise `CommandRefusedError` for an alias of other entities than `but`."""
+    if taken := [one.entity_id for one in holders(alias, context.registry) if one.entity_id not in but]:
         listed = ", ".join(map(str, taken))
         raise CommandRefusedError(
             "name_taken",
@@ -256,7 +360,7 @@ def _refuse_taken(context: EntityContext, alias: Alias, *but: UUID) -> None:
 
 
 def _refuse_loss(context: EntityContext, loser: UUID, aliases: list[Alias]) -> None:
-    """Raise `CommandRefusedError` for what is no name of an entity, or its own one."""
+    """Raise `CommandRefusedError` for an alias that the loser does not have, and for its own name."""
     entity = context.known[loser]
     own = {one.key for one in entity.aliases if one.kind == "name" and one.text == entity.name}
     for alias in aliases:

@@ -46,7 +46,7 @@ from mnemolog.streams.commands.context import (
     FactReader,
 )
 from mnemolog.streams.commands.edits import facts_to_compare, import_fact
-from mnemolog.streams.commands.entity_handler import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
+from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
 from mnemolog.streams.text.differences import USER_WORDS
 

@@ -1,14 +1,13 @@
 """Looks up the entities that the facts of a source may name, and makes the events that link the facts to them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from itertools import product
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.command import Update
-from mnemolog.schemas.entities import MAX_UNLINKED, Alias, EntityLink, KnownEntity, NameQuery, UnlinkedName
+from mnemolog.schemas.entities import MAX_UNLINKED, Alias, KnownEntity, NameQuery, UnlinkedName
 from mnemolog.schemas.entity_events import (
     AnyEntityEvent,
     EntityAliasAdded,
@@ -20,24 +19,22 @@ from mnemolog.schemas.entity_events import (
 )
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
-from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.provenance import DecidedBy, Decision
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery, LinkedFact, TwinDetails
+from mnemolog.schemas.stored import LinkedFact, TwinDetails
+from mnemolog.streams.entities.known_names import text_keys
 from mnemolog.streams.entities.links import (
-    FactNames,
-    NameCarrier,
+    FactLinks,
+    FactLinksBuilder,
     TurnEntities,
     promoted_names,
-    repeated_ids,
+    repeated_fact_ids,
     source_ids,
     sources_of,
     subject_link,
-    text_keys,
 )
 from mnemolog.streams.entities.questions import SHOWN_FACTS, DoubtfulNames, as_shown, doubtful_names, without_decided
-from mnemolog.streams.entities.relations import StatedRelation
 from mnemolog.streams.entities.resolver import (
     NO_KEYS,
     LookupKeys,
@@ -47,239 +44,7 @@ from mnemolog.streams.entities.resolver import (
     keys_of_names,
     lookup_keys,
     named_entities,
-    names_of,
 )
-from mnemolog.streams.text.differences import EntityRelation, compare_subjects
-
-
-class EntityFactReader(Protocol):
-    """Reads facts of entities in one round trip; it waits while Postgres is unavailable."""
-
-    async def facts_of_entities(
-        self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
-    ) -> Sequence[tuple[Candidate, ...]]:
-        """Per request the newest active facts of its key in exactly `scope` that are about its entity, bounded."""
-
-
-class EntityCandidates:
-    """Adds known facts of a key that are about the entity of a new fact, by another name.
-
-    `match` knows names alone, and looks at a few facts of a key. This looks in one round trip; in none where all facts
-    of the keys are candidates, or entities have one name.
-    """
-
-    def __init__(self, finder: EntityFactReader) -> None:
-        self._finder = finder
-
-    async def add(self, envelope: MatchedFacts, named: TurnEntities | None, rules: EffectivePolicy) -> MatchedFacts:
-        """The facts of a turn with these candidates too, told to be about the same entity."""
-        if named is None or envelope.scope is None:
-            return envelope
-        asked = dict(_requests(envelope, named, rules))
-        if not asked:
-            return envelope
-        found = await self._finder.facts_of_entities(envelope.scope, list(asked.values()), at=envelope.occurred_at)
-        facts = list(envelope.facts)
-        for place, more in zip(asked, found, strict=True):
-            known = facts[place].candidates
-            facts[place] = facts[place].model_copy(update={"candidates": (*known, *more)})
-        return envelope.model_copy(update={"facts": tuple(facts)})
-
-
-def _requests(
-    envelope: MatchedFacts, named: TurnEntities, rules: EffectivePolicy
-) -> Iterator[tuple[int, EntityFactsQuery]]:
-    """What is asked, by the places of the facts."""
-    for place, matched in enumerate(envelope.facts):
-        fact, subject_id = matched.fact, named.subject_of(matched.fact)
-        if fact.key is None or not (fact.single_valued or rules.is_single_valued(fact.key)):
-            continue
-        if subject_id is None or subject_id in named.new or _of_key(matched) < MAX_CANDIDATES_OF_KEY:
-            continue
-        subject = named.registry[subject_id]
-        if len(subject.aliases) > 1 and not subject.keys("user"):
-            known = tuple(one.fact_id for one in matched.candidates)
-            yield place, EntityFactsQuery(entity_id=subject_id, key=fact.key, vector=matched.vector, known=known)
-
-
-def _of_key(matched: MatchedFact) -> int:
-    return sum(known.key == matched.fact.key for known in matched.candidates)
-
-
-def with_subject_relations(
-    envelope: MatchedFacts, found: TurnEntities, others: Sequence[KnownEntity] = ()
-) -> MatchedFacts:
-    """The facts of a turn with what the entities of their candidates say of whom these are about.
-
-    `others` are those of candidates that were looked up after the names of the turn.
-    """
-    subjects = subjects_by_fact((*others, *found.registry))
-    if not subjects:
-        return envelope
-    facts = []
-    for matched in envelope.facts:
-        subject_id = found.subject_of(matched.fact)
-        subject = found.registry[subject_id] if subject_id else None
-        candidates = (
-            known.model_copy(
-                update={
-                    "subject_relation": entity_relation(subject, subjects.get(known.fact_id)) or known.subject_relation
-                }
-            )
-            for known in matched.candidates
-        )
-        facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
-    return envelope.model_copy(update={"facts": tuple(facts)})
-
-
-def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:
-    """The entities by the facts that are about them."""
-    return {fact_id: entity for entity in subjects for fact_id in entity.subject_of}
-
-
-def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> EntityRelation | None:
-    """Whether facts with these subjects are about one entity.
-
-    Unknown where a fact has no entity, and for a user without a name, who may be anybody who is named.
-    """
-    if one is None or other is None:
-        return None
-    if one.entity_id == other.entity_id:
-        return "same"
-    if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
-        return None
-    are_twins = other.entity_id in one.possible_twins or one.entity_id in other.possible_twins
-    return "twin" if are_twins or _may_be_one(one, other) else "other"
-
-
-def candidate_ids(envelope: MatchedFacts) -> Mapping[UUID, None]:
-    """The known facts that a turn is compared with, each once."""
-    return dict.fromkeys(known.fact_id for matched in envelope.facts for known in matched.candidates)
-
-
-def _may_be_one(one: KnownEntity, other: KnownEntity) -> bool:
-    """Whether one has all words of a name of the other, and nobody told the type of one: "Mira" and "Mira Kovac"."""
-    pairs = product(names_of(one), names_of(other)) if "other" in (one.type, other.type) else ()
-    return any(compare_subjects(name, known) != "other" for name, known in pairs)
-
-
-def unlinked_names(found: TurnEntities | None, events: Sequence[AnyEntityEvent]) -> tuple[UnlinkedName, ...]:
-    """The names that were left out, and those that no fact is linked by; the first 50. `events` are about entities."""
-    if found is None:
-        return ()
-    linked = {link.entity_id for event in events if isinstance(event, FactLinked) for link in event.links}
-    without_fact = (_without_fact(found, link) for link in found.links if link.entity_id not in linked)
-    names = {(one.name, one.reason): one for one in (*found.names.unlinked, *without_fact) if one is not None}
-    return tuple(names.values())[:MAX_UNLINKED]
-
-
-def _without_fact(found: TurnEntities, link: EntityLink) -> UnlinkedName | None:
-    """What is told of such a name. One that was new is not registered, so that nothing has its id."""
-    if link.name is None:
-        return None
-    return UnlinkedName(
-        name=link.name,
-        reason="no_new_fact",
-        step=link.step,
-        entity_id=None if link.entity_id in found.new else link.entity_id,
-        compared=tuple(one for one in link.compared if one not in found.new),
-    )
-
-
-def entity_events(
-    found: TurnEntities, events: Sequence[MemoryEvent], names: FactNames | None = None
-) -> tuple[AnyEntityEvent, ...]:
-    """The events about what the facts of `events` name; what only other statements name stays unknown.
-
-    Without `names` they name what was said.
-    """
-    names = names or NameCarrier(found, {}, reads_texts=False).names_of(events)
-    related = [(fact_id, relation) for fact_id, stated in names.relations.items() for relation in stated]
-    named = {entity_id for _, one in related for entity_id in (one.subject_id, one.object_id)}
-    needed = _with_owners(found, named | {link.entity_id for links in names.links.values() for link in links})
-    made: list[AnyEntityEvent] = []
-
-    def place(later: int = 0) -> dict[str, Any]:
-        ordinal = len(events) + len(made) + later
-        return {"event_id": _event_id(found.names.context, ordinal), "ordinal": ordinal}
-
-    for entity, _ in found.new.values():
-        if entity.entity_id in needed:
-            fields = entity.model_dump(include={"entity_id", "name", "type", "possible_twins"})
-            made.append(EntityRegistered(**place(), **fields, aliases=entity.aliases))
-    for one in found.names.added:
-        if one.entity_id in needed:
-            step, compared = one.finding.step, one.finding.compared_ids
-            made.append(
-                EntityAliasAdded(**place(), entity_id=one.entity_id, alias=one.alias, step=step, compared=compared)
-            )
-    for fact_id, links in names.links.items():
-        if links:
-            made.append(FactLinked(**place(), fact_id=fact_id, links=links))
-    for fact_id, relation in related:
-        made.append(_relation_event(place(), fact_id, relation))
-    proposed = (merge for merge in found.names.proposed.values() if _is_to_propose(found, merge, needed))
-    return *made, *(_proposal_event(place(later), merge, found.names.context) for later, merge in enumerate(proposed))
-
-
-def _is_to_propose(found: TurnEntities, merge: ProposedMerge, needed: set[UUID]) -> bool:
-    """Whether a new fact names one that is known under another name; what no new fact names stays unknown."""
-    if not merge.is_told:
-        return merge.into.entity_id in needed
-    ids = {merge.into.entity_id, merge.merged.entity_id}
-    return bool(ids & needed) and ids - found.new.keys() | needed >= ids
-
-
-def _proposal_event(place: Mapping[str, Any], merge: ProposedMerge, context: NameContext) -> MergeProposed:
-    if merge.is_told:
-        reason = f'"{merge.name}" says that {merge.merged.name} is {merge.into.name}'
-        by: DecidedBy = "policy" if context.model is None else "model"
-        decision = Decision(by=by, reason=reason, model=context.model, prompt_version=context.prompt_version)
-    else:
-        reason = f'"{merge.name}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
-        decision = Decision(by="policy", reason=reason)
-    return MergeProposed(**place, decision=decision, merged=merge.merged.entity_id, into=merge.into.entity_id)
-
-
-def _relation_event(
-    place: Mapping[str, Any], fact_id: UUID, relation: StatedRelation
-) -> RelationStated | RelationEnded:
-    fields = {
-        **place,
-        "fact_id": fact_id,
-        "subject_id": relation.subject_id,
-        "predicate": relation.predicate.name,
-        "object_id": relation.object_id,
-        "inverse": relation.predicate.inverse,
-    }
-    if relation.ended_at is not None:
-        return RelationEnded(**fields, ended_at=relation.ended_at)
-    return RelationStated(**fields, strength=relation.strength)
-
-
-def _with_owners(found: TurnEntities, needed: set[UUID]) -> set[UUID]:
-    """With those whose ties the entities have: their keys name them."""
-    waiting, complete = list(needed), set(needed)
-    while waiting:
-        for owner_id in _owners(_new_aliases(found, waiting.pop())):
-            if owner_id not in complete:
-                complete.add(owner_id)
-                waiting.append(owner_id)
-    return complete
-
-
-def _new_aliases(found: TurnEntities, entity_id: UUID) -> Iterable[Alias]:
-    if entity_id in found.new:
-        yield from found.new[entity_id][0].aliases
-    yield from (one.alias for one in found.names.added if one.entity_id == entity_id)
-
-
-def _owners(aliases: Iterable[Alias]) -> list[UUID]:
-    return [UUID(alias.key.rpartition(" ")[2]) for alias in aliases if alias.kind == "tie"]
-
-
-def _event_id(context: NameContext, ordinal: int) -> UUID:
-    return ids.event_id(context.owner, context.source_id, ordinal)
 
 
 class EntityReader(Protocol):
@@ -296,86 +61,89 @@ class EntityReader(Protocol):
         meant: Sequence[NameQuery] = (),
         near_from: float = 1.0,
     ) -> Sequence[KnownEntity]:
-        """The entities of exactly `scope` with a name of one of these heads or ends, bounded, and those of these facts.
+        """The entities of exactly `scope` with a name of these heads or ends (bounded), and the subjects of the facts.
 
-        Those called by a key come first, then those of a head. And, with the names that they are `near`, those nearest
-        to what is `meant`, from the cosine `near_from` on.
+        Entities with a name of one of the `keys` come first, then those of a head. Entities with names nearest to what
+        is `meant`, from the cosine `near_from` on, are added with these names (`near`).
         """
 
     async def shown(self, entity_ids: Collection[UUID], *, most: int) -> Mapping[UUID, TwinDetails]:
-        """What may be shown of each of these entities, with `most` facts that name it, those about it first."""
+        """What may be shown of each entity, with at most `most` facts that name it, facts about it first."""
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
-        """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""
+        """The pairs of entities whose merge was proposed before, or that a person has said to be two entities."""
 
 
 class LinkedFactReader(Protocol):
-    """Reads whom known facts name. Each call is a round trip or two, and waits while Postgres is unavailable."""
+    """Reads the entities of known facts. Each call is a round trip or two, and waits while Postgres is unavailable."""
 
     async def linked_facts(self, fact_ids: Collection[UUID]) -> Mapping[UUID, LinkedFact]:
-        """These facts, as far as they are known, by their ids."""
+        """The known facts among these, by their ids."""
 
 
+@dataclass(frozen=True, slots=True)
 class EntityLinker:
-    """Finds the entities of a source, with what is known when it is decided.
+    """Finds the entities of a source by what is known when it is decided.
 
-    From the similarity `name_twin` on names may mean the same; with 0 none do.
+    Names with a cosine of at least `name_twin` may mean the same; 0 switches this off.
     """
 
-    def __init__(self, reader: EntityReader, linked: LinkedFactReader, name_twin: float) -> None:
-        self._reader = reader
-        self._linked = linked
-        self._name_twin = name_twin
+    entities: EntityReader
+    facts: LinkedFactReader
+    name_twin: float
 
     async def find(
         self, envelope: MatchedFacts, facts: Sequence[ExtractedFact], besides: LookupKeys = NO_KEYS
     ) -> TurnEntities | None:
-        """The entities that `facts` of this source name, with what else `besides` finds; None where it has none."""
+        """The entities that `facts` of this source name, looked up by their names and the keys `besides`.
+
+        None for a source without scope, and for one without facts and keys.
+        """
         if envelope.scope is None or not (facts or besides.heads):
             return None
         context = _context(envelope)
         asked = lookup_keys(facts, context) | besides
         if not envelope.infer:
             asked |= text_keys(fact.text for fact in facts)
-        vectors = NameVectors.of(envelope.name_vectors, self._name_twin)
-        known = await self._reader.known_entities(
+        vectors = NameVectors.of(envelope.name_vectors, self.name_twin)
+        known = await self.entities.known_entities(
             envelope.scope,
             heads=asked.heads,
             keys=asked.keys,
             ends=asked.ends,
-            fact_ids=candidate_ids(envelope),
+            fact_ids=dict.fromkeys(known.fact_id for matched in envelope.facts for known in matched.candidates),
             meant=vectors.queries(entity for fact in facts for entity in named_entities(fact, context)),
-            near_from=self._name_twin,
+            near_from=self.name_twin,
         )
         return TurnEntities.of_facts(facts, known, context, vectors)
 
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
-        """The names of a source of which a model is asked whom they mean; None where there are none."""
+        """The names of a source that a model is asked about; None where no name is in doubt."""
         names = doubtful_names(found)
         pairs = {pair for name in names for pair in name.pairs}
-        names = without_decided(names, await self._reader.decided_pairs(pairs) if pairs else ())
+        names = without_decided(names, await self.entities.decided_pairs(pairs) if pairs else ())
         if not names:
             return None
         twins = dict.fromkeys(twin.entity_id for name in names for twin in name.twins)
-        shown = await self._reader.shown(tuple(twins), most=SHOWN_FACTS)
+        shown = await self.entities.shown(tuple(twins), most=SHOWN_FACTS)
         known_facts = {entity_id: one.facts for entity_id, one in shown.items()}
         return DoubtfulNames(found=found, names=as_shown(names, shown), known_facts=known_facts)
 
     async def events_of_turn(
         self, envelope: MatchedFacts, found: TurnEntities | None, events: Sequence[MemoryEvent]
     ) -> tuple[AnyEntityEvent, ...]:
-        """The events about what the facts of a turn name, whose statements name what was `found`."""
+        """The entity events of a turn, whose names mean the `found` entities."""
         if found is None:
             return ()
-        sources = await self._sources(events, is_edit=False, repeated=repeated_ids(found, events))
-        names = NameCarrier(found, sources, reads_texts=not envelope.infer).names_of(events)
-        await self._leave_out_decided(found)
-        return entity_events(found, events, names)
+        sources = await self._sources(events, is_edit=False, repeated=repeated_fact_ids(found, events))
+        links = FactLinksBuilder(found, sources, reads_texts=not envelope.infer).build(events)
+        await self._drop_decided_merges(found)
+        return entity_events(found, events, links)
 
     async def events_of_command(
         self, envelope: MatchedFacts, events: Sequence[MemoryEvent]
     ) -> tuple[AnyEntityEvent, ...]:
-        """The events about what the new facts of a command name."""
+        """The entity events of a command, for the new facts that it makes."""
         new = [(event, event.new_fact) for event in events if event.new_fact is not None]
         if not new:
             return ()
@@ -383,24 +151,25 @@ class EntityLinker:
         sources = await self._sources(events, is_edit=is_edit)
         unread = [fact for event, fact in new if not subject_link(fact, sources_of(event, sources, is_edit=is_edit))]
         promoted = keys_of_names(promoted_names(events, sources), _context(envelope))
-        besides = text_keys(fact.text for _, fact in new) | promoted
-        found = await self.find(envelope, unread, besides)
+        found = await self.find(envelope, unread, text_keys(fact.text for _, fact in new) | promoted)
         if found is None:
             return ()
-        names = NameCarrier(found, sources, is_edit=is_edit, reads_texts=True).names_of(events)
-        await self._leave_out_decided(found)
-        return entity_events(found, events, names)
+        links = FactLinksBuilder(found, sources, reads_texts=True, is_edit=is_edit).build(events)
+        await self._drop_decided_merges(found)
+        return entity_events(found, events, links)
 
     async def _sources(
         self, events: Sequence[MemoryEvent], *, is_edit: bool, repeated: Collection[UUID] = ()
     ) -> Mapping[UUID, LinkedFact]:
+        """The known facts that new facts are made of, and the repeated ones."""
         fact_ids = {fact_id for event in events for fact_id in source_ids(event, is_edit=is_edit)}.union(repeated)
-        return await self._linked.linked_facts(fact_ids) if fact_ids else {}
+        return await self.facts.linked_facts(fact_ids) if fact_ids else {}
 
-    async def _leave_out_decided(self, found: TurnEntities) -> None:
-        if found.names.proposed:
-            for pair in await self._reader.decided_pairs(found.names.proposed):
-                del found.names.proposed[pair]
+    async def _drop_decided_merges(self, found: TurnEntities) -> None:
+        """A merge that was proposed before, or that a person has rejected, is not proposed again."""
+        if found.resolver.proposed:
+            for pair in await self.entities.decided_pairs(found.resolver.proposed):
+                del found.resolver.proposed[pair]
 
 
 def _context(envelope: MatchedFacts) -> NameContext:
@@ -413,3 +182,106 @@ def _context(envelope: MatchedFacts) -> NameContext:
         model=reader.model if reader else None,
         prompt_version=reader.prompt_version if reader else None,
     )
+
+
+def entity_events(
+    found: TurnEntities, events: Sequence[MemoryEvent], facts: FactLinks | None = None
+) -> tuple[AnyEntityEvent, ...]:
+    """The events about the entities that the facts of `events` name; other entities of the source stay unregistered.
+
+    Without `facts`, the links are those of the statements alone. The ordinals go on after those of `events`.
+    """
+    facts = facts or FactLinksBuilder(found, {}, reads_texts=False).build(events)
+    needed = _entities_of(found, facts)
+    context = found.resolver.context
+    made: list[AnyEntityEvent] = []
+
+    def add(event_class: Callable[..., AnyEntityEvent], **fields: Any) -> None:
+        ordinal = len(events) + len(made)
+        event_id = ids.event_id(context.owner, context.source_id, ordinal)
+        made.append(event_class(event_id=event_id, ordinal=ordinal, **fields))
+
+    for entity, _ in found.new.values():
+        if entity.entity_id in needed:
+            fields = entity.model_dump(include={"entity_id", "name", "type", "possible_twins"})
+            add(EntityRegistered, **fields, aliases=entity.aliases)
+    for one in found.resolver.added:
+        if one.entity_id in needed:
+            step, compared = one.finding.step, one.finding.compared_ids
+            add(EntityAliasAdded, entity_id=one.entity_id, alias=one.alias, step=step, compared=compared)
+    for fact_id, links in facts.links.items():
+        if links:
+            add(FactLinked, fact_id=fact_id, links=links)
+    for fact_id, relation in facts.each_relation():
+        is_over = relation.ended_at is not None
+        add(
+            RelationEnded if is_over else RelationStated,
+            fact_id=fact_id,
+            subject_id=relation.subject_id,
+            predicate=relation.predicate.name,
+            object_id=relation.object_id,
+            inverse=relation.predicate.inverse,
+            **({"ended_at": relation.ended_at} if is_over else {"strength": relation.strength}),
+        )
+    for merge in _merges_to_propose(found, needed):
+        decision = _merge_decision(merge, context)
+        add(MergeProposed, decision=decision, merged=merge.merged.entity_id, into=merge.into.entity_id)
+    return tuple(made)
+
+
+def _entities_of(found: TurnEntities, facts: FactLinks) -> set[UUID]:
+    """The entities in these links and relations, the owners of their new ties, the owners of the owners' ties, ..."""
+    complete = {link.entity_id for links in facts.links.values() for link in links}
+    complete |= {end for _, relation in facts.each_relation() for end in (relation.subject_id, relation.object_id)}
+    aliases: dict[UUID, list[Alias]] = {entity_id: list(entity.aliases) for entity_id, (entity, _) in found.new.items()}
+    for one in found.resolver.added:
+        aliases.setdefault(one.entity_id, []).append(one.alias)
+    waiting = list(complete)
+    while waiting:
+        for alias in aliases.get(waiting.pop(), ()):
+            # The key of a tie ends with the id of its owner.
+            if alias.kind == "tie" and (owner_id := UUID(alias.key.rpartition(" ")[2])) not in complete:
+                complete.add(owner_id)
+                waiting.append(owner_id)
+    return complete
+
+
+def _merges_to_propose(found: TurnEntities, needed: set[UUID]) -> Iterator[ProposedMerge]:
+    """The merges of which a fact of the events names an entity, and both entities are registered by now."""
+    for merge in found.resolver.proposed.values():
+        pair = {merge.into.entity_id, merge.merged.entity_id}
+        is_registered = pair <= needed | (pair - found.new.keys())
+        if (pair & needed and is_registered) if merge.is_stated else merge.into.entity_id in needed:
+            yield merge
+
+
+def _merge_decision(merge: ProposedMerge, context: NameContext) -> Decision:
+    if merge.is_stated:
+        reason = f'"{merge.words}" says that {merge.merged.name} is {merge.into.name}'
+        by: DecidedBy = "policy" if context.model is None else "model"
+        return Decision(by=by, reason=reason, model=context.model, prompt_version=context.prompt_version)
+    reason = f'"{merge.words}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
+    return Decision(by="policy", reason=reason)
+
+
+def unlinked_names(found: TurnEntities | None, events: Sequence[AnyEntityEvent]) -> tuple[UnlinkedName, ...]:
+    """The first `MAX_UNLINKED` names of a source that link no fact in these entity events, each with the reason.
+
+    An entity that the source would have added is not registered, so that its id is left out.
+    """
+    if found is None:
+        return ()
+    linked = {link.entity_id for event in events if isinstance(event, FactLinked) for link in event.links}
+    without_fact = (
+        UnlinkedName(
+            name=link.name,
+            reason="no_new_fact",
+            step=link.step,
+            entity_id=None if link.entity_id in found.new else link.entity_id,
+            compared=tuple(one for one in link.compared if one not in found.new),
+        )
+        for link in found.links
+        if link.entity_id not in linked and link.name is not None
+    )
+    names = {(one.name, one.reason): one for one in (*found.resolver.unlinked, *without_fact)}
+    return tuple(names.values())[:MAX_UNLINKED]

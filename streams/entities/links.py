@@ -1,9 +1,8 @@
-"""Which entities each new fact names, by its own words and by the facts that it is made of."""
+"""The entities that each new fact names: by the names in its statement, and by the facts that it is made of."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -17,44 +16,158 @@ from mnemolog.schemas.entities import (
     Predicate,
     ResolutionStep,
     Role,
-    name_head,
 )
 from mnemolog.schemas.events import FactContradicted, FactCorrected, FactPending, FactReplaced, FactsMerged, MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact, NewFact
-from mnemolog.schemas.stored import LinkedFact, StoredRelation
-from mnemolog.streams.entities.names import SpokenName, key_words, name_key, read_name, words_key
-from mnemolog.streams.entities.relations import (
-    StatedRelation,
-    entities_by_name,
-    stated_relations,
-    tell_same,
-    tie_relation,
-)
+from mnemolog.schemas.stored import LinkedFact
+from mnemolog.streams.entities.known_names import aliases_in_text, bare_name, known_names_in
+from mnemolog.streams.entities.names import SpokenName, name_key, read_name
+from mnemolog.streams.entities.relations import StatedRelation, apply_same_as, relations_of
 from mnemolog.streams.entities.resolver import (
     NO_VECTORS,
     EntityRegistry,
     FoundEntity,
-    LookupKeys,
     NameContext,
+    NameResolver,
     NameVectors,
-    SourceNames,
     answers_by_name,
     find_entity,
     named_entities,
-    same_names,
+    same_as_pairs,
 )
-from mnemolog.streams.text.tokens import whole_words
 
 
-def links_of(fact: ExtractedFact, names: SourceNames) -> Iterator[EntityLink]:
-    """Whom a fact names, with those whose ties it names: of "Tom's wife" Tom too. Who is new is made known."""
-    if names.context.is_user(fact.subject):
-        yield user_link(names)
+class _Statement(NamedTuple):
+    """What distinguishes the statements of a source; equal in a fact and in the events about it."""
+
+    text: str
+    excerpt: str
+    subject: str | None
+
+
+@dataclass(slots=True)
+class TurnEntities:
+    """The entities and relations in the facts of one source; `resolver` has what their names added."""
+
+    facts: tuple[ExtractedFact, ...]
+    known: tuple[KnownEntity, ...]
+    vectors: NameVectors
+    resolver: NameResolver
+    _links: dict[_Statement, tuple[EntityLink, ...]] = field(default_factory=dict)
+    _relations: dict[_Statement, tuple[StatedRelation, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of_facts(
+        cls,
+        facts: Iterable[ExtractedFact],
+        known: Iterable[KnownEntity],
+        context: NameContext,
+        vectors: NameVectors = NO_VECTORS,
+        answers: Sequence[AnsweredName] = (),
+    ) -> "TurnEntities":
+        """Resolve the names in these facts against the `known` entities that `lookup_keys` and `vectors` find.
+
+        `answers` are a model's choices for doubtful names.
+        """
+        known = tuple(known)
+        resolver = NameResolver(context, EntityRegistry(known, vectors), answers_by_name(answers))
+        found = cls(tuple(facts), known, vectors, resolver)
+        for fact in found.facts:
+            for pair in same_as_pairs(fact):
+                apply_same_as(resolver, fact, pair)
+        for fact in found.facts:
+            resolver.unlinked += fact.unlinked
+            links, statement = tuple(_links_of(fact, resolver)), _statement(fact)
+            relations = (*found._relations.get(statement, ()), *relations_of(fact, links, resolver))
+            # Facts of equal words are one statement, which names what each of them names.
+            found._relations[statement] = tuple({relation.key: relation for relation in relations}.values())
+            found._links[statement] = links_once((*found._links.get(statement, ()), *links))
+        return found
+
+    @property
+    def registry(self) -> EntityRegistry:
+        return self.resolver.registry
+
+    @property
+    def new(self) -> Mapping[UUID, tuple[KnownEntity, FoundEntity]]:
+        """The entities that the source adds, each with why no known entity was found."""
+        return self.resolver.new
+
+    @property
+    def links(self) -> Iterator[EntityLink]:
+        """The links of all facts of the source, whether or not these become new facts."""
+        return (link for links in self._links.values() for link in links)
+
+    def answered(self, answers: Sequence[AnsweredName]) -> "TurnEntities":
+        """The entities of the same facts, with a model's choices for doubtful names. A choice proposes no merge."""
+        if not answers_by_name(answers):
+            return self
+        found = TurnEntities.of_facts(self.facts, self.known, self.resolver.context, self.vectors, answers)
+        found.resolver.proposed = {
+            pair: merge
+            for pair, merge in found.resolver.proposed.items()
+            if merge.is_stated or pair in self.resolver.proposed
+        }
+        return found
+
+    def entities_in(self, fact: ExtractedFact) -> set[UUID]:
+        """The entities that a fact of the source names."""
+        return {link.entity_id for link in self._links.get(_statement(fact), ())}
+
+    def subject_of(self, fact: ExtractedFact) -> UUID | None:
+        """The entity that is the subject of a fact of the source."""
+        links = self._links.get(_statement(fact), ())
+        return next((link.entity_id for link in links if link.role == "subject"), None)
+
+    def links_of_event(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
+        """The links of an event's new fact; only its subject where the fact repeats an older statement."""
+        words, fact = event.words, event.new_fact
+        if fact is None or words is None:
+            return ()
+        if links := self.links_of_statement(event):
+            return links[:MAX_LINKS]
+        if self.resolver.context.is_user(fact.subject):
+            return (_user_link(self.resolver),)
+        called = self.registry.of_name(name_key(fact.subject or ""))
+        if len(called) != 1:
+            return ()
+        return (EntityLink(entity_id=called[0].entity_id, role="subject", name=fact.subject, step="exact"),)
+
+    def subject_of_event(self, event: MemoryEvent) -> KnownEntity | None:
+        """The entity that is the subject of an event's new fact."""
+        links = self.links_of_event(event)
+        return next((self.registry[link.entity_id] for link in links if link.role == "subject"), None)
+
+    def links_of_statement(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
+        """The links of the statement of this source that an event is about, whether or not it made a new fact."""
+        return links_once(link for statement in self.statements_of(event) for link in self._links[statement])
+
+    def relations_of_statement(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
+        stated = (relation for statement in self.statements_of(event) for relation in self._relations[statement])
+        return tuple({relation.key: relation for relation in stated}.values())
+
+    def statements_of(self, event: MemoryEvent) -> Sequence[_Statement]:
+        """The statements of the source with an event's words; only those with its subject, where there are any."""
+        words, fact = event.words, event.new_fact
+        if words is None:
+            return ()
+        same = [statement for statement in self._links if statement[:2] == (words.text, words.excerpt)]
+        return [statement for statement in same if fact is not None and statement.subject == fact.subject] or same
+
+
+def _statement(fact: ExtractedFact) -> _Statement:
+    return _Statement(fact.text, fact.excerpt, fact.subject)
+
+
+def _links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink]:
+    """The entities that a fact names, then the owners in its names ("Tom's wife"). New entities are registered."""
+    if resolver.context.is_user(fact.subject):
+        yield _user_link(resolver)
     owned = []
-    for entity in named_entities(fact, names.context):
+    for entity in named_entities(fact, resolver.context):
         name = read_name(entity.name)
-        if name is None or (found := names.entity_of(name, entity.type)) is None:
-            names.leave_out(entity.name, is_name=name is not None)
+        if name is None or (found := resolver.entity_of(name, entity.type)) is None:
+            resolver.report_unresolved(entity.name, is_name=name is not None)
             continue
         entity_id, finding = found
         yield EntityLink(
@@ -66,15 +179,15 @@ def links_of(fact: ExtractedFact, names: SourceNames) -> Iterator[EntityLink]:
             compared_by=finding.compared_by,
             reason=finding.reason,
         )
-        if name.owner is not None and not names.context.is_user(name.owner):
+        if name.owner is not None and not resolver.context.is_user(name.owner):
             owned.append(name)
     for name in owned:
-        if (owner_id := names.owner_of(name)) is not None:
+        if (owner_id := resolver.owner_of(name)) is not None:
             yield EntityLink(entity_id=owner_id, role="mention", name=name.owner, step="exact")
 
 
-def user_link(names: SourceNames) -> EntityLink:
-    return EntityLink(entity_id=names.user().entity_id, role="subject", step="user")
+def _user_link(resolver: NameResolver) -> EntityLink:
+    return EntityLink(entity_id=resolver.user().entity_id, role="subject", step="user")
 
 
 def links_once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
@@ -85,306 +198,8 @@ def links_once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
     return tuple(found.values())
 
 
-def relations_of(fact: ExtractedFact, links: Sequence[EntityLink], names: SourceNames) -> tuple[StatedRelation, ...]:
-    """Each once: what the fact says before what its names say in passing."""
-    named = entities_by_name(links)
-
-    def id_of(name: str) -> UUID | None:
-        return names.user().entity_id if names.context.is_user(name) else named.get(name_key(name))
-
-    found: dict[tuple[UUID, str, UUID], StatedRelation] = {}
-    for relation in (*stated_relations(fact, id_of), *_tie_relations(fact, links, names)):
-        found.setdefault(relation.key, relation)
-    return tuple(found.values())
-
-
-def _tie_relations(fact: ExtractedFact, links: Sequence[EntityLink], names: SourceNames) -> Iterator[StatedRelation]:
-    for link in links:
-        name = read_name(link.name or "")
-        if name is None or name.tie is None or (owner_id := names.owner_of(name)) is None:
-            continue
-        if (relation := tie_relation(fact, name.tie, owner_id, link.entity_id)) is not None:
-            yield relation
-
-
-MIN_LETTERS: Final = 3
-"""Letters of a name that is looked for: shorter ones are words of many languages ("Al", "Jo", "Mo")."""
-MAX_WORDS: Final = 200
-"""The first words of a text, by which names are looked up."""
-MAX_LOOKED_UP: Final = 2000
-"""Beginnings of names, and names, that are looked up for all texts of a source."""
-_MAX_NAME_WORDS: Final = 3
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _TextName:
-    """Where a text has a name in it."""
-
-    start: int
-    end: int
-    name: str
-
-    def overlaps(self, other: "_TextName") -> bool:
-        return self.start < other.end and other.start < self.end
-
-
-def said_aliases(entity: KnownEntity, text: str) -> list[Alias]:
-    """The names of an entity that a text has in it, and its ties: of "Tom from work" it is "Tom"."""
-    said = words_key(text)
-    return [alias for alias in entity.aliases if next(_places(words_of(alias), said), None)]
-
-
-def known_names_in(
-    text: str, registry: EntityRegistry, *, taken: Iterable[str] = ()
-) -> Iterator[tuple[str, FoundEntity]]:
-    """The names in a text that are certainly those of one entity, with it; the user left out.
-
-    A name within a longer one, or within one of those `taken`, is none.
-    """
-    said = words_key(text)
-    claimed = [place for name in taken for place in _places(name, said)]
-    names = {words_of(alias) for entity in registry for alias in entity.aliases if alias.kind == "name"}
-    places = {place for name in names if _letters(name) >= MIN_LETTERS for place in _places(name, said)}
-    for place in sorted(places, key=lambda one: (one.start - one.end, one)):
-        if any(place.overlaps(other) for other in claimed):
-            continue
-        claimed.append(place)
-        found = find_entity(SpokenName(text=place.name, name=place.name), "other", None, registry)
-        if found.entity is not None and not found.entity.keys("user"):
-            yield place.name, found
-
-
-def text_keys(texts: Iterable[str]) -> LookupKeys:
-    """What finds every entity that `known_names_in` may find in these texts."""
-    words = [one[:MAX_WORDS] for text in texts for one in (key_words(text), words_key(text).split())]
-    heads = dict.fromkeys(name_head(word) for one in words for word in one if word)
-    keys = dict.fromkeys(" ".join(run) for one in words for run in _runs(one))
-    return LookupKeys(
-        heads=frozenset(islice(heads, MAX_LOOKED_UP)), keys=frozenset(islice(keys, MAX_LOOKED_UP)), ends=frozenset()
-    )
-
-
-def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(len(words)):
-        yield from (words[start : start + length] for length in range(1, _MAX_NAME_WORDS + 1))
-
-
-def words_of(alias: Alias) -> str:
-    """A name without where its bearer is from, or a tie without the name: of "my wife Ana" it is "my wife"."""
-    spoken = read_name(alias.text)
-    if spoken is None or spoken.name is None:
-        return alias.text
-    if alias.kind == "name":
-        return spoken.name
-    return alias.text.replace(spoken.name, "").strip(" ,") or alias.text
-
-
-def _places(name: str, said: str) -> Iterator[_TextName]:
-    if words := words_key(name):
-        yield from (_TextName(start, start + len(words), name) for start in whole_words(words, said))
-
-
-def _letters(name: str) -> int:
-    return sum(map(str.isalpha, name))
-
-
-@dataclass(slots=True)
-class FoundAgain:
-    """The entities of a source in its own scope that facts of another scope name."""
-
-    names: SourceNames
-    _ids: dict[UUID, UUID | None] = field(default_factory=dict)
-
-    def find(self, entity: KnownEntity, said: str, others: Mapping[UUID, KnownEntity]) -> UUID | None:
-        """Its id here, made known where it is new, by what the text `said` calls it; the user is the user.
-
-        `others` are the owners of its ties. One that the text does not name gets all of its names. None where the
-        source brings too many.
-        """
-        if entity.keys("user"):
-            return self.names.user().entity_id
-        known = self._ids.setdefault(entity.entity_id, None)  # a tie may lead back to it
-        named = self._aliases_here(entity, said, others)
-        told = [named[alias] for alias in said_aliases(entity, said) if alias in named] or list(named.values())
-        finding = FoundEntity(entity=self.names.registry[known]) if known else self._finding(entity, named.values())
-        name = (read_name(told[0].text) if told else None) or SpokenName(text=entity.name)
-        tie_key = next((alias.key for alias in told if alias.kind == "tie"), None)
-        if finding.entity is not None:
-            self.names.propose_merge(name, tie_key, finding.entity)
-        found = self.names.take(finding, name.name or name.text, entity.type, told)
-        self._ids[entity.entity_id] = found
-        return found
-
-    def _aliases_here(self, entity: KnownEntity, said: str, others: Mapping[UUID, KnownEntity]) -> dict[Alias, Alias]:
-        """Each of its names as it is here: a tie is one to the owner here, and none where that is nobody."""
-        named = {}
-        for alias in entity.aliases:
-            if alias.kind == "name":
-                named[alias] = alias
-            elif owner_id := self._owner_here(alias, said, others):
-                key = f"{alias.key.partition(' ')[0]} of {owner_id}"
-                named[alias] = Alias(text=words_of(alias), kind="tie", key=key)
-        return named
-
-    def _owner_here(self, tie: Alias, said: str, others: Mapping[UUID, KnownEntity]) -> UUID | None:
-        owner = others.get(UUID(tie.key.rpartition(" ")[2]))
-        if owner is None:
-            return None
-        is_looked_up = owner.entity_id in self._ids
-        return self._ids[owner.entity_id] if is_looked_up else self.find(owner, said, others)
-
-    def _finding(self, entity: KnownEntity, named: Iterable[Alias]) -> FoundEntity:
-        name = next((read_name(alias.text) for alias in named if alias.kind == "name"), None)
-        tie_key = next((alias.key for alias in named if alias.kind == "tie"), None)
-        return find_entity(name or SpokenName(text=entity.name), entity.type, tie_key, self.names.registry)
-
-
-class _FactWords(NamedTuple):
-    """What tells the facts of a source apart, in their events too."""
-
-    text: str
-    excerpt: str
-    subject: str | None
-
-
-@dataclass(slots=True)
-class TurnEntities:
-    """The entities of the facts of one source, and what these facts say of relations; `names` has what was found."""
-
-    facts: tuple[ExtractedFact, ...]
-    known: tuple[KnownEntity, ...]
-    vectors: NameVectors
-    names: SourceNames
-    _links: dict[_FactWords, tuple[EntityLink, ...]] = field(default_factory=dict)
-    _relations: dict[_FactWords, tuple[StatedRelation, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of_facts(
-        cls,
-        facts: Iterable[ExtractedFact],
-        known: Iterable[KnownEntity],
-        context: NameContext,
-        vectors: NameVectors = NO_VECTORS,
-        answers: Sequence[AnsweredName] = (),
-    ) -> "TurnEntities":
-        """The entities that these facts name, among them the `known` ones that `lookup_keys` and `vectors` find.
-
-        `answers` say whom names mean that are in doubt without them.
-        """
-        known = tuple(known)
-        names = SourceNames(context, EntityRegistry(known, vectors), answers_by_name(answers))
-        found = cls(tuple(facts), known, vectors, names)
-        for fact in found.facts:
-            for pair in same_names(fact):
-                tell_same(names, fact, pair)
-        for fact in found.facts:
-            found._read(fact)
-        return found
-
-    def _read(self, fact: ExtractedFact) -> None:
-        """Facts of equal words are one statement, which names all that they name."""
-        self.names.unlinked += fact.unlinked
-        links, said = tuple(links_of(fact, self.names)), _words(fact)
-        relations = (*self._relations.get(said, ()), *relations_of(fact, links, self.names))
-        self._relations[said] = tuple({relation.key: relation for relation in relations}.values())
-        self._links[said] = links_once((*self._links.get(said, ()), *links))
-
-    @property
-    def registry(self) -> EntityRegistry:
-        return self.names.registry
-
-    @property
-    def new(self) -> Mapping[UUID, tuple[KnownEntity, FoundEntity]]:
-        """The entities that the source brings, and why none that is known was found."""
-        return self.names.new
-
-    @property
-    def links(self) -> Iterator[EntityLink]:
-        """What all facts of the source name, whether or not they become new facts."""
-        return (link for links in self._links.values() for link in links)
-
-    def answered(self, answers: Sequence[AnsweredName]) -> "TurnEntities":
-        """The entities of the same facts, with what a model says of doubtful names. That alone proposes no merge."""
-        if not answers_by_name(answers):
-            return self
-        found = TurnEntities.of_facts(self.facts, self.known, self.names.context, self.vectors, answers)
-        found.names.proposed = {
-            pair: merge for pair, merge in found.names.proposed.items() if merge.is_told or pair in self.names.proposed
-        }
-        return found
-
-    def named_in(self, fact: ExtractedFact) -> set[UUID]:
-        """The entities that a fact of the source names."""
-        return {link.entity_id for link in self._links.get(_words(fact), ())}
-
-    def subject_of(self, fact: ExtractedFact) -> UUID | None:
-        """The entity that a fact of the source is about."""
-        links = self._links.get(_words(fact), ())
-        return next((link.entity_id for link in links if link.role == "subject"), None)
-
-    def links_of(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
-        """What the new fact of an event names; an older statement of which it is made names its subject alone."""
-        words, fact = event.words, event.new_fact
-        if fact is None or words is None:
-            return ()
-        if said := self.said_by(event):
-            return said[:MAX_LINKS]
-        if self.names.context.is_user(fact.subject):
-            return (user_link(self.names),)
-        called = self.registry.of_name(name_key(fact.subject or ""))
-        if len(called) != 1:
-            return ()
-        return (EntityLink(entity_id=called[0].entity_id, role="subject", name=fact.subject, step="exact"),)
-
-    def said_by(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
-        """What the statement of an event names."""
-        return links_once(link for said in self.statements_of(event) for link in self._links[said])
-
-    def subject_of_new(self, event: MemoryEvent) -> KnownEntity | None:
-        """The entity that the new fact of an event is about."""
-        return next((self.registry[one.entity_id] for one in self.links_of(event) if one.role == "subject"), None)
-
-    def relations_of(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
-        """What the statement of an event says that entities are to each other."""
-        said = (relation for said in self.statements_of(event) for relation in self._relations[said])
-        return tuple({relation.key: relation for relation in said}.values())
-
-    def statements_of(self, event: MemoryEvent) -> Sequence[_FactWords]:
-        """The facts of the source that an event is about: those of its words, of its subject if any is."""
-        words, fact = event.words, event.new_fact
-        if words is None:
-            return ()
-        same = [said for said in self._links if said[:2] == (words.text, words.excerpt)]
-        return [said for said in same if fact is not None and said.subject == fact.subject] or same
-
-
-def _words(fact: ExtractedFact) -> _FactWords:
-    return _FactWords(fact.text, fact.excerpt, fact.subject)
-
-
-MAX_CARRIED: Final = 2 * MAX_RELATIONS
-"""How many relations a fact may have from its sources and its own statement."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactNames:
-    """The links and relations of facts, by their ids; a relation that is over has the time of its end."""
-
-    links: Mapping[UUID, tuple[EntityLink, ...]] = field(default_factory=dict)
-    relations: Mapping[UUID, tuple[StatedRelation, ...]] = field(default_factory=dict)
-
-
-class _CarriedLink(NamedTuple):
-    """A link of a source: the entity, its role there, and the names of it that the new text says."""
-
-    source: LinkedFact
-    entity: KnownEntity
-    role: Role
-    said: Sequence[Alias]
-
-
 def source_ids(event: MemoryEvent, *, is_edit: bool) -> tuple[UUID, ...]:
-    """The known facts that the new fact of an event is made of; an edit gives what it replaces another text."""
+    """The known facts that an event's new fact is made of; an edit replaces the text of a fact."""
     promoted = () if event.promoted_from is None else (event.promoted_from.fact_id,)
     match event:
         case FactsMerged(targets=parts) | FactPending(action="merge", targets=parts):
@@ -398,205 +213,278 @@ def source_ids(event: MemoryEvent, *, is_edit: bool) -> tuple[UUID, ...]:
 
 
 def sources_of(event: MemoryEvent, known: Mapping[UUID, LinkedFact], *, is_edit: bool) -> list[LinkedFact]:
-    """Those of its sources that are known."""
+    """The known facts that an event's new fact is made of, as far as they were looked up."""
     return [known[fact_id] for fact_id in source_ids(event, is_edit=is_edit) if fact_id in known]
 
 
 def promoted_names(events: Iterable[MemoryEvent], known: Mapping[UUID, LinkedFact]) -> Iterator[str]:
-    """The names of the entities of another scope that promoted facts name."""
+    """The names of all entities in the facts that these events promote from another scope."""
     origins = (event.promoted_from.fact_id for event in events if event.promoted_from is not None)
-    named = (entity for fact_id in origins if fact_id in known for entity in known[fact_id].entities.values())
-    return (alias.text for entity in named for alias in entity.aliases)
+    entities = (entity for fact_id in origins if fact_id in known for entity in known[fact_id].entities.values())
+    return (alias.text for entity in entities for alias in entity.aliases)
 
 
-def repeated_ids(found: TurnEntities, events: Iterable[MemoryEvent]) -> set[UUID]:
-    """The known facts that statements repeat which name anybody but the user."""
-    repetitions = ((event.told_id, event) for event in events if event.new_fact is None)
-    told = ((fact_id, found.said_by(event)) for fact_id, event in repetitions if fact_id is not None)
-    return {fact_id for fact_id, said in told if any(link.step != "user" for link in said)}
+def repeated_fact_ids(found: TurnEntities, events: Iterable[MemoryEvent]) -> set[UUID]:
+    """The known facts that are repeated by statements that name an entity other than the user."""
+    return {
+        event.told_id
+        for event in events
+        if event.new_fact is None
+        and event.told_id is not None
+        and any(link.step != "user" for link in found.links_of_statement(event))
+    }
 
 
 def subject_link(fact: NewFact, sources: Iterable[LinkedFact]) -> tuple[LinkedFact, UUID] | None:
-    """The source of the same subject, and the entity that this is."""
+    """The first source with the subject of a new fact, and the entity that this subject is."""
     links = ((source, *link) for source in sources if source.subject == fact.subject for link in source.links)
     return next(((source, entity_id) for source, entity_id, role in links if role == "subject"), None)
 
 
-class NameCarrier:
-    """Composes the names of new facts. With `reads_texts` known names are looked for in their texts."""
+@dataclass(slots=True)
+class PromotedEntities:
+    """Finds the entities of promoted facts, which are of another scope, in the scope of the source."""
+
+    resolver: NameResolver
+    _ids: dict[UUID, UUID | None] = field(default_factory=dict)
+
+    def id_here(self, entity: KnownEntity, text: str, others: Mapping[UUID, KnownEntity]) -> UUID | None:
+        """The entity's id in this scope, registered where it is new, by the aliases that occur in `text`.
+
+        `others` has the owners of its ties. An entity without an alias in the text gets all of its aliases. None where
+        the source adds too many entities.
+        """
+        if entity.keys("user"):
+            return self.resolver.user().entity_id
+        known = self._ids.setdefault(entity.entity_id, None)  # a tie may lead back to it
+        aliases = self._aliases_here(entity, text, others)
+        used = [aliases[alias] for alias in aliases_in_text(entity, text) if alias in aliases] or list(aliases.values())
+        if known:
+            finding = FoundEntity(entity=self.resolver.registry[known])
+        else:
+            spoken = next((read_name(alias.text) for alias in aliases.values() if alias.kind == "name"), None)
+            tie_key = next((alias.key for alias in aliases.values() if alias.kind == "tie"), None)
+            name = spoken or SpokenName(text=entity.name)
+            finding = find_entity(name, entity.type, tie_key, self.resolver.registry)
+        name = (read_name(used[0].text) if used else None) or SpokenName(text=entity.name)
+        tie_key = next((alias.key for alias in used if alias.kind == "tie"), None)
+        if finding.entity is not None:
+            self.resolver.propose_tie_merge(name, tie_key, finding.entity)
+        entity_id = self.resolver.record_aliases(finding, name.name or name.text, entity.type, used)
+        self._ids[entity.entity_id] = entity_id
+        return entity_id
+
+    def _aliases_here(self, entity: KnownEntity, text: str, others: Mapping[UUID, KnownEntity]) -> dict[Alias, Alias]:
+        """Each alias of the entity as it is in this scope: a tie has the id of its owner here, and needs an owner."""
+        aliases = {}
+        for alias in entity.aliases:
+            if alias.kind == "name":
+                aliases[alias] = alias
+                continue
+            tie, _, owner_id = alias.key.rpartition(" ")
+            if (owner := others.get(UUID(owner_id))) is None:
+                continue
+            is_looked_up = owner.entity_id in self._ids
+            id_here = self._ids[owner.entity_id] if is_looked_up else self.id_here(owner, text, others)
+            if id_here:
+                key = f"{tie.partition(' ')[0]} of {id_here}"
+                aliases[alias] = Alias(text=bare_name(alias), kind="tie", key=key)
+        return aliases
+
+
+MAX_FACT_RELATIONS: Final = 2 * MAX_RELATIONS
+"""How many relations a fact may have from its own statement and its sources."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactLinks:
+    """The links and relations of facts, by the ids of the facts; a relation that is over has its end time."""
+
+    links: Mapping[UUID, tuple[EntityLink, ...]] = field(default_factory=dict)
+    relations: Mapping[UUID, tuple[StatedRelation, ...]] = field(default_factory=dict)
+
+    def each_relation(self) -> Iterator[tuple[UUID, StatedRelation]]:
+        return ((fact_id, relation) for fact_id, stated in self.relations.items() for relation in stated)
+
+
+class _SourceLink(NamedTuple):
+    """A link of a source fact: the entity, its role there, and those of its aliases that the new text has."""
+
+    source: LinkedFact
+    entity: KnownEntity
+    role: Role
+    aliases: Sequence[Alias]
+
+
+class FactLinksBuilder:
+    """Builds the links of the facts in events. With `reads_texts`, known names are searched in new texts.
+
+    `sources` are the known facts that new facts are made of, and the repeated ones.
+    """
 
     def __init__(
-        self, found: TurnEntities, sources: Mapping[UUID, LinkedFact], *, is_edit: bool = False, reads_texts: bool
+        self, found: TurnEntities, sources: Mapping[UUID, LinkedFact], *, reads_texts: bool, is_edit: bool = False
     ) -> None:
         self._found = found
         self._sources = sources
-        self._is_edit = is_edit
         self._reads_texts = reads_texts
-        self._again = FoundAgain(found.names)
+        self._is_edit = is_edit
+        self._promoted = PromotedEntities(found.resolver)
 
-    def names_of(self, events: Iterable[MemoryEvent]) -> FactNames:
-        """Of each new fact of these events; what is new among them is registered in the entities of the source."""
-        links: dict[UUID, tuple[EntityLink, ...]] = {}
-        relations: dict[UUID, tuple[StatedRelation, ...]] = {}
+    def build(self, events: Iterable[MemoryEvent]) -> FactLinks:
+        """The links and relations that these events add to facts; new entities are registered in the resolver."""
+        all_links: dict[UUID, tuple[EntityLink, ...]] = {}
+        all_relations: dict[UUID, tuple[StatedRelation, ...]] = {}
+        types = self._found.resolver.types
         for event in events:
-            if event.told_id is None:
+            if (fact_id := event.told_id) is None:
                 continue
-            named, stated = self._new_names(event, event.new_fact) if event.new_fact else self._repeated_names(event)
-            told = links_once((*links.get(event.told_id, ()), *named))[:MAX_LINKS]
-            links[event.told_id] = tuple(self._found.names.typed(link) for link in told)
-            known = {one.key: one for one in relations.get(event.told_id, ())}
-            known |= {one.key: one for one in stated if one.key not in known}
-            relations[event.told_id] = tuple(known.values())[:MAX_CARRIED]
-        return FactNames(links=links, relations=relations)
+            if event.new_fact is not None:
+                links, relations = self._of_new_fact(event, event.new_fact)
+            else:
+                links, relations = self._of_repetition(event, fact_id)
+            all_links[fact_id] = tuple(
+                link.model_copy(update={"type": types[link.entity_id]}) if link.entity_id in types else link
+                for link in links_once((*all_links.get(fact_id, ()), *links))[:MAX_LINKS]
+            )
+            found = {one.key: one for one in all_relations.get(fact_id, ())}
+            found |= {one.key: one for one in relations if one.key not in found}
+            all_relations[fact_id] = tuple(found.values())[:MAX_FACT_RELATIONS]
+        return FactLinks(links=all_links, relations=all_relations)
 
-    def _new_names(self, event: MemoryEvent, fact: NewFact) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
-        links = links_once(self._links(event, fact))
+    def _of_new_fact(self, event: MemoryEvent, fact: NewFact) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
+        sources = self._sources_of(event)
+        subject = None if self._found.statements_of(event) else subject_link(fact, sources)
+        if subject is None:
+            links = list(self._found.links_of_event(event))
+        else:  # an edited text, which nobody has read, has the subject of its source
+            source, entity_id = subject
+            entity = source.entities[entity_id]
+            own = _SourceLink(source, entity, "subject", aliases_in_text(entity, fact.text))
+            links = list(self._link_here(event, fact, own))
+        has_subject = any(link.role == "subject" for link in links)
+        for link in self._source_links(event, fact, sources):
+            role: Role = "mention" if has_subject and link.role == "subject" else link.role
+            links += self._link_here(event, fact, link._replace(role=role))
+        if self._reads_texts:
+            taken = [link.name for link in links if link.name]
+            for name, known in known_names_in(fact.text, self._found.registry, taken=taken):
+                if known.entity is not None:
+                    found = known.entity.entity_id
+                    compared = known.compared_ids
+                    links.append(
+                        EntityLink(entity_id=found, role="mention", name=name, step=known.step, compared=compared)
+                    )
+        once = links_once(links)
         ended_at = event.end_time or fact.true_from
-        return links, [_dated(one, ended_at) for one in self._relations(event, fact, links)]
+        return once, [_dated(one, ended_at) for one in self._relations(event, fact, once)]
 
-    def _repeated_names(self, event: MemoryEvent) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
-        """What a repetition says beyond the known fact, which is about the same: else it says nothing for certain.
+    def _of_repetition(
+        self, event: MemoryEvent, fact_id: UUID
+    ) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
+        """What a repetition adds to the known fact; nothing where it has another subject.
 
-        A name that may be one of those whom the fact names says nothing new.
+        A name that may mean an entity of the known fact, but is of a new one, adds nothing.
         """
-        known = None if event.told_id is None else self._sources.get(event.told_id)
-        said = [link for link in self._found.said_by(event) if link.step != "user"]
-        if known is None or _is_about_another(said, known):
+        known = self._sources.get(fact_id)
+        said = [link for link in self._found.links_of_statement(event) if link.step != "user"]
+        if known is None:
+            return (), ()
+        subject = next((entity_id for entity_id, role in known.links if role == "subject"), None)
+        if subject is not None and any(link.role == "subject" and link.entity_id != subject for link in said):
             return (), ()
         roles = dict(reversed(known.links))
         doubtful = {
             link.entity_id for link in said if link.step == "new" and not roles.keys().isdisjoint(link.compared)
         }
+        stated = {(one.subject_id, one.predicate, one.object_id) for one in known.relations}
         relations = [
             _dated(one, known.true_from)
-            for one in self._found.relations_of(event)
-            if not (_has_stated(known, one) or doubtful & {one.subject_id, one.object_id})
+            for one in self._found.relations_of_statement(event)
+            if one.key not in stated and not doubtful & {one.subject_id, one.object_id}
         ]
-        told_of = {entity_id for one in relations for entity_id in (one.subject_id, one.object_id)}
-        told_of |= {one.entity_id for one in self._found.names.added} | self._found.names.types.keys()
-        links = (link for link in said if link.entity_id in told_of or link.entity_id not in roles.keys() | doubtful)
+        changed = {entity_id for one in relations for entity_id in (one.subject_id, one.object_id)}
+        changed |= {one.entity_id for one in self._found.resolver.added} | self._found.resolver.types.keys()
+        links = (link for link in said if link.entity_id in changed or link.entity_id not in roles.keys() | doubtful)
         return [link.model_copy(update={"role": roles.get(link.entity_id, link.role)}) for link in links], relations
 
-    def _links(self, event: MemoryEvent, fact: NewFact) -> list[EntityLink]:
-        sources = self._sources_of(event)
-        links = list(self._own_links(event, fact, sources))
-        has_subject = any(link.role == "subject" for link in links)
-        for carried in self._carried(event, fact, sources):
-            role: Role = "mention" if has_subject and carried.role == "subject" else carried.role
-            links += self._link(event, fact, carried._replace(role=role))
-        if self._reads_texts:
-            links += self._known_names(fact, [link.name for link in links if link.name])
-        return links
+    def _source_links(self, event: MemoryEvent, fact: NewFact, sources: Sequence[LinkedFact]) -> Sequence[_SourceLink]:
+        """The links of the sources to entities that the new text names.
 
-    def _own_links(self, event: MemoryEvent, fact: NewFact, sources: Sequence[LinkedFact]) -> Iterable[EntityLink]:
-        """What was named when it was said; of a text that none has read whom it is about, as its source was."""
-        about = None if self._found.statements_of(event) else subject_link(fact, sources)
-        if about is None:
-            return self._found.links_of(event)
-        source, entity_id = about
-        entity = source.entities[entity_id]
-        return self._link(event, fact, _CarriedLink(source, entity, "subject", said_aliases(entity, fact.text)))
-
-    def _carried(self, event: MemoryEvent, fact: NewFact, sources: Sequence[LinkedFact]) -> Sequence[_CarriedLink]:
-        """The links of the sources that the text still says. A promoted text is the same, and names the same.
-
-        A merged text that says none of them is about all of them.
+        A promoted fact has the text of its source, and names the same entities; a merged text that names none of them
+        is about all of them. The user as the subject of a source is left out: the new fact has its own subject.
         """
-        linked = [(source, source.entities[entity_id], role) for source in sources for entity_id, role in source.links]
-        links = [_CarriedLink(*link, said_aliases(link[1], fact.text)) for link in linked if not _is_user(*link[1:])]
-        if event.promoted_from is not None and not _is_merge(event):
+        links = [
+            _SourceLink(source, entity, role, aliases_in_text(entity, fact.text))
+            for source in sources
+            for entity, role in ((source.entities[entity_id], role) for entity_id, role in source.links)
+            if not (role == "subject" and entity.keys("user"))
+        ]
+        is_merge = isinstance(event, FactsMerged) or (isinstance(event, FactPending) and event.action == "merge")
+        if event.promoted_from is not None and not is_merge:
             return links
-        said = [link for link in links if link.said]
-        return said or (links if _is_merge(event) else ())
+        return [link for link in links if link.aliases] or (links if is_merge else ())
 
-    def _link(self, event: MemoryEvent, fact: NewFact, link: _CarriedLink) -> Iterator[EntityLink]:
+    def _link_here(self, event: MemoryEvent, fact: NewFact, link: _SourceLink) -> Iterator[EntityLink]:
+        """A source's link as one of the new fact; none where the source adds too many entities."""
         entity_id = self._id_here(event, fact, link.source, link.entity)
         if entity_id is None:
             return
         if link.entity.keys("user"):
             yield EntityLink(entity_id=entity_id, role=link.role, step="user")
             return
-        name = link.said[0].text if link.said else link.entity.name
-        new = self._found.new.get(entity_id)
-        compared = new[1].compared_ids if new else ()
-        step = "new" if new else _step(link)
+        alias = link.aliases[0] if link.aliases else None
+        step: ResolutionStep
+        compared: tuple[UUID, ...] = ()
+        if (new := self._found.new.get(entity_id)) is not None:
+            step, compared = "new", new[1].compared_ids
+        elif alias is None or alias == link.entity.aliases[0]:
+            step = "exact"
+        else:
+            step = "tie" if alias.kind == "tie" else "alias"
+        name = alias.text if alias else link.entity.name
         yield EntityLink(entity_id=entity_id, role=link.role, name=name, step=step, compared=compared)
 
-    def _known_names(self, fact: NewFact, taken: Sequence[str]) -> Iterator[EntityLink]:
-        for name, found in known_names_in(fact.text, self._found.registry, taken=taken):
-            if found.entity is not None:
-                yield EntityLink(
-                    entity_id=found.entity.entity_id,
-                    role="mention",
-                    name=name,
-                    step=found.step,
-                    compared=found.compared_ids,
-                )
-
     def _relations(self, event: MemoryEvent, fact: NewFact, links: Sequence[EntityLink]) -> Iterator[StatedRelation]:
-        """A new text that denies what the old one said carries over no more that it is so.
+        """The relations of the statement, then those of the sources between entities that the new fact names.
 
-        Two of another scope may be one here, and are nothing to each other.
+        A new text that denies the old one takes over only relations that are over. Two entities of a promoted fact may
+        be one entity here, which has no relation to itself.
         """
-        yield from self._found.relations_of(event)
-        named = {link.entity_id for link in links}
+        yield from self._found.relations_of_statement(event)
+        linked = {link.entity_id for link in links}
         is_denial = fact.action_hint == "retract" and event.promoted_from is None
         for source in self._sources_of(event):
             for relation in source.relations:
                 if relation.ended_at is None and is_denial:
                     continue
                 ends = [source.entities[entity_id] for entity_id in (relation.subject_id, relation.object_id)]
-                here = [self._id_here(event, fact, source, end) for end in ends]
-                is_named = all(one in named or end.keys("user") for one, end in zip(here, ends, strict=True))
-                if is_named and len(set(here)) == len(here):
-                    yield _stated(relation, *filter(None, here))
+                subject_id, object_id = (self._id_here(event, fact, source, end) for end in ends)
+                if subject_id is None or object_id is None or subject_id == object_id:
+                    continue
+                if all(
+                    entity_id in linked or end.keys("user")
+                    for entity_id, end in zip((subject_id, object_id), ends, strict=True)
+                ):
+                    yield StatedRelation(
+                        subject_id=subject_id,
+                        predicate=Predicate(name=relation.predicate, inverse=relation.inverse),
+                        object_id=object_id,
+                        strength=relation.strength or "strong",
+                        is_over=relation.ended_at is not None,
+                        ended_at=relation.ended_at,
+                    )
 
     def _sources_of(self, event: MemoryEvent) -> list[LinkedFact]:
         return sources_of(event, self._sources, is_edit=self._is_edit)
 
     def _id_here(self, event: MemoryEvent, fact: NewFact, source: LinkedFact, entity: KnownEntity) -> UUID | None:
-        """The entity of a source in the scope of the new fact: only a promoted one is of another scope."""
+        """The id of a source's entity in the scope of the new fact: only a promoted fact is of another scope."""
         if event.promoted_from is None or source.fact_id != event.promoted_from.fact_id:
             return entity.entity_id
-        return self._again.find(entity, f"{fact.text} {source.subject or ''}", source.entities)
-
-
-def _is_about_another(said: Iterable[EntityLink], known: LinkedFact) -> bool:
-    subject = next((entity_id for entity_id, role in known.links if role == "subject"), None)
-    return subject is not None and any(link.role == "subject" and link.entity_id != subject for link in said)
-
-
-def _has_stated(known: LinkedFact, relation: StatedRelation) -> bool:
-    return any((one.subject_id, one.predicate, one.object_id) == relation.key for one in known.relations)
+        return self._promoted.id_here(entity, f"{fact.text} {source.subject or ''}", source.entities)
 
 
 def _dated(relation: StatedRelation, ended_at: datetime) -> StatedRelation:
-    if not relation.is_over:
-        return relation
-    return replace(relation, ended_at=relation.ended_at or ended_at)
-
-
-def _is_merge(event: MemoryEvent) -> bool:
-    return isinstance(event, FactsMerged) or (isinstance(event, FactPending) and event.action == "merge")
-
-
-def _is_user(entity: KnownEntity, role: Role) -> bool:
-    """Whether it is the user as the subject: of whom a fact is, its own subject tells."""
-    return role == "subject" and bool(entity.keys("user"))
-
-
-def _step(link: _CarriedLink) -> ResolutionStep:
-    if not link.said or link.said[0] == link.entity.aliases[0]:
-        return "exact"
-    return "tie" if link.said[0].kind == "tie" else "alias"
-
-
-def _stated(relation: StoredRelation, subject_id: UUID, object_id: UUID) -> StatedRelation:
-    return StatedRelation(
-        subject_id=subject_id,
-        predicate=Predicate(name=relation.predicate, inverse=relation.inverse),
-        object_id=object_id,
-        strength=relation.strength or "strong",
-        is_over=relation.ended_at is not None,
-        ended_at=relation.ended_at,
-    )
+    """A relation that is over with its end time."""
+    return replace(relation, ended_at=relation.ended_at or ended_at) if relation.is_over else relation

@@ -1,6 +1,6 @@
-"""Names as people write and say them.
+"""Names as text: keys for comparison, short forms, the parts of a spoken name, and slips of spelling.
 
-Compared without case and accents, taken apart into tie and name, short forms, slips of spelling.
+A tie is what somebody is to another person: in "my brother Tom" it is "brother".
 """
 
 import re
@@ -17,7 +17,6 @@ from mnemolog.schemas.entities import (
     MAX_NAME,
     TIES,
     WORDS_AROUND_TIES,
-    Alias,
     EntityType,
     KnownEntity,
     name_head,
@@ -31,80 +30,78 @@ _EDGES: Final = ' ,;:!?"“”„«»[]{}<>*#'
 
 
 def name_key(name: str) -> str:
-    """The form in which names are compared: "ÁNA" and "Ana" are "ana"; empty where nothing of it is a name.
+    """The form in which names are compared: "ÁNA" and "Ana" are "ana"; empty for text without letters or digits.
 
-    Letters that are not made of one with an accent ("ø", "ł") are taken for those that they look like.
+    "ø" and "ł" become "o" and "l", although Unicode does not decompose them.
     """
     return _GAPS.sub(" ", _SILENT.sub("", plain_letters(name))).strip(_EDGES)[:MAX_NAME].rstrip()
 
 
 def words_key(text: str) -> str:
-    """The form in which names are looked for in texts: as `name_key`, of any length, and "Ana's" is "ana s"."""
+    """A text in the form in which names are searched in it: as `name_key`, of any length, and "Ana's" is "ana s"."""
     return _GAPS.sub(" ", _SILENT.sub(" ", plain_letters(text))).strip(_EDGES)
 
 
 def key_words(text: str) -> list[str]:
-    """The words of a text of any length, each as it would be in the key of a name."""
+    """The words of a text of any length, each as in the key of a name."""
     return [word.strip(_EDGES) for word in _GAPS.sub(" ", _SILENT.sub("", plain_letters(text))).split(" ")]
 
 
-NO_FORMS: Final = frozenset[str]()
-MIN_LEFT_OUT: Final = 2
-"""Letters that it leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are two names."""
-_OTHER_SEX: Final = re.compile(r"(?:i|in|n|nn|l|ll|ell|ett|iett|ienn)[ae]|bel")
-"""What is added to many a name of men to make one of women."""
-
-
-def forms_of(first: str) -> frozenset[str]:
-    """The first names of which this is a short form, and its own short forms; by their keys."""
-    return _FORMS.get(first, NO_FORMS)
-
-
-def is_beginning_of(short: str, first: str) -> bool:
-    """Whether the beginning `short` of a first name is a form of it, and no other name, as Jan of Janet."""
-    if first in forms_of(short):
-        return True
-    is_another = short in _FULL_NAMES or _OTHER_SEX.fullmatch(first.removeprefix(short))
-    return not is_another and len(first) - len(short) >= MIN_LEFT_OUT
-
-
-def _forms(table: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
+def _short_forms(table: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:
+    """Each first name with its short forms, and each short form with its full names."""
+    found: dict[str, set[str]] = {}
     for language in (entry for entry in table.values() if isinstance(entry, dict)):
         for full, shorts in language.items():
             for short in shorts.split():
-                found[short] = found.get(short, NO_FORMS) | {full}
-                found[full] = found.get(full, NO_FORMS) | {short}
-    return found
+                found.setdefault(short, set()).add(full)
+                found.setdefault(full, set()).add(short)
+    return {name: frozenset(forms) for name, forms in found.items()}
 
 
 _TABLE: Final = tables(Path(__file__).with_name("short_forms.toml"))
-_FORMS: Final = _forms(_TABLE)
+_FORMS: Final = _short_forms(_TABLE)
 _FULL_NAMES: Final = frozenset(_TABLE["full_names"].split())
+_FEMININE_ENDINGS: Final = re.compile(r"(?:i|in|n|nn|l|ll|ell|ett|iett|ienn)[ae]|bel")
+"""Endings that make a woman's name of a man's: "Daniela", "Paulina", "Antoinette"."""
+MIN_LEFT_OUT: Final = 2
+"""Letters that a short form leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are different names."""
+
+
+def forms_of(first: str) -> frozenset[str]:
+    """The short forms of a first name, and the full names of a short form; by their keys."""
+    return _FORMS.get(first, frozenset())
+
+
+def is_beginning_of(short: str, first: str) -> bool:
+    """Whether the first letters `short` of a first name are a form of it, and no name of their own as Jan of Janet."""
+    if first in forms_of(short):
+        return True
+    is_another = short in _FULL_NAMES or _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
+    return not is_another and len(first) - len(short) >= MIN_LEFT_OUT
 
 
 TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
-"""What somebody or something can be to another one, with the type of it. A group has no name of one who is in it."""
+"""Each tie with the type of entity that it names. A group ("kids") takes no name of a member."""
 WORDS: Final = WORDS_AROUND_TIES
 """Patterns of the words around ties and names."""
 _TIES: Final = "|".join(f"(?P<{tie}>{words})" for ties in TIES.values() for tie, words in ties.items())
 TIE: Final = (
     rf"(?P<attributes>(?:(?:{WORDS['new']}|{WORDS['before_tie']}) )*?)(?:{_TIES})(?P<after> (?:{WORDS['after_tie']}))?"
 )
-"""The pattern of all ties, a group each, with the adjectives at them: "older brother", "sœur aînée"."""
+"""A tie with its adjectives ("older brother", "sœur aînée"); each tie has a named regex group."""
 ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
-"""The pattern of all ties, without groups of their own."""
+"""As `TIE`, without regex groups."""
 GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in TIES["group"].items())
-"""The pattern of groups, a group each."""
+"""A tie to a group of people ("kids"); each has a named regex group."""
 NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
-"""The pattern of a word with a capital, in which case counts; of "Tom's" it is "Tom"."""
+"""A capitalised word, case-sensitive; of "Tom's" it matches "Tom"."""
 _MY: Final = re.compile(rf"^(?:{WORDS['my']}) (?:{TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
 _OWNED: Final = re.compile(rf"^(?P<owner>\S.*?)(?:'s|'|s(?= \S+ )) (?:{TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
-"""Without an apostrophe ("Annas Bruder Tom") a name has to follow: "Thomas Mann" is nobody's husband."""
+"""Without an apostrophe ("Annas Bruder Tom") a name has to follow: "Thomas Mann" is not the husband of a Thoma."""
 _TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of']}) ?(?P<owner>\S.*)$", re.IGNORECASE)
 _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
 _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
-"""A name and what its bearer is to somebody: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
+"""A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
 _NEW: Final = re.compile(rf"(?<!\w)(?:{WORDS['new']})(?!\w)", re.IGNORECASE)
 _FROM: Final = re.compile(
     rf"^(?P<name>.+?) (?:from (?:(?:the|my|our) )?(?P<there>.+)|(?:{WORDS['from']}) ?(?P<origin>{WORDS['origins']}))$",
@@ -115,15 +112,14 @@ _FROM_IN_TEXT: Final = re.compile(
     rf"(?:from (?:(?:the|my|our) )?[a-z][\w-]+|(?i:{WORDS['from']}) (?i:{WORDS['origins']}))(?!\w)"
 )
 MAX_ORIGIN: Final = MAX_NAME - len(" ()")
-"""Letters of the key of an origin: it stands behind the key of a name."""
+"""Letters of the key of an origin, which is appended to the key of a name."""
 PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
-"""Words that stand for somebody and name nobody."""
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
 _AGES: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
-"""Words without which a name is the same; "Mr. Miller" and "Mrs. Miller" are two."""
+"""Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
 
 
@@ -131,9 +127,9 @@ _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
 class SpokenName:
     """A name as it was said (`text`), and its parts.
 
-    `name` is the proper name in it, `tie` what it is to `owner`, which is None for the speaker, and `origin` the key
-    of where it is from. Where it `is_another`, it is nobody who is known ("another Tom"), and that is the origin. A new
-    one of a tie ("my new dog") `is_new`: it is not the one that was known by the tie.
+    `name` is the proper name in it; `tie` is what the bearer is to `owner` (None for the speaker); `origin` is the key
+    of the place or group that the bearer is from. "Another Tom" `is_another`: no known entity, with the origin
+    "another". "My new dog" `is_new`: not the dog that is known by the tie.
     """
 
     text: str
@@ -146,7 +142,7 @@ class SpokenName:
 
     @property
     def untitled(self) -> str:
-        """The proper name without the words that do not count."""
+        """The proper name without a title or an article."""
         return _TITLE.sub("", self.name or "")
 
     @property
@@ -155,13 +151,13 @@ class SpokenName:
 
 
 def age_in(text: str) -> str | None:
-    """Whether a name with a tie is of an older or a younger one: "my big brother", "ma sœur cadette"."""
+    """The age that a tie has in its name: "older" for "my big brother", "younger" for "ma sœur cadette", else None."""
     match = _AGES.search(text)
     return match.lastgroup if match else None
 
 
 def read_name(text: str) -> SpokenName | None:
-    """The parts of a name; None where it names nobody: a pronoun, or nothing but signs."""
+    """The parts of a name; None for a pronoun, and for text without letters or digits."""
     said = " ".join(text.translate(_TYPOGRAPHY).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
@@ -176,27 +172,27 @@ def read_name(text: str) -> SpokenName | None:
 
 
 def ties_in(text: str) -> Iterator[tuple[str, str]]:
-    """What a text says of ties to its speaker: each tie, and its words with the name after it."""
+    """The ties to its speaker that a text mentions: each tie, and its words with the name after it."""
     for match in _MY_WORD.finditer(text.translate(_TYPOGRAPHY)):
         tie = tie_of(match)
         name = _NEXT_NAME.match(text, match.end()) if TIE_TYPES[tie] != "group" else None
         yield tie, text[match.start() : name.end() if name else match.end()]
 
 
-def told_name(name: str, subject: str | None) -> str:
-    """A name as a fact of `subject` has it: what Alice calls "my brother Tom" is "Alice's brother Tom"."""
-    whom = next((words.partition(" ")[2] for _, words in ties_in(name)), None)
-    return f"{subject}'s {whom}" if subject and whom else name
+def with_owner(name: str, subject: str | None) -> str:
+    """A name without "my": what Alice calls "my brother Tom" is "Alice's brother Tom" in a fact with her as subject."""
+    tie_and_name = next((words.partition(" ")[2] for _, words in ties_in(name)), None)
+    return f"{subject}'s {tie_and_name}" if subject and tie_and_name else name
 
 
 def names_with_origin(text: str) -> Iterator[str]:
-    """The names with where they are from, in a text ("Tom from work"), as they are said. A place is from nowhere."""
+    """The names of a text with an origin ("Tom from work"), as they are said. Known places have no origin."""
     found = _FROM_IN_TEXT.finditer(text.translate(_TYPOGRAPHY))
     return (match[0] for match in found if match["name"].casefold() not in CITIES | COUNTRIES)
 
 
 def _apposed(said: str) -> SpokenName | None:
-    """A name with its tie beside it; "Alices Freundin" is a tie where the name of its bearer follows."""
+    """The parts of a name with its tie beside it; "Alices Freundin" is a tie only where a name follows."""
     match = _APPOSED.match(said)
     if match is None or not _is_proper(match["name"]) or _tied(match["name"]):
         return None
@@ -208,34 +204,34 @@ def _apposed(said: str) -> SpokenName | None:
 
 
 def _tied(said: str) -> SpokenName | None:
-    """The parts of a name that has a tie in it."""
-    matches = (pattern.match(said) for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST))
-    return next((found for match in matches if match and (found := _with_tie(said, match))), None)
-
-
-def _with_tie(said: str, match: re.Match[str]) -> SpokenName | None:
-    groups = match.groupdict()
-    name = groups.get("name")
-    if name is not None and not _is_proper(name):
-        return None
-    tie = tie_of(match)
-    name = None if TIE_TYPES[tie] == "group" else name
-    is_new = any(_NEW.search(groups[place] or "") for place in ("attributes", "after"))
-    return SpokenName(text=said, name=name, tie=tie, owner=groups.get("owner"), is_new=is_new)
+    """The parts of a name that contains a tie; None where it contains none."""
+    for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
+        if match := pattern.match(said):
+            groups = match.groupdict()
+            name, tie = groups.get("name"), tie_of(match)
+            if name is None or _is_proper(name):
+                return SpokenName(
+                    text=said,
+                    name=None if TIE_TYPES[tie] == "group" else name,
+                    tie=tie,
+                    owner=groups.get("owner"),
+                    is_new=any(_NEW.search(groups[place] or "") for place in ("attributes", "after")),
+                )
+    return None
 
 
 def tie_of(match: re.Match[str]) -> str:
-    """The tie that a match with `TIE` or `GROUP` has found."""
+    """The tie in a match of `TIE` or `GROUP`."""
     return next(tie for tie, said in match.groupdict().items() if said is not None and tie in TIE_TYPES)
 
 
 def _is_proper(name: str) -> bool:
-    """Whether it begins like a name: with a capital, or a letter of a script without them."""
+    """Whether a name begins with a capital, or with a letter of a script without capitals."""
     return not name[0].islower()
 
 
 TWIN_SIMILARITY: Final = 0.75
-"""From here on two names may be one: 1 minus the share of letters that differ, a swap of neighbours counted once.
+"""Names at least so similar may be one: 1 minus the share of letters that differ, a swap of neighbours counted once.
 
 Measured on `tests/data/similar_names.toml`: record 13 of docs/decisions has the figures.
 """
@@ -243,10 +239,10 @@ MAX_EDITS: Final = 2
 MIN_SWAPPED: Final = 5
 """Letters of a word in which two neighbours may have changed places."""
 MIN_MISREAD: Final = 6
-"""Letters of a word in which signs that look alike may have been misread: "Homer" and "Horner" are two."""
+"""Letters of a word in which signs that look alike may have been misread: "Homer" and "Horner" are two names."""
 _VOWELS: Final = frozenset("aeiouy")
 _LIQUIDS: Final = frozenset("lr")
-"""They change places with a vowel in names that are two: "Kirsten" and "Kristen", "Leila" and "Lelia"."""
+"""A swap with a vowel makes another name: "Kirsten" and "Kristen", "Leila" and "Lelia"."""
 _UMLAUTS: Final = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
 )
@@ -258,11 +254,12 @@ Likeness = Literal["same", "doubtful"]
 
 
 def likeness_of(name: str, kind: EntityType, entity: KnownEntity) -> Likeness | None:
-    """The best likeness of a name of a type with the proper names of an entity.
+    """The best likeness of a name of a type with the proper names of an entity; names with an origin do not count.
 
-    A first name alone and a whole name are compared for people: they may be of one, and are never the same.
+    For people, a first name alone is compared with whole names too, and is "doubtful" at most.
     """
-    texts = [one.text if _keys(one.text)[0] == one.key else one.key for one in entity.aliases if _is_plain(one)]
+    names = [alias for alias in entity.aliases if alias.kind == "name" and " (" not in alias.key]
+    texts = [alias.text if _keys(alias.text)[0] == alias.key else alias.key for alias in names]
     found = {compare_names(name, text) for text in texts}
     if "same" in found:
         return "same"
@@ -271,7 +268,7 @@ def likeness_of(name: str, kind: EntityType, entity: KnownEntity) -> Likeness | 
 
 
 def are_first_names_alike(one: str, other: str) -> bool:
-    """Whether one is a first name alone, and that of the other one spelled nearly so: "Jonh" and "John Miller"."""
+    """Whether one name is a first name alone, spelled nearly as the other's first name: "Jonh" and "John Miller"."""
     words, others = (_untitled(_keys(name)[0]).split() for name in (one, other))
     fewer, more = sorted((len(words), len(others)))
     if fewer != 1 or more == 1:
@@ -280,26 +277,21 @@ def are_first_names_alike(one: str, other: str) -> bool:
 
 
 def slip_heads(key: str) -> set[str]:
-    """What names are looked up by that begin with this one's first word, of which two letters changed places.
+    """The heads of the names that this name is when two neighbouring letters of its first word changed places.
 
-    A whole name ends otherwise than the first name in it, and so is not found by its last letter.
+    A misspelled first name is not found by its last letter where the whole name is known, which ends otherwise.
     """
     word = key.partition(" ")[0]
     places = range(1, min(HEAD_LETTERS, len(word) - 1))
     return {name_head(f"{word[:one]}{word[one + 1]}{word[one]}{word[one + 2 :]}") for one in places}
 
 
-def _is_plain(alias: Alias) -> bool:
-    return alias.kind == "name" and " (" not in alias.key
-
-
 def compare_names(one: str, other: str) -> Likeness | None:
-    """Whether two names are one that is misspelled, or may be; None where they are two.
+    """Whether one name is certainly ("same") or possibly ("doubtful") the other one misspelled; None if neither.
 
-    One begins like the other. They are the same where two neighbouring letters, of which one is neither a vowel nor l
-    or r, have changed places within a word; where signs look alike, as in scanned texts; and where an umlaut is written
-    as two letters. All else names people who may be two: "Stafford" and "Stanford", "Thomson" and "Thompson", "Ana" and
-    "Anna", "Daniel" and "Daniela".
+    "same" needs an equal first letter and: two neighbouring letters swapped within a word, not both of them vowels, l
+    or r; or signs that look alike, as in scanned texts; or an umlaut written as two letters. Other small differences
+    may name two people: "Stafford" and "Stanford", "Thomson" and "Thompson", "Ana" and "Anna", "Daniel" and "Daniela".
     """
     (first, spelled), (second, other_spelled) = _keys(one), _keys(other)
     if not first or first == second or first[:1] != second[:1] or abs(len(first) - len(second)) > MAX_EDITS:
@@ -315,7 +307,7 @@ def compare_names(one: str, other: str) -> Likeness | None:
 
 
 def _is_slip(words: list[str], others: list[str]) -> bool:
-    """Whether two neighbours within the one word in which names differ have changed places, not making another name."""
+    """Whether the names differ in one word alone, in which two neighbouring inner letters are swapped by mistake."""
     if len(words) != len(others):
         return False
     places = [place for place, (one, other) in enumerate(zip(words, others, strict=True)) if one != other]
@@ -331,7 +323,7 @@ def _is_slip(words: list[str], others: list[str]) -> bool:
 
 
 def _is_misread(one: str, other: str) -> bool:
-    """Whether all that differs in two names are signs that look alike, within long words."""
+    """Whether two names differ in signs that look alike alone, within long words."""
     words, others = one.split(), other.split()
     if len(words) != len(others):
         return False
@@ -345,6 +337,7 @@ def _is_misread(one: str, other: str) -> bool:
 
 
 def _as_read(word: str) -> str:
+    """The word with each sign replaced by the one that it looks like; numbers and codes stay as they are."""
     if not any(letter.isalpha() for letter in word) or word[0].isdigit() or word[-1].isdigit():
         return word
     for sign, looks in _LOOK_ALIKE:
@@ -354,7 +347,7 @@ def _as_read(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _keys(name: str) -> tuple[str, str]:
-    """The key of a name, and that of it with umlauts written as two letters."""
+    """The key of a name, and its key with umlauts written as two letters."""
     return name_key(name), name_key(name.translate(_UMLAUTS))
 
 

@@ -1,9 +1,6 @@
-"""Relations between entities as facts state them, two names of one entity.
+"""Relations between entities that a fact states, and statements that two names are of one entity."""
 
-And whether known facts are about the entities of a turn.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -11,8 +8,6 @@ from uuid import UUID
 from mnemolog.schemas.entities import (
     EntityLink,
     EntityType,
-    KnownEntity,
-    NamedRelation,
     Predicate,
     Strength,
     is_same_as,
@@ -20,12 +15,12 @@ from mnemolog.schemas.entities import (
 )
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.names import SpokenName, name_key, read_name
-from mnemolog.streams.entities.resolver import FoundEntity, NameMeaning, SourceNames, find_by_answer, names_of
+from mnemolog.streams.entities.resolver import FoundEntity, NameResolver, ResolvedName, find_by_answer, names_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRelation:
-    """A relation that a fact states, or says to be over: since `ended_at`, else since what the fact says."""
+    """A relation that a fact states, or says to be over; `ended_at` None stands for the time of the fact."""
 
     subject_id: UUID
     predicate: Predicate
@@ -39,126 +34,138 @@ class StatedRelation:
         return self.subject_id, self.predicate.name, self.object_id
 
 
-def stated_relations(fact: ExtractedFact, id_of: Callable[[str], UUID | None]) -> Iterator[StatedRelation]:
-    """The relations of a fact between two entities; `id_of` gives the entity of a name.
+def relations_of(
+    fact: ExtractedFact, links: Sequence[EntityLink], resolver: NameResolver
+) -> tuple[StatedRelation, ...]:
+    """The relations between the linked entities of a fact, each once: stated ones before ties in its names."""
+    found: dict[tuple[UUID, str, UUID], StatedRelation] = {}
+    for relation in (*_stated_relations(fact, links, resolver), *_tie_relations(fact, links, resolver)):
+        found.setdefault(relation.key, relation)
+    return tuple(found.values())
 
-    What a retraction says is over, and what it names in passing is not: "my brother Tom left Acme".
-    """
+
+def _stated_relations(
+    fact: ExtractedFact, links: Sequence[EntityLink], resolver: NameResolver
+) -> Iterator[StatedRelation]:
+    """A retraction ends what it states, and not what it mentions in passing: "my brother Tom left Acme"."""
+    linked: dict[str, UUID] = {}
+    for link in links:
+        for key in name_forms(link.name or ""):
+            linked.setdefault(key, link.entity_id)
+
+    def id_of(name: str) -> UUID | None:
+        return resolver.user().entity_id if resolver.context.is_user(name) else linked.get(name_key(name))
+
     for said in fact.relations:
-        relation = None if is_same_as(said.predicate) else _relation(said, fact, id_of)
-        if relation is not None and relation.subject_id != relation.object_id:
+        if is_same_as(said.predicate):
+            continue
+        subject_id, object_id = id_of(said.subject), id_of(said.object)
+        if subject_id is None or object_id is None or subject_id == object_id:
+            continue
+        is_over = fact.action_hint == "retract" and said.strength != "medium"
+        relation = _relation(fact, said.predicate, subject_id, object_id, said.strength, is_over=is_over)
+        if relation is not None:
             yield relation
 
 
-def _relation(said: NamedRelation, fact: ExtractedFact, id_of: Callable[[str], UUID | None]) -> StatedRelation | None:
-    subject_id, object_id = id_of(said.subject), id_of(said.object)
-    if subject_id is None or object_id is None:
-        return None
-    is_over = fact.action_hint == "retract" and said.strength != "medium"
-    return _in_words(said.predicate, subject_id, object_id, strength_in(fact, said.strength), is_over=is_over)
+def _tie_relations(
+    fact: ExtractedFact, links: Sequence[EntityLink], resolver: NameResolver
+) -> Iterator[StatedRelation]:
+    """What names say in passing: "my brother Tom" is a brother. A retraction says nothing in passing."""
+    for link in links:
+        name = read_name(link.name or "")
+        if name is None or name.tie is None or (owner_id := resolver.owner_of(name)) is None:
+            continue
+        if fact.action_hint != "retract" and owner_id != link.entity_id:
+            relation = _relation(fact, name.tie, owner_id, link.entity_id, "medium")
+            if relation is not None:
+                yield relation
 
 
-def tie_relation(fact: ExtractedFact, tie: str, owner_id: UUID, entity_id: UUID) -> StatedRelation | None:
-    """What a name of a fact says in passing: "my brother Tom" is a brother. A retraction says nothing in passing."""
-    if fact.action_hint == "retract" or owner_id == entity_id:
-        return None
-    return _in_words(tie, owner_id, entity_id, strength_in(fact, "medium"))
-
-
-def _in_words(
-    word: str, subject_id: UUID, object_id: UUID, strength: Strength, *, is_over: bool = False
+def _relation(
+    fact: ExtractedFact, word: str, subject_id: UUID, object_id: UUID, strength: Strength, *, is_over: bool = False
 ) -> StatedRelation | None:
-    """The relation by the predicate of a word, from the other side where the word is of its inverse ("son")."""
+    """The relation by the predicate of a word, with the ends swapped for a word of the inverse ("son").
+
+    An uncertain fact only suggests what it says.
+    """
     read = read_predicate(word)
     if read is None:
         return None
     if read.is_reversed:
         subject_id, object_id = object_id, subject_id
     return StatedRelation(
-        subject_id=subject_id, predicate=read.predicate, object_id=object_id, strength=strength, is_over=is_over
+        subject_id=subject_id,
+        predicate=read.predicate,
+        object_id=object_id,
+        strength="weak" if fact.certainty in ("weak", "speculation") else strength,
+        is_over=is_over,
     )
 
 
-def strength_in(fact: ExtractedFact, strength: Strength) -> Strength:
-    """A doubtful fact only suggests what it says."""
-    return "weak" if fact.certainty in ("weak", "speculation") else strength
-
-
-def entities_by_name(links: Iterable[EntityLink]) -> dict[str, UUID]:
-    """The entities of links by the keys of their names, and of the proper names in these."""
-    found: dict[str, UUID] = {}
-    for link in links:
-        for key in name_forms(link.name or ""):
-            found.setdefault(key, link.entity_id)
-    return found
-
-
 def name_forms(name: str) -> tuple[str, ...]:
-    """The key of a name, and that of the proper name in it: of "my brother Tom" also "tom"."""
+    """The key of a name, and the key of the proper name in it: of "my brother Tom" also "tom"."""
     spoken = read_name(name)
     keys = (name_key(name), spoken.key if spoken else "")
     return tuple(dict.fromkeys(key for key in keys if key))
 
 
-def tell_same(names: SourceNames, fact: ExtractedFact, pair: tuple[str, str]) -> None:
-    """Make the one name that of whom the other one means. Where both are known, apart, a merge is proposed.
+def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, str]) -> None:
+    """Apply the statement that two names are of one entity: the entity of the first gets the second as an alias.
 
-    What is known counts first, then whom the fact is about. A name that somebody else has stays theirs. Where one name
-    may mean several, the other one is given to none of them: who is called so is a possible twin of each.
+    The first is a name of a known entity, else the subject of the fact, else what the fact names first. Where both
+    names are of known entities, a merge of the two is proposed. A name that another entity has stays with that entity.
+    Where the first name may mean several entities, none gets the alias: the alias is of a new entity, a possible twin
+    of each.
     """
     kind = _type_of(fact, pair)
-    meant = [one for name in _in_order(fact, pair) if (one := _meant(names, name, kind)) is not None]
-    meant.sort(key=lambda one: not _is_known(one))
-    if len(meant) < len(pair) or (taken := names.take_name(meant[0])) is None:
+    resolved = [one for name in _in_order(fact, pair) if (one := _resolve(resolver, name, kind)) is not None]
+    resolved.sort(key=lambda one: not _is_known(one))
+    if len(resolved) < len(pair) or (entity_id := resolver.record(resolved[0])) is None:
         return
-    other = meant[1]
+    finding, other = resolved[0].finding, resolved[1]
     if _is_known(other):
-        other_id = names.take_name(other)
-        if other_id is not None and other_id != taken:
-            names.propose_told(taken, other_id, fact.excerpt)
-    elif holders := names.registry.shown_of_name(other.name.key):
-        names.tell_taken(other.name.text, holders)
-    elif possible := _may_mean(meant[0].finding):
-        doubt = find_by_answer(other.name, FoundEntity(compared=possible), names.answers, names.registry)
-        names.tell_doubt(other.name.text, doubt)
-        names.take_name(other._replace(finding=doubt))
+        other_id = resolver.record(other)
+        if other_id is not None and other_id != entity_id:
+            resolver.propose_stated_merge(entity_id, other_id, fact.excerpt)
+    elif holders := resolver.registry.shown_of_name(other.name.key):
+        resolver.report_taken(other.name.text, holders)
+    elif finding.entity is not None and finding.step != "model" and finding.compared:
+        in_doubt = FoundEntity(compared=(finding.entity, *finding.compared))
+        chosen = find_by_answer(other.name, in_doubt, resolver.answers, resolver.registry)
+        if chosen.entity is None:
+            resolver.report_doubt(other.name.text, chosen.compared)
+        resolver.record(other._replace(finding=chosen))
     else:
-        names.take_name(other._replace(finding=FoundEntity(entity=names.registry[taken], step="alias")))
+        resolver.record(other._replace(finding=FoundEntity(entity=resolver.registry[entity_id], step="alias")))
 
 
-def _may_mean(finding: FoundEntity) -> tuple[KnownEntity, ...]:
-    """The known ones of which a name may mean each, where no model was asked; none where it means one."""
-    if finding.entity is None or finding.step == "model" or not finding.compared:
-        return ()
-    return (finding.entity, *finding.compared)
+def _type_of(fact: ExtractedFact, pair: tuple[str, str]) -> EntityType:
+    """The first known type that the fact gives to one of the names."""
+    types = {key: entity.type for entity in reversed(fact.entities) for key in name_forms(entity.name)}
+    given = (types.get(key, "other") for name in pair for key in name_forms(name))
+    return next((kind for kind in given if kind != "other"), "other")
 
 
 def _in_order(fact: ExtractedFact, pair: tuple[str, str]) -> Sequence[str]:
-    """Whom the fact is about first, then whom it names first."""
+    """The names in the order in which the fact has them, its subject first."""
     named = [key for name in (fact.subject, *(one.name for one in fact.entities)) for key in name_forms(name or "")]
     places = {name: [named.index(key) for key in name_forms(name) if key in named] for name in pair}
     return sorted(pair, key=lambda name: min(places[name], default=len(named)))
 
 
-def _type_of(fact: ExtractedFact, pair: tuple[str, str]) -> EntityType:
-    """The first type that the fact tells of one of the names."""
-    types = {key: entity.type for entity in reversed(fact.entities) for key in name_forms(entity.name)}
-    told = (types.get(key, "other") for name in pair for key in name_forms(name))
-    return next((kind for kind in told if kind != "other"), "other")
-
-
-def _meant(names: SourceNames, name: str, kind: EntityType) -> NameMeaning | None:
-    """What a name means; where that is nobody, that is told."""
-    if names.context.is_user(name):
-        return NameMeaning(SpokenName(text=name), kind, None, FoundEntity(entity=names.user(), step="user"))
+def _resolve(resolver: NameResolver, name: str, kind: EntityType) -> ResolvedName | None:
+    """The entity of a name; None for text that is no name, which is reported."""
+    if resolver.context.is_user(name):
+        return ResolvedName(SpokenName(text=name), kind, None, FoundEntity(entity=resolver.user(), step="user"))
     spoken = read_name(name)
     if spoken is None:
-        names.leave_out(name, is_name=False)
+        resolver.report_unresolved(name, is_name=False)
         return None
-    return names.find(spoken, kind)
+    return resolver.find(spoken, kind)
 
 
-def _is_known(meaning: NameMeaning) -> bool:
-    """Whether a name means a known entity; one that has the name hidden from readers is called so no more."""
-    entity = meaning.finding.entity
-    return entity is not None and meaning.name.key not in names_of(entity) - names_of(entity.as_shown)
+def _is_known(resolved: ResolvedName) -> bool:
+    """Whether a name means a known entity, and readers see that name of it or it was found in another way."""
+    entity = resolved.finding.entity
+    return entity is not None and resolved.name.key not in names_of(entity) - names_of(entity.as_shown)

@@ -1,4 +1,9 @@
-"""Finds the entity that a name means, step by step; in doubt it is a new one, a possible twin of the known one."""
+"""Finds the entity that a name means: the user, an equal name, a tie, a part, a short form, a slip of spelling.
+
+In doubt the name is of a new entity, and the known entities that it may mean are its possible twins.
+From top to bottom: vectors of names, the registry of known entities, the keys of a lookup, the steps (`find_entity`),
+the names of one source (`NameResolver`), and names that a person gives (`given_alias`).
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +20,6 @@ from mnemolog.schemas.entities import (
     Alias,
     AnsweredName,
     Comparison,
-    EntityLink,
     EntityType,
     KnownEntity,
     NamedEntity,
@@ -48,21 +52,21 @@ _NO_DIGIT: Final = re.compile("[^0-9]")
 
 @dataclass(frozen=True, slots=True)
 class NameVectors:
-    """The vectors of the names of a turn, by their keys, and from which similarity on two names may mean the same."""
+    """The vectors of the names of a turn by their keys, and the cosine `floor` from which two may mean the same."""
 
     vectors: Mapping[str, Vector] = field(default_factory=dict)
     floor: float = 0.0
 
     @classmethod
     def of(cls, named: Iterable[NameVector], floor: float) -> "NameVectors":
-        """With the floor 0 names have no meaning."""
+        """The floor 0 switches the comparison of meanings off."""
         return cls({one.key: one.vector for one in named} if floor else {}, floor)
 
     def vector_of(self, name: SpokenName, kind: EntityType) -> Vector | None:
         return self.vectors.get(name.key) if has_meaning(name, kind) else None
 
     def queries(self, named: Iterable[NamedEntity]) -> Sequence[NameQuery]:
-        """What finds the known entities that these names may mean as well, each name of a type once."""
+        """The queries for known entities with names near to these in meaning, each name of a type once."""
         found: dict[tuple[str, EntityType], NameQuery] = {}
         for entity in named:
             name = read_name(entity.name)
@@ -71,23 +75,26 @@ class NameVectors:
         return list(found.values())
 
     def are_near(self, key: str, vector: Vector, aliases: Iterable[Alias]) -> bool:
-        """Whether a name may mean one of these, which the turn itself brings; other numbers are something else."""
-        told = (one.vector for one in aliases if one.vector is not None and same_numbers(one.key, key))
-        return any(cosine_similarity(vector.values, other.values) >= self.floor for other in told)
+        """Whether a name is near to one of these aliases in meaning, with the same numbers in it.
+
+        Only aliases that the turn itself adds have vectors.
+        """
+        others = (one.vector for one in aliases if one.vector is not None and same_numbers(one.key, key))
+        return any(cosine_similarity(vector.values, other.values) >= self.floor for other in others)
 
 
 NO_VECTORS: Final = NameVectors()
 
 
 def has_meaning(name: SpokenName, kind: EntityType) -> bool:
-    """Whether a name says what it is the name of; of something that has no type, a first name may be anybody's."""
+    """Whether a name describes its bearer ("Allianz Arena"): names of beings, and first names without type, do not."""
     if not name.key or name.tie or name.origin or kind in BEINGS:
         return False
     return kind != "other" or not forms_of(name.key.partition(" ")[0])
 
 
 def names_to_embed(facts: Iterable[ExtractedFact]) -> dict[str, str]:
-    """The names in these facts that have a meaning by their keys, without titles, the first `MAX_NAME_VECTORS`."""
+    """The first `MAX_NAME_VECTORS` names in these facts that have a meaning: by their keys, without titles."""
     found: dict[str, str] = {}
     for entity in (entity for fact in facts for entity in fact.entities):
         name = read_name(entity.name)
@@ -97,15 +104,12 @@ def names_to_embed(facts: Iterable[ExtractedFact]) -> dict[str, str]:
 
 
 def same_numbers(one: str, other: str) -> bool:
-    """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The tables compare them so too."""
+    """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The SQL of the lookup does the same."""
     return _NO_DIGIT.sub("", one) == _NO_DIGIT.sub("", other)
 
 
-_ORIGIN = " ("
-
-
 class EntityRegistry:
-    """Finds entities by the keys of their names. What the turn brings is known to its later names."""
+    """Finds entities by the keys of their names: known entities, and those that earlier names of the turn added."""
 
     def __init__(self, known: Iterable[KnownEntity], vectors: NameVectors = NO_VECTORS) -> None:
         self._entities = {entity.entity_id: entity for entity in known}
@@ -126,19 +130,19 @@ class EntityRegistry:
         self.add(entity.model_copy(update={"aliases": (*entity.aliases, alias), "hidden": hidden}))
 
     def user(self) -> KnownEntity | None:
-        """The entity of the user, where it is known: the first one, if a log should have several."""
+        """The entity of the user, None where it is not known yet; the first, if a log should have several."""
         return next((entity for entity in self if entity.keys("user")), None)
 
     def of_name(self, key: str) -> list[KnownEntity]:
-        """Those that are called so, whatever else is said of them."""
+        """The entities with this proper name, with or without an origin."""
         return [entity for entity in self if key in names_of(entity)]
 
     def shown_of_name(self, key: str) -> list[KnownEntity]:
-        """Those of which readers see that they are called so."""
+        """The entities with this proper name, where readers see the name."""
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
 
     def of_meaning(self, name: SpokenName, kind: EntityType) -> list[KnownEntity]:
-        """Those of a type that have a name which may mean the same."""
+        """The entities of this type that have a name near to this one in meaning."""
         vector = self.vector_of(name, kind)
         if vector is None:
             return []
@@ -146,7 +150,6 @@ class EntityRegistry:
         return [one for one in of_type if name.key in one.near or self._vectors.are_near(name.key, vector, one.aliases)]
 
     def vector_of(self, name: SpokenName, kind: EntityType) -> Vector | None:
-        """That of a name which the turn brings, where it has a meaning."""
         return self._vectors.vector_of(name, kind)
 
     def of_tie(self, key: str) -> list[KnownEntity]:
@@ -155,7 +158,7 @@ class EntityRegistry:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What tells an entity from others of its name: its ties to others, and where it is from."""
+    """What distinguishes an entity from others of its name: the keys of its ties, and its origins."""
 
     ties: frozenset[str]
     origins: frozenset[str]
@@ -165,22 +168,22 @@ class Marks:
 
 
 def marks_of(entity: KnownEntity) -> Marks:
-    origins = (key.partition(_ORIGIN)[2].rstrip(")") for key in entity.keys("name") if _ORIGIN in key)
+    origins = (key.partition(" (")[2].rstrip(")") for key in entity.keys("name") if " (" in key)
     return Marks(entity.keys("tie"), frozenset(origins))
 
 
 def names_of(entity: KnownEntity) -> frozenset[str]:
-    """The keys of its proper names, without where it is from."""
-    return frozenset(key.partition(_ORIGIN)[0] for key in entity.keys("name"))
+    """The keys of the proper names of an entity, without origins."""
+    return frozenset(key.partition(" (")[0] for key in entity.keys("name"))
 
 
 def key_with_origin(key: str, origin: str | None) -> str:
-    """The key of a name with where its bearer is from: "tom (work)"."""
-    return f"{key}{_ORIGIN}{origin})" if origin else key
+    """The key of a name with the origin of its bearer: "tom (work)"."""
+    return f"{key} ({origin})" if origin else key
 
 
 def same_type(one: EntityType, other: EntityType) -> bool:
-    """Whether two types may be of one entity: `other` is what nobody told."""
+    """Whether two types may be of one entity: "other" stands for an unknown type."""
     return one == other or "other" in (one, other)
 
 
@@ -189,9 +192,9 @@ MAX_USER_NAMES: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameContext:
-    """Whose names are read: the source, who speaks in it, and the names of the user.
+    """The source (a turn or a command) whose names are read, its speaker, and the names of the user.
 
-    `model` and `prompt_version` are of who read its facts, where a model did.
+    `model` and `prompt_version` are those of the model that read the facts of the source, None for the rules.
     """
 
     owner: str
@@ -202,19 +205,19 @@ class NameContext:
     prompt_version: str | None = None
 
     def is_user(self, name: str | None) -> bool:
-        """Whether it is the user: nobody is named, or by a word for the user, or by one of their names."""
+        """Whether a name is the user's: None, a word for the user ("I"), or one of the user's names."""
         if name is None or is_user_word(name):
             return True
         return bool(self.user_names) and compare_subjects(name, USER, self.user_names) == "same"
 
     @property
     def other_speaker(self) -> str | None:
-        """Who speaks, where it is not the user: "my wife" is theirs."""
+        """The speaker where that is not the user: "my wife" is then the speaker's wife."""
         return None if not self.user_names or self.is_user(self.speaker) else self.speaker
 
     @property
     def registered_names(self) -> Sequence[str]:
-        """The names by which the user is known as an entity, that by which they speak first."""
+        """The names of the user's entity, the name of the user as speaker first."""
         if not self.user_names:
             return ()
         own = () if self.speaker is None or self.other_speaker else (self.speaker,)
@@ -222,14 +225,14 @@ class NameContext:
 
 
 def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:
-    """Whom a fact names, its subject first, the user left out.
+    """The entities that a fact names, its subject first, without the user.
 
-    Where the fact is said to have no subject, what is called its subject is a mention.
+    Where the fact has no subject, an entity with the role "subject" is a mention.
     """
     subject = fact.subject
     if subject is not None and not context.is_user(subject) and 0 < len(subject) <= MAX_NAME:
-        told = [entity.type for entity in fact.entities if entity.role == "subject"]
-        kind = "person" if subject == context.other_speaker else next(iter(told), "other")
+        types = (entity.type for entity in fact.entities if entity.role == "subject")
+        kind = "person" if subject == context.other_speaker else next(types, "other")
         yield NamedEntity(name=subject, type=kind, role="subject")
     for entity in fact.entities:
         if context.is_user(entity.name):
@@ -240,16 +243,16 @@ def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedE
             yield entity.model_copy(update={"role": "mention"})
 
 
-def same_names(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
-    """The pairs of names that a fact tells to be of one."""
+def same_as_pairs(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
+    """The pairs of names that a fact states to be names of one entity."""
     return ((said.subject, said.object) for said in fact.relations if is_same_as(said.predicate))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupKeys:
-    """What entities are looked up by: the heads of their names, and whole keys, which count more.
+    """The keys by which entities are looked up, from loose to strict: name heads, name ends, whole keys.
 
-    And the first and last letters of names, which misspelled ones have too.
+    `ends` are first and last letters (`name_ends`), which a misspelled name keeps.
     """
 
     heads: frozenset[str]
@@ -263,19 +266,24 @@ class LookupKeys:
 NO_KEYS: Final = LookupKeys(heads=frozenset(), keys=frozenset(), ends=frozenset())
 
 
-def lookup_keys(facts: Iterable[ExtractedFact], context: NameContext) -> LookupKeys:
-    """What finds every entity that the names in these facts may mean, and the user."""
-    facts = list(facts)
+def lookup_keys(facts: Sequence[ExtractedFact], context: NameContext) -> LookupKeys:
+    """The keys that find every entity that the names in these facts may mean, and the user."""
     said = {entity.name for fact in facts for entity in named_entities(fact, context)}
-    said |= {name for fact in facts for pair in same_names(fact) for name in pair if not context.is_user(name)}
+    said |= {name for fact in facts for pair in same_as_pairs(fact) for name in pair if not context.is_user(name)}
     if context.other_speaker is not None:
         said.add(context.other_speaker)
     return keys_of_names(said, context)
 
 
 def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
-    """What finds every entity that these names may mean, those whose ties they have, and the user."""
-    names = [*_spoken(set(said), context), *(SpokenName(text=name, name=name) for name in context.user_names)]
+    """The keys that find every entity that these names may mean, the owners of their ties, and the user."""
+    names = [SpokenName(text=name, name=name) for name in context.user_names]
+    unread = set(said)
+    while unread:
+        if (name := read_name(unread.pop())) is not None:
+            names.append(name)
+            if name.owner is not None and not context.is_user(name.owner):
+                unread.add(name.owner)
     keys = {name.key for name in names if name.key}
     forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
     ties = {tie_head(name.tie) for name in names if name.tie}
@@ -284,28 +292,20 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 
-def _spoken(said: set[str], context: NameContext) -> Iterator[SpokenName]:
-    while said:
-        if (name := read_name(said.pop())) is not None:
-            yield name
-            if name.owner is not None and not context.is_user(name.owner):
-                said.add(name.owner)
-
-
 MIN_PREFIX: Final = 3
-"""Letters that a part of a name has at least (Arandu's write pipeline): "Jo" is not João."""
+"""Letters that a part of a name has at least: "Jo" is not João."""
 _FORMER: Final = "ex_"
 _AND: Final = re.compile(r" (?:and|und|et|y|&) ")
-"""What makes a name that of two: "Ana and Ben"."""
+"""Words between the names of two people: "Ana and Ben"."""
 _YOUNGER: Final = re.compile(r" (?:jr|sr|junior|senior|ii|iii)")
-"""What tells a child from a parent of one name."""
+"""Words that distinguish a child from a parent of the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
-    """The entity that a name means, None for a new one; `compared` are those that it could mean as well.
+    """The entity that a name means, None for a new one; `compared` are the other entities that it could mean.
 
-    `compared_by` is how these were found, where that was not by words; `reason` is that of the model that was asked.
+    `compared_by` says how these were found, None where by the words of their names; `reason` is a model's.
     """
 
     entity: KnownEntity | None = None
@@ -319,45 +319,38 @@ class FoundEntity:
         return tuple(one.entity_id for one in self.compared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityAlias:
-    """Another name of a known entity, and how the entity was found by it."""
-
-    entity_id: UUID
-    alias: Alias
-    finding: FoundEntity
-
-
-class ProposedMerge(NamedTuple):
-    """Two known entities that a name says are one; or the words of a turn, as who reads it takes them (`is_told`)."""
-
-    merged: KnownEntity
-    into: KnownEntity
-    name: str
-    is_told: bool = False
-
-
 def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
-    """The entity that a name of a type means; `tie_key` names the tie in it together with whose it is."""
+    """The entity that a name of a type means; `tie_key` is the key of the tie in the name with its owner."""
     tied = [one for one in registry.of_tie(tie_key) if not _is_of_other_age(name, tie_key, one)] if tie_key else []
     if not name.key:
-        return _of_tie(tied, is_new=name.is_new)
+        return _by_tie(tied, is_new=name.is_new)
     called = [entity for entity in registry.of_name(name.key) if same_type(kind, entity.type)]
     if name.is_another:
         return FoundEntity(compared=tuple(called))
     if called:
-        return _of_called(name, tie_key, called)
+        return _by_equal_name(name, tie_key, called)
     nameless = [entity for entity in tied if not names_of(entity)]
     if nameless and name.is_new:
         return FoundEntity(compared=tuple(nameless))
     if len(nameless) == 1:  # "my wife" was known without a name
         return FoundEntity(entity=nameless[0], step="tie")
-    steps = (step(name, kind, tie_key, registry) for step in (_of_similar, _of_misspelled, _of_meaning))
+    steps = (step(name, kind, tie_key, registry) for step in (_by_similar_name, _by_misspelling, _by_meaning))
     return next((found for found in steps if found.entity or found.compared), FoundEntity())
 
 
-def _of_called(name: SpokenName, tie_key: str | None, called: Sequence[KnownEntity]) -> FoundEntity:
-    """Among entities of this very name the one of its tie or origin; without them the only one, or the one without."""
+def _by_tie(tied: Sequence[KnownEntity], *, is_new: bool) -> FoundEntity:
+    """The only entity with the tie; of several, and for a new one ("my new dog"), the only one without a name."""
+    fitting = tied if len(tied) == 1 and not is_new else [one for one in tied if not names_of(one)]
+    if len(fitting) != 1:
+        return FoundEntity(compared=tuple(tied))
+    return FoundEntity(entity=fitting[0], step="tie", compared=tuple(one for one in tied if one is not fitting[0]))
+
+
+def _by_equal_name(name: SpokenName, tie_key: str | None, called: Sequence[KnownEntity]) -> FoundEntity:
+    """Of the entities with this very name the one with the tie or origin that was said.
+
+    For a name without tie and origin: the only entity, or the only one without tie and origin.
+    """
     if tie_key or name.origin:
         marked = [one for one in called if _has_mark(name, tie_key, one)]
         fitting = marked or ([called[0]] if len(called) == 1 and not marks_of(called[0]) else [])
@@ -371,10 +364,10 @@ def _of_called(name: SpokenName, tie_key: str | None, called: Sequence[KnownEnti
     return FoundEntity(entity=found, step="exact" if is_own else "alias", compared=others)
 
 
-def _of_similar(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
-    """The one person whose name is longer or shorter, or of whose name this is a short form.
+def _by_similar_name(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+    """The only person with a longer or shorter name ("Ana", "Ana Keller"), or a short form of it ("Bob", "Robert").
 
-    Of a person who is told apart, by a tie, an origin or another surname, it is the name of a possible twin.
+    A person with another tie, origin or surname is a possible twin.
     """
     if kind not in ("person", "other"):
         return FoundEntity()
@@ -385,16 +378,18 @@ def _of_similar(name: SpokenName, kind: EntityType, tie_key: str | None, registr
     found = list({one.entity_id: one for one in (*parts, *forms)}.values())
     others = [one for one in people if one not in found]
     doubtful = [one for one in others if any(_is_nearly_part(name.key, known) for known in names_of(one))]
-    fitting = [one for one in found if not _is_told_apart(name, tie_key, one)]
-    if len(found) == len(fitting) == 1 and not doubtful:
-        return FoundEntity(entity=fitting[0], step="prefix" if parts else "diminutive")
+    if len(found) == 1 and not doubtful:
+        person = found[0]
+        has_other_surname = any(_has_other_surname(name.key, known) for known in names_of(person))
+        if not has_other_surname and not _is_marked_apart(name, tie_key, person):
+            return FoundEntity(entity=person, step="prefix" if parts else "diminutive")
     return FoundEntity(compared=(*found, *doubtful))
 
 
-def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
-    """The only one of this very type whose name is clearly this one, misspelled; of all that it may be a twin.
+def _by_misspelling(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+    """The only entity of this very type whose name is clearly this one, misspelled.
 
-    Where nobody told the type of one of the two, it is a twin at the most.
+    Entities with a doubtful likeness are possible twins; so is each where one of the two types is unknown.
     """
     fitting = [entity for entity in registry if same_type(kind, entity.type)]
     likeness = {one.entity_id: likeness_of(name.untitled, kind, one) for one in fitting}
@@ -405,56 +400,40 @@ def _of_misspelled(name: SpokenName, kind: EntityType, tie_key: str | None, regi
     return FoundEntity(compared=tuple(near))
 
 
-def _of_meaning(name: SpokenName, kind: EntityType, _tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
-    """Possible twins alone: names of two things can be as near as two names of one."""
+def _by_meaning(name: SpokenName, kind: EntityType, _tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+    """Possible twins alone: the names of two things can be as near in meaning as two names of one."""
     near = registry.of_meaning(name, kind)
     return FoundEntity(compared=tuple(near), compared_by="embedding" if near else None)
 
 
-def _of_tie(tied: Sequence[KnownEntity], *, is_new: bool) -> FoundEntity:
-    """The only one of a tie; of several, or where it is a new one, the one that was never named."""
-    fitting = tied if len(tied) == 1 and not is_new else [one for one in tied if not names_of(one)]
-    if len(fitting) != 1:
-        return FoundEntity(compared=tuple(tied))
-    return FoundEntity(entity=fitting[0], step="tie", compared=tuple(one for one in tied if one is not fitting[0]))
-
-
 def _is_of_other_age(name: SpokenName, tie_key: str, entity: KnownEntity) -> bool:
     """Whether one is the older and the other the younger of a tie: "my big brother", "my little brother"."""
-    told = {age_in(alias.text) for alias in entity.aliases if (alias.kind, alias.key) == ("tie", tie_key)} - {None}
+    ages = {age_in(alias.text) for alias in entity.aliases if (alias.kind, alias.key) == ("tie", tie_key)} - {None}
     age = age_in(name.text)
-    return age is not None and bool(told) and age not in told
-
-
-def _is_told_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
-    has_other_surname = any(_has_other_surname(name.key, known) for known in names_of(entity))
-    return has_other_surname or _is_marked_apart(name, tie_key, entity)
+    return age is not None and bool(ages) and age not in ages
 
 
 def _is_marked_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
-    """Whether a tie or an origin is none of those by which the entity is known."""
-    marks = marks_of(entity)
-    if not marks or not (tie_key or name.origin):
-        return False
-    return not _has_mark(name, tie_key, entity)
+    """Whether the name has a tie or an origin, and the entity has others alone."""
+    return bool(marks_of(entity) and (tie_key or name.origin)) and not _has_mark(name, tie_key, entity)
 
 
 def _has_mark(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
-    """Whether an entity is known by the tie, be it over or not, or by the origin of a name."""
+    """Whether an entity has the tie of a name, be it a former one or not, or its origin."""
     marks = marks_of(entity)
     ties = {tie.removeprefix(_FORMER) for tie in marks.ties}
     return name.origin in marks.origins or (tie_key is not None and tie_key.removeprefix(_FORMER) in ties)
 
 
 def _has_other_surname(one: str, other: str) -> bool:
-    """Whether both have words after the first, and those of neither are the first of the other one's."""
+    """Whether both names have words after the first, and neither's are the beginning of the other's."""
     rest, others = (name.partition(" ")[2] for name in (one, other))
     short, long = sorted((rest, others), key=len)
     return bool(short) and not f"{long} ".startswith(f"{short} ")
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one name is the first words of the other one, or with its surname the beginning of the first of them."""
+    """Whether one name is the first words of the other, or, with an equal surname, a short form of its first word."""
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         rest = long.removeprefix(short)
@@ -463,7 +442,7 @@ def _is_part(one: str, other: str) -> bool:
 
 
 def _is_nearly_part(one: str, other: str) -> bool:
-    """Whether it may be one, or not: "Jan" and "Janet", "John Smith" and "John Smith Jr."."""
+    """Whether one name may be a part of the other, or another's: "Jan" and "Janet", "Al Smith" and "Al Smith Jr."."""
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         return _YOUNGER.fullmatch(long.removeprefix(short)) is not None
@@ -471,6 +450,7 @@ def _is_nearly_part(one: str, other: str) -> bool:
 
 
 def _begins(short: str, long: str) -> bool:
+    """Whether the first word of `short` is the beginning of that of `long`, with an equal surname or none."""
     first, _, surname = short.partition(" ")
     known, _, other = long.partition(" ")
     return len(first) >= MIN_PREFIX and first != known and surname in ("", other) and known.startswith(first)
@@ -486,20 +466,21 @@ def _is_form(one: str, other: str) -> bool:
 
 
 NameAnswers = Mapping[str, AnsweredName]
-"""The answers about the names of one turn, by the keys of the names as they were said."""
+"""The answers of a model about the names of one turn, by the keys of the names as they were said."""
 
 
 def answers_by_name(answers: Iterable[AnsweredName]) -> NameAnswers:
-    """Those that name an entity; the others change nothing."""
+    """The answers that choose an entity; the others change nothing."""
     return {name_key(answer.name): answer for answer in answers if answer.entity_id is not None}
 
 
 def find_by_answer(
     name: SpokenName, finding: FoundEntity, answers: NameAnswers, registry: EntityRegistry
 ) -> FoundEntity:
-    """What the model said of a name that may mean several; else `finding`, which the rules found."""
+    """The entity that a model chose among the possible ones; else `finding`, the one of the rules."""
     answer = answers.get(name_key(name.text))
-    if answer is None or answer.entity_id not in _meant_by(finding):
+    possible = finding.compared if finding.entity is None else (*finding.compared, finding.entity)
+    if answer is None or answer.entity_id not in {one.entity_id for one in possible}:
         return finding
     entity = registry[answer.entity_id]
     meant = {one.entity_id: one for one in (*finding.compared, *(registry[twin] for twin in answer.twins))}
@@ -507,18 +488,12 @@ def find_by_answer(
     return FoundEntity(entity=entity, step="model", compared=others, reason=answer.reason)
 
 
-def _meant_by(finding: FoundEntity) -> set[UUID]:
-    """Those that the rules found for a name, or in doubt might have found."""
-    found = () if finding.entity is None else (finding.entity,)
-    return {entity.entity_id for entity in (*finding.compared, *found)}
-
-
 MAX_NEW_ENTITIES: Final = 100
-"""How many entities one source may bring; what it names beyond them is not linked."""
+"""How many entities one source may add; names beyond them are not linked."""
 
 
-class NameMeaning(NamedTuple):
-    """What a name of a type means, before it is taken for that; `tie_key` names the tie in it with whose it is."""
+class ResolvedName(NamedTuple):
+    """A name of a type, the key of its tie with the owner, and the entity that was found, before it is recorded."""
 
     name: SpokenName
     kind: EntityType
@@ -526,86 +501,115 @@ class NameMeaning(NamedTuple):
     finding: FoundEntity
 
 
-@dataclass(slots=True)
-class SourceNames:
-    """What the names of one source mean. What one name brings is known to the next.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedAlias:
+    """A new alias of a known entity, and how the entity was found."""
 
-    `new` and `added` are in the order in which they were said. `doubtful` are the names of those of the `new` ones that
-    have possible twins, `types` are those of known entities of which nobody had told it.
+    entity_id: UUID
+    alias: Alias
+    finding: FoundEntity
+
+
+class ProposedMerge(NamedTuple):
+    """Two known entities that may be one, by a name ("my wife Ana"), or by `words` that state it (`is_stated`)."""
+
+    merged: KnownEntity
+    into: KnownEntity
+    words: str
+    is_stated: bool = False
+
+
+@dataclass(slots=True)
+class NameResolver:
+    """Resolves the names of one source, in order: what a name adds is known to the names after it.
+
+    `new` and `added` are in the order in which they were said. `doubtful` are the names of new entities with possible
+    twins; `types` are types that the source gives to known entities of an unknown type.
     """
 
     context: NameContext
     registry: EntityRegistry
     answers: NameAnswers
     new: dict[UUID, tuple[KnownEntity, FoundEntity]] = field(default_factory=dict)
-    added: list[EntityAlias] = field(default_factory=list)
+    added: list[AddedAlias] = field(default_factory=list)
     proposed: dict[tuple[UUID, UUID], ProposedMerge] = field(default_factory=dict)
     unlinked: list[UnlinkedName] = field(default_factory=list)
     doubtful: dict[UUID, SpokenName] = field(default_factory=dict)
     types: dict[UUID, EntityType] = field(default_factory=dict)
 
     def entity_of(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
-        """The entity of a name, made known where it is new; None where the source brings too many."""
-        meaning = self.find(name, kind)
-        entity_id = self.take_name(meaning)
-        return None if entity_id is None else (entity_id, meaning.finding)
+        """The entity of a name, registered where it is new; None where the source adds too many entities."""
+        resolved = self.find(name, kind)
+        entity_id = self.record(resolved)
+        return None if entity_id is None else (entity_id, resolved.finding)
 
-    def find(self, name: SpokenName, kind: EntityType) -> NameMeaning:
+    def find(self, name: SpokenName, kind: EntityType) -> ResolvedName:
+        """The entity of a name. Of what the name itself means nothing is recorded; the owner of its tie is."""
         kind = TIE_TYPES[name.tie] if name.tie else kind
         owner_id = self.owner_of(name) if name.tie is not None else None
         tie_key = f"{name.tie} of {owner_id}" if owner_id else None
         finding = find_entity(name, kind, tie_key, self.registry)
-        return NameMeaning(name, kind, tie_key, find_by_answer(name, finding, self.answers, self.registry))
+        return ResolvedName(name, kind, tie_key, find_by_answer(name, finding, self.answers, self.registry))
 
-    def take_name(self, meaning: NameMeaning) -> UUID | None:
-        """The entity that was found, which has the name from now on, or a new one.
+    def record(self, resolved: ResolvedName) -> UUID | None:
+        """Give the found entity the name as an alias, or register a new entity with it.
 
-        None where the source brings too many.
+        None where the source adds too many entities.
         """
-        name, kind, tie_key, finding = meaning
+        name, kind, tie_key, finding = resolved
         if finding.entity is not None:
-            self.propose_merge(name, tie_key, finding.entity)
-        entity_id = self.take(finding, name.name or name.text, kind, [*self._aliases_of(meaning)])
+            self.propose_tie_merge(name, tie_key, finding.entity)
+        aliases = []
+        if name.name is not None and name.key:
+            key = key_with_origin(name.key, name.origin)
+            vector = self.registry.vector_of(name, kind)
+            aliases.append(Alias(text=name.text if name.origin else name.name, key=key, vector=vector))
+        if tie_key is not None:
+            aliases.append(Alias(text=name.text, kind="tie", key=tie_key))
+        entity_id = self.record_aliases(finding, name.name or name.text, kind, aliases)
         is_in_doubt = finding.entity is None and finding.compared and not (name.is_another or name.is_new)
         if entity_id is not None and is_in_doubt:
             self.doubtful[entity_id] = name
         return entity_id
 
-    def take(self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias]) -> UUID | None:
-        """The entity that was found, called by these aliases from now on; a new one where none was.
-
-        None where the source brings too many.
-        """
+    def record_aliases(
+        self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias]
+    ) -> UUID | None:
+        """Add aliases to the found entity, or register a new one with them. None where the source adds too many."""
         if finding.entity is not None:
-            self._tell_type(finding.entity.entity_id, kind)
+            entity = self.registry[finding.entity.entity_id]
+            if entity.type == "other" != kind:
+                self.types[entity.entity_id] = kind
+                self.registry.add(entity.model_copy(update={"type": kind}))
             for alias in aliases:
-                self.add_alias(finding.entity.entity_id, alias, finding)
-            return finding.entity.entity_id
+                self.add_alias(entity.entity_id, alias, finding)
+            return entity.entity_id
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
         return self._register(name, kind, aliases, finding)
 
     def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
-        """The first who is called so stays it; a tie may be to several ("my brother"). What is hidden is told anew.
+        """Add an alias, unless readers see that the entity has it.
 
-        A name that several may have is that of one of them in this source alone: in another it may mean another one.
+        A name that another entity has stays with that entity; several entities may share a tie ("my brother"). Where a
+        model chose among several entities, the name is an alias of the chosen one within this source alone.
         """
         shown = self.registry[entity_id].as_shown
         if alias.key in shown.keys(alias.kind) or (alias.kind == "name" and alias.key in names_of(shown)):
             return
         if alias.kind == "name" and (holders := self.registry.shown_of_name(alias.key)):
             if finding.step != "model":
-                self.tell_taken(alias.text, holders)
+                self.report_taken(alias.text, holders)
             return
         self.registry.add_alias(entity_id, alias)
         if alias.kind == "name" and finding.step == "model" and finding.compared:
             return
-        self.added.append(EntityAlias(entity_id=entity_id, alias=alias, finding=finding))
+        self.added.append(AddedAlias(entity_id=entity_id, alias=alias, finding=finding))
 
     def owner_of(self, name: SpokenName) -> UUID | None:
-        """Whose tie it is: that of who is named, else of who speaks. A speaker called "my wife" is just called so.
+        """The owner of the tie in a name: who is named ("Tom's wife"), else the speaker. In "my wife's dog" the wife.
 
-        In "my wife's dog" it is the wife's. A text that is too long to be a name is nobody's.
+        None for an owner whose text is too long for a name. A speaker called "my wife" has this as a proper name.
         """
         owner = name.owner if name.owner is not None else self.context.other_speaker
         if self.context.is_user(owner):
@@ -619,68 +623,52 @@ class SourceNames:
         return found[0] if found else None
 
     def user(self) -> KnownEntity:
-        """The user, who is made known where they are new."""
+        """The user's entity; registered where it is new, unless one known person already has a name of the user."""
         named = [(name[:MAX_NAME], name_key(name)) for name in self.context.registered_names]
         aliases = [Alias(text=name, key=key) for name, key in named if key]
-        user = self.registry.user()
-        if user is None:
-            return self.registry[self._new_user(aliases)]
-        for alias in aliases:
-            self.add_alias(user.entity_id, alias, FoundEntity(entity=user, step="user"))
-        return self.registry[user.entity_id]
-
-    def _new_user(self, aliases: Sequence[Alias]) -> UUID:
-        """Who was known by a name before it was the user's is the user from now on."""
+        if (user := self.registry.user()) is not None:
+            for alias in aliases:
+                self.add_alias(user.entity_id, alias, FoundEntity(entity=user, step="user"))
+            return self.registry[user.entity_id]
         found = {one.entity_id: one for alias in aliases for one in self.registry.of_name(alias.key)}
         called = tuple(found.values())
         mark = Alias(text=aliases[0].text if aliases else USER, kind="user", key="user")
         if len(called) == 1 and called[0].type in ("person", "other"):
             self.add_alias(called[0].entity_id, mark, FoundEntity(entity=called[0], step="exact"))
-            return called[0].entity_id
-        return self._register(mark.text, "person", (mark, *aliases), FoundEntity(step="user", compared=called))
+            return self.registry[called[0].entity_id]
+        finding = FoundEntity(step="user", compared=called)
+        return self.registry[self._register(mark.text, "person", (mark, *aliases), finding)]
 
-    def leave_out(self, name: str, *, is_name: bool) -> None:
-        """Tell of a name that it names nobody, or, if it is a name, that the source has too many."""
+    def report_unresolved(self, name: str, *, is_name: bool) -> None:
+        """Report text that is no name, or a name beyond the entities that one source may add."""
         is_beyond = is_name and len(self.new) >= MAX_NEW_ENTITIES
         self.unlinked.append(UnlinkedName(name=name, reason="too_many" if is_beyond else "no_name"))
 
-    def tell_taken(self, name: str, holders: Sequence[KnownEntity]) -> None:
-        """A name that would move: that is for a person to decide."""
+    def report_taken(self, name: str, holders: Sequence[KnownEntity]) -> None:
+        """Report a name that stays with its holder: a person may move it."""
         known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
         self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
 
-    def tell_doubt(self, name: str, finding: FoundEntity) -> None:
-        """A name that is given to one of several: that is for a person to decide, unless a model knows which."""
-        if finding.entity is None:
-            known = tuple(one.entity_id for one in finding.compared if one.entity_id not in self.new)
-            self.unlinked.append(UnlinkedName(name=name, reason="in_doubt", compared=known))
+    def report_doubt(self, name: str, compared: Iterable[KnownEntity]) -> None:
+        """Report an alias that was stated for one of several entities: a person may give it to one."""
+        known = tuple(one.entity_id for one in compared if one.entity_id not in self.new)
+        self.unlinked.append(UnlinkedName(name=name, reason="in_doubt", compared=known))
 
-    def propose_told(self, one_id: UUID, other_id: UUID, words: str) -> None:
-        """Propose to merge two that are known apart, whom these words say to be one. The user is merged into nobody."""
-        into, merged = self.registry[one_id], self.registry[other_id]
+    def propose_stated_merge(self, into_id: UUID, merged_id: UUID, words: str) -> None:
+        """Propose to merge two known entities that these words state to be one; the user is always the target."""
+        into, merged = self.registry[into_id], self.registry[merged_id]
         if merged.keys("user"):
             into, merged = merged, into
         if (into.entity_id, merged.entity_id) not in self.proposed:
-            self.proposed[merged.entity_id, into.entity_id] = ProposedMerge(merged, into, words, is_told=True)
+            self.proposed[merged.entity_id, into.entity_id] = ProposedMerge(merged, into, words, is_stated=True)
 
-    def propose_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
-        """Ana, who was known by her name, is said to be the wife who was known without one: "my wife Ana"."""
+    def propose_tie_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
+        """Propose to merge a wife known without a name into Ana, who is known by her name, after "my wife Ana"."""
         tied = self.registry.of_tie(tie_key) if tie_key and name.key else []
         nameless = [one for one in tied if not names_of(one) and not one.keys("user") and one.entity_id not in self.new]
         if len(nameless) == 1 and found.entity_id not in {nameless[0].entity_id, *self.new}:
             merge = ProposedMerge(nameless[0], found, name.text)
             self.proposed[merge.merged.entity_id, found.entity_id] = merge
-
-    def typed(self, link: EntityLink) -> EntityLink:
-        """A link with what the source tells of the type of its entity."""
-        kind = self.types.get(link.entity_id)
-        return link if kind is None else link.model_copy(update={"type": kind})
-
-    def _tell_type(self, entity_id: UUID, kind: EntityType) -> None:
-        entity = self.registry[entity_id]
-        if entity.type == "other" != kind:
-            self.types[entity_id] = kind
-            self.registry.add(entity.model_copy(update={"type": kind}))
 
     def _register(self, name: str, kind: EntityType, aliases: Sequence[Alias], finding: FoundEntity) -> UUID:
         entity_id = ids.entity_id(self.context.owner, self.context.source_id, len(self.new))
@@ -695,23 +683,13 @@ class SourceNames:
         self.registry.add(entity)
         return entity_id
 
-    def _aliases_of(self, meaning: NameMeaning) -> Iterator[Alias]:
-        """The names that a spoken name gives its bearer."""
-        name, tie_key = meaning.name, meaning.tie_key
-        if name.name is not None and name.key:
-            key = key_with_origin(name.key, name.origin)
-            vector = self.registry.vector_of(name, meaning.kind)
-            yield Alias(text=name.text if name.origin else name.name, key=key, vector=vector)
-        if tie_key is not None:
-            yield Alias(text=name.text, kind="tie", key=tie_key)
-
 
 class NoNameError(ValueError):
-    """What was given is no name of one entity; its text says why, and what would be one."""
+    """The given text is no name of one entity; the message says why, and what to give."""
 
 
 def given_alias(name: str, registry: EntityRegistry, context: NameContext) -> Alias:
-    """The alias that a name gives its bearer: a name, one with an origin ("Tom from work"), or a tie ("my wife").
+    """The alias that a person gives: a name, a name with an origin ("Tom from work"), or a tie ("my wife").
 
     Raises `NoNameError`.
     """
@@ -725,19 +703,19 @@ def given_alias(name: str, registry: EntityRegistry, context: NameContext) -> Al
     return Alias(text=spoken.text, kind="tie", key=f"{spoken.tie} of {_owner_id(spoken.owner, registry, context)}")
 
 
-def holders(alias: Alias, registry: EntityRegistry) -> list[KnownEntity]:
-    """The entities that have this very name, as readers see it."""
-    return [entity for entity in registry if alias.key in entity.as_shown.keys(alias.kind)]
-
-
-def _owner_id(owner: str | None, registry: EntityRegistry, context: NameContext) -> str:
-    """Whose tie it is: the user's, or that of the only entity of a name."""
+def _owner_id(owner: str | None, registry: EntityRegistry, context: NameContext) -> UUID:
+    """The owner of a given tie: the user, or the only entity of a name."""
     if context.is_user(owner):
         if (user := registry.user()) is None:
             raise NoNameError("the user is not known as an entity yet, so nobody is anything to them: give a name")
-        return str(user.entity_id)
+        return user.entity_id
     spoken = read_name(owner or "")
     owners = [one for one in registry if spoken is not None and spoken.key in names_of(one)]
     if len(owners) != 1:
         raise NoNameError(f"{len(owners)} entities are called {owner!r}: give a name, or first tell them apart")
-    return str(owners[0].entity_id)
+    return owners[0].entity_id
+
+
+def holders(alias: Alias, registry: EntityRegistry) -> list[KnownEntity]:
+    """The entities that readers see with this very alias."""
+    return [entity for entity in registry if alias.key in entity.as_shown.keys(alias.kind)]

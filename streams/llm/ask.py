@@ -1,6 +1,6 @@
-"""Asks a model until its reply is valid, telling it each time what was wrong, a bounded number of times.
+"""Asks a model until its reply is valid, each time with what was wrong with the last one, and reads replies.
 
-Parses replies.
+The first part is what prompts and parsers share: the base of replies, JSON, and texts as lines of a prompt.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,7 +16,6 @@ from mnemolog.streams.llm.ports import (
     ChatMessage,
     Prompt,
     PromptRefusedError,
-    Reply,
     ReplyInvalidError,
     TimedReply,
     Usage,
@@ -61,10 +60,7 @@ FilledLine = Annotated[Line, AfterValidator(_not_blank)]
 
 
 def read_reply(model: type[M], text: str, context: object = None) -> M | tuple[str, ...]:
-    """The one JSON object in `text`, or what is wrong with it. Code fences and words around it are overlooked.
-
-    `context` is what the validators of the model get.
-    """
+    """The one JSON object in `text`, or what is wrong with it; the validators of `model` get `context`."""
     try:
         return model.model_validate_json(object_text(text), context=context)
     except ValidationError as error:
@@ -96,7 +92,7 @@ def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
 
 
 def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
-    """At most `MAX_COMPLAINTS` of them; what remains is for the next re-prompt."""
+    """At most `MAX_COMPLAINTS`; what remains is for the next re-prompt."""
     return tuple(complaints)[:MAX_COMPLAINTS]
 
 
@@ -107,13 +103,9 @@ def reply_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _pruned(node: Any) -> Any:
-    match node:
-        case dict():
-            return {key: _pruned(value) for key, value in node.items() if key not in _NOT_FOR_MODELS}
-        case list():
-            return [_pruned(item) for item in node]
-        case _:
-            return node
+    if isinstance(node, dict):
+        return {key: _pruned(value) for key, value in node.items() if key not in _NOT_FOR_MODELS}
+    return [_pruned(item) for item in node] if isinstance(node, list) else node
 
 
 def shortened(text: str, limit: int) -> str:
@@ -137,16 +129,13 @@ def quoted(text: str, limit: int) -> str:
 
 REPROMPTS: Final = 2
 RULES_PREFIX: Final = "rules-"
-"""Of the names of providers that answer by rules: asking one is no call of a language model."""
+"""Begins the names of providers that answer by rules: to ask them is no call of a language model."""
 _MAX_QUOTED_REPLY: Final = 20_000  # characters of a faulty reply that are shown to the model: tokens cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[T]):
-    """What was understood, what was left out of it, and every reply that was paid for on the way.
-
-    `complaints` are the faults that the model was told of, one text a re-prompt.
-    """
+    """What was understood, what was left out of it, every reply that was paid for, and the text of each re-prompt."""
 
     value: T
     dropped: tuple[DroppedStatement, ...]
@@ -188,7 +177,17 @@ async def ask(
         if settled or len(replies) > (REPROMPTS if reprompts is None else reprompts):
             break
         complaints.append("; ".join(parsed.complaints))
-        question = _reprompt(prompt, reply, parsed.complaints)
+        wrong = "\n".join(f"- {complaint}" for complaint in parsed.complaints)
+        request = f"Your answer has faults:\n{wrong}\nAnswer again with the whole corrected JSON object."
+        faulty = reply.text[:_MAX_QUOTED_REPLY] or "(empty)"
+        question = replace(  # without earlier replies, which would only cost tokens
+            prompt,
+            messages=(
+                *prompt.messages,
+                ChatMessage(role="assistant", content=faulty),
+                ChatMessage(role="user", content=request),
+            ),
+        )
     best = usable or incomplete
     if best is None or best.value is None:
         raise ReplyInvalidError((*complaints, "; ".join(parsed.complaints)), tuple(replies))
@@ -245,18 +244,4 @@ def _is_call(reply: TimedReply) -> bool:
         not reply.is_paid
         and not reply.model.startswith(RULES_PREFIX)
         and (reply.shared is None or reply.shared.is_counted)
-    )
-
-
-def _reprompt(prompt: Prompt, reply: Reply, complaints: tuple[str, ...]) -> Prompt:
-    """The first question, the latest reply, and what is wrong with it: earlier replies would only cost tokens."""
-    wrong = "\n".join(f"- {complaint}" for complaint in complaints)
-    request = f"Your answer has faults:\n{wrong}\nAnswer again with the whole corrected JSON object."
-    return replace(
-        prompt,
-        messages=(
-            *prompt.messages,
-            ChatMessage(role="assistant", content=reply.text[:_MAX_QUOTED_REPLY] or "(empty)"),
-            ChatMessage(role="user", content=request),
-        ),
     )

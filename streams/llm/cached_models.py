@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Final
@@ -33,7 +32,8 @@ from mnemolog.streams.llm.ports import (
 )
 from mnemolog.streams.micro_batcher import MicroBatcher
 
-_MAX_NAME: Final = 200  # characters
+_LONGEST_NAME_IN_KEY: Final = 200
+"""Characters of a model's name: a turn may name any text, and an index holds 2704 bytes."""
 
 
 class CachedChatModel:
@@ -83,7 +83,7 @@ class CachedChatModel:
 
     async def has_reply(self, question: SourceQuestion) -> bool:
         """As `SourceChatModel`."""
-        return bool(await self._gets.submit(self._key(question)))
+        return bool(await self._gets.submit(_key(question.source, self._version(question.prompt))))
 
     async def ask_together(
         self,
@@ -100,7 +100,7 @@ class CachedChatModel:
         milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage, turns=len(questions))
         count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
         parts = divide(reply)
-        request, first = _text_digest(prompt), next((one for one, part in enumerate(parts) if part is not None), None)
+        request, first = _text_digest(prompt), next((place for place, part in enumerate(parts) if part), None)
         turn_ids = tuple(question.source.source_id for question in questions)
         new = []
         for place, (question, part) in enumerate(zip(questions, parts, strict=True)):
@@ -120,13 +120,11 @@ class CachedChatModel:
         await self._replies.put_many(new)
         return [part is not None for part in parts]
 
-    def _key(self, question: SourceQuestion) -> ReplyKey:
-        return _key(question.source, self._version(question.prompt))
-
     def _version(self, question: Prompt) -> str:
         # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
         # other candidates, and the integers of a reply mean nothing without them.
-        name = _short_name(question.model or self._model.model)
+        name = question.model or self._model.model
+        name = name if len(name) <= _LONGEST_NAME_IN_KEY else _digest(name)
         return f"{question.version}/{name}/{_text_digest(question)}"
 
     async def close(self) -> None:
@@ -166,7 +164,7 @@ class CachedEmbedder:
         self._embedder = embedder
         self._replies = replies
         self._batcher: MicroBatcher[_EmbeddingRequest, EmbeddingResult] = MicroBatcher(
-            partial(self._embed_all, divisible=True),
+            lambda wanted: self._embed_all(wanted, divisible=True),
             run_alone=self._embed_alone,
             max_items=max_texts,
             max_wait=max_wait,
@@ -200,11 +198,22 @@ class CachedEmbedder:
         if missing:
             new = await self._call_embedder(missing, made, divisible=divisible)
             stored |= {reply.key: (reply,) for reply in await self._replies.put_many(new)}
-        found = [stored[key][0] for key in keys]
-        return [
-            _to_embedding_result(reply, made.get(reply.reply), is_paid=reply.is_paid_by_another(source.position))
-            for reply, (source, _) in zip(found, wanted, strict=True)
-        ]
+        results = []
+        for key, (source, _) in zip(keys, wanted, strict=True):
+            reply = stored[key][0]
+            kept = made.get(reply.reply) or _StoredVectors.model_validate_json(reply.reply)
+            is_paid = reply.is_paid_by_another(source.position)
+            results.append(
+                EmbeddingResult(
+                    vectors=kept.vectors,
+                    model=reply.model,
+                    calls=0 if is_paid else kept.share,
+                    tokens=0 if is_paid else reply.input_tokens,
+                    milliseconds=reply.milliseconds,
+                    is_paid=is_paid,
+                )
+            )
+        return results
 
     async def _call_embedder(
         self, wanted: list[_EmbeddingRequest], made: dict[str, _StoredVectors], *, divisible: bool
@@ -216,17 +225,15 @@ class CachedEmbedder:
         milliseconds = record_call("embed", self.model, started, embeddings.usage)
         count_cost(self._prices, "embed", self.model, embeddings.usage)
         metrics.EMBEDDING_TEXTS.observe(len(all_texts))
-        vectors = iter(embeddings.vectors)
-
-        def stored(source: RequestSource, texts: tuple[str, ...]) -> StoredReply:
+        vectors, new = iter(embeddings.vectors), []
+        for source, texts in wanted:
             share = len(texts) / len(all_texts)
             own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
             usage = Usage(input_tokens=round(embeddings.usage.input_tokens * share))
             reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage)
             made[reply.text] = own
-            return _to_stored_reply(source, self._version(texts), reply, milliseconds=milliseconds)
-
-        return [stored(source, texts) for source, texts in wanted]
+            new.append(_to_stored_reply(source, self._version(texts), reply, milliseconds=milliseconds))
+        return new
 
     def _version(self, texts: tuple[str, ...]) -> str:
         return f"embed/{self.model}/{_digest(*texts)}"
@@ -266,23 +273,6 @@ def _to_timed_reply(reply: StoredReply, position: str | None) -> TimedReply:
         shared=shared,
         is_paid=reply.is_paid_by_another(position),
     )
-
-
-def _to_embedding_result(reply: StoredReply, made: _StoredVectors | None, *, is_paid: bool) -> EmbeddingResult:
-    kept = made or _StoredVectors.model_validate_json(reply.reply)
-    return EmbeddingResult(
-        vectors=kept.vectors,
-        model=reply.model,
-        calls=0 if is_paid else kept.share,
-        tokens=0 if is_paid else reply.input_tokens,
-        milliseconds=reply.milliseconds,
-        is_paid=is_paid,
-    )
-
-
-def _short_name(model: str) -> str:
-    """The name of a model as it stands in a key: a turn may name any text, and an index holds 2704 bytes."""
-    return model if len(model) <= _MAX_NAME else _digest(model)
 
 
 def _text_digest(prompt: Prompt) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -14,6 +15,10 @@ from mnemolog.common.suspicion import Suspicion
 from mnemolog.schemas.costs import ModelUsage, PriceTable
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError, Usage
+
+T = TypeVar("T")
+FailureKind = Literal["unavailable", "refused"]
+_log = get_logger(__name__)
 
 
 def record_call(purpose: str, model: str, started: float, usage: Usage, *, turns: int = 1) -> float:
@@ -49,11 +54,8 @@ def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> No
         metrics.MODEL_COST.labels(purpose=purpose, model=model).inc(float(amount))
 
 
-T = TypeVar("T")
-FailureKind = Literal["unavailable", "refused"]
-_log = get_logger(__name__)
 FAILURES_TO_WARN: Final = 5
-"""So many failures in a row are told, some seconds after the first: one call alone takes minutes to pause all."""
+"""So many failures in a row are logged, some seconds after the first: one call alone takes minutes to pause all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ class RetrySettings:
 
 
 class CallSlots:
-    """Bounds the attempts at once; those that repeat a failed one get at most half, so that first attempts go on."""
+    """Bounds the attempts at once; repeats of failed attempts get at most half, so that first attempts go on."""
 
     def __init__(self, max_concurrent: int) -> None:
         self.all = asyncio.Semaphore(max_concurrent)
@@ -97,8 +99,8 @@ class CallSlots:
 class CallRetrier:
     """Runs the calls of one kind.
 
-    `probe` is the small call. `on_pause` is told when all calls are paused, and when they go on. Retriers that share
-    `slots` share one limit.
+    `probe` is a small call. `on_pause` gets True when all calls are paused, and False when they go on. Retriers that
+    share `slots` share one limit.
     """
 
     def __init__(
@@ -145,39 +147,29 @@ class CallRetrier:
                 raise PromptRefusedError(outcome.code, outcome.detail)
             if divisible and others_succeed:
                 raise BatchSuspectError(outcome.code, outcome.detail)
-            await asyncio.sleep(self._repeat_delay(failures, outcome, others_succeed=others_succeed))
+            if others_succeed and outcome.retry_after is not None:
+                outcome = replace(outcome, retry_after=min(outcome.retry_after, self._settings.max_delay))
+            await asyncio.sleep(self._growing_delay(1 if outcome.kind == "refused" else failures, outcome))
 
     async def _run(
         self, attempt: Callable[[], Awaitable[T | CallFailure]], *, repeats: bool, apart: bool
     ) -> tuple[T | CallFailure, "_OtherCalls"]:
-        if not repeats:
-            return await self._run_in_slot(attempt, apart=apart)
-        async with self._slots.repeats:
-            return await self._run_in_slot(attempt, apart=apart)
-
-    async def _run_in_slot(
-        self, attempt: Callable[[], Awaitable[T | CallFailure]], *, apart: bool
-    ) -> tuple[T | CallFailure, "_OtherCalls"]:
         endpoint = self._endpoint
-        while True:
-            if endpoint.paused and not apart:
-                await endpoint.wait_while_paused()
-            async with self._slots.all:
+        async with self._slots.repeats if repeats else nullcontext():
+            while True:
                 if endpoint.paused and not apart:
-                    continue  # paused while this call waited for its slot
-                others = _OtherCalls(endpoint, own_failures=0 if apart else 1)
-                outcome = await attempt()
-                if not apart:
-                    endpoint.record(outcome)
-                return outcome, others
-
-    def _repeat_delay(self, failures: int, failure: CallFailure, *, others_succeed: bool) -> float:
-        """Seconds until a call is repeated after its n-th failure."""
-        if others_succeed and failure.retry_after is not None:
-            failure = replace(failure, retry_after=min(failure.retry_after, self._settings.max_delay))
-        return self._growing_delay(1 if failure.kind == "refused" else failures, failure)
+                    await endpoint.wait_while_paused()
+                async with self._slots.all:
+                    if endpoint.paused and not apart:
+                        continue  # paused while this call waited for its slot
+                    others = _OtherCalls(endpoint, own_failures=0 if apart else 1)
+                    outcome = await attempt()
+                    if not apart:
+                        endpoint.record(outcome)
+                    return outcome, others
 
     def _growing_delay(self, failures: int, failure: CallFailure) -> float:
+        """Seconds until the next attempt after `failures` of them."""
         settings = self._settings
         if failure.retry_after is not None:
             # the jitter keeps all callers from coming back in the same moment
@@ -218,26 +210,38 @@ class _Endpoint:
             self.successes += 1
             self._failures_in_a_row = 0
             if self.paused:
-                self._resume()
+                self.paused = False
+                self._resumed.set()
+                self._on_pause(False)
+                seconds = asyncio.get_running_loop().time() - self._paused_at
+                _log.info("provider_available", provider=self._name, paused_seconds=seconds)
             return
         self.failures += 1
         self._failures_in_a_row += 1
-        if not self.paused and self._failures_in_a_row == FAILURES_TO_WARN:
+        if self.paused:
+            return
+        if self._failures_in_a_row == FAILURES_TO_WARN:
             _log.warning("provider_failing", provider=self._name, code=outcome.code, detail=outcome.detail)
-        if not self.paused and self._failures_in_a_row >= self._failures_to_pause:
-            self._pause(outcome)
+        if self._failures_in_a_row >= self._failures_to_pause:
+            self.paused = True
+            self._resumed.clear()
+            self._failed_probes = 0
+            self._paused_at = asyncio.get_running_loop().time()
+            self._next_probe = self._paused_at + self._delay(1, outcome)
+            self._on_pause(True)
+            _log.error("provider_unavailable", provider=self._name, code=outcome.code, failures=self._failures_in_a_row)
 
     async def probe_unless(self, others: "_OtherCalls") -> None:
         """Send a probe where nothing has succeeded since; callers that wait here at the same time share it."""
         probes = self._probes
-        if not self._needs_probe(others, probes):
+        if not self._needs_probe(others):
             return
         async with self._probing:
-            if self._needs_probe(others, probes):
+            if self._needs_probe(others) and self._probes == probes:
                 await self._run_probe()
 
-    def _needs_probe(self, others: "_OtherCalls", probes: int) -> bool:
-        return not others.successes and not self.paused and self._probes == probes
+    def _needs_probe(self, others: "_OtherCalls") -> bool:
+        return not others.successes and not self.paused
 
     async def wait_while_paused(self) -> None:
         """Wait until the pause ends; of all that wait, one sends the probes."""
@@ -259,25 +263,9 @@ class _Endpoint:
             self._failed_probes += 1
             self._next_probe = asyncio.get_running_loop().time() + self._delay(self._failed_probes, outcome)
 
-    def _pause(self, failure: CallFailure) -> None:
-        self.paused = True
-        self._resumed.clear()
-        self._failed_probes = 0
-        self._paused_at = asyncio.get_running_loop().time()
-        self._next_probe = self._paused_at + self._delay(1, failure)
-        self._on_pause(True)
-        _log.error("provider_unavailable", provider=self._name, code=failure.code, failures=self._failures_in_a_row)
-
-    def _resume(self) -> None:
-        self.paused = False
-        self._resumed.set()
-        self._on_pause(False)
-        seconds = asyncio.get_running_loop().time() - self._paused_at
-        _log.info("provider_available", provider=self._name, paused_seconds=seconds)
-
 
 class _OtherCalls:
-    """The outcomes of other calls since this was made; `own_failures` of those counted since are not theirs."""
+    """The outcomes of other calls since this was made; `own_failures` that are counted since then are no others'."""
 
     def __init__(self, endpoint: _Endpoint, *, own_failures: int) -> None:
         self._endpoint = endpoint

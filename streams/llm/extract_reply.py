@@ -1,6 +1,7 @@
-"""The reply to an extraction.
+"""The reply to an extraction: its form, and which of its facts, names and relations are accepted.
 
-Its form, and which of its facts, names and relations are accepted, because the turn says them.
+`parse_extraction` takes a fact whose excerpt a message of the user says, and whose text says no more (`Evidence`), with
+the names that were said (`said_entities`) and relations between these (`named_relations`, `alias_relations`).
 """
 
 import re
@@ -66,10 +67,17 @@ from mnemolog.streams.text.short_answers import asked_part, begins_sentence, sho
 from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
 
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(EntityType)
+_TYPES: Final[Mapping[str, EntityType]] = {
+    word: kind
+    for kind, words in tables(Path(__file__).with_name("entity_types.toml")).items()
+    for word in words.split()
+}
+"""The type that each word for one means."""
+_MAX_QUOTED: Final = 80
 
 
 def read_type(said: str, configured: Collection[EntityType]) -> EntityType:
-    """The type that a word means: one of those that are asked for, a known one in another word, or the word itself.
+    """The type that a word means: a configured type, a known type in another word, or the word itself.
 
     What is no plain word is `other`.
     """
@@ -79,14 +87,6 @@ def read_type(said: str, configured: Collection[EntityType]) -> EntityType:
         return _TYPE.validate_python(kind)
     except ValidationError:
         return "other"
-
-
-def _types() -> Mapping[str, EntityType]:
-    table = tables(Path(__file__).with_name("entity_types.toml"))
-    return {word: kind for kind, words in table.items() for word in words.split()}
-
-
-_TYPES: Final = _types()
 
 
 MIN_SCRIPT_LINES: Final = 2
@@ -116,9 +116,6 @@ def _spoken(message: Message) -> Iterator[tuple[str, str | None]]:
         yield comparable_text(message.content[line.end() : end]), line[1]
 
 
-_MAX_QUOTED: Final = 80
-
-
 def shown_messages(turn: Turn) -> tuple[Message, ...]:
     """The messages of the conversation: all but the application's own system prompts."""
     return tuple(message for message in turn.messages if message.role != "system")
@@ -131,7 +128,7 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _EvidenceMessage:
-    """A message that facts may rest on, in its own form and as a comparable text, and what it answers, or ""."""
+    """A message that facts may rest on, as it is and as a comparable text, and the question that it answers, or ""."""
 
     content: str
     comparable: str
@@ -224,7 +221,7 @@ class Evidence:
 
 
 def with_questions(turn: Turn, earlier: Sequence[EarlierMessage]) -> Iterator[tuple[Message, str]]:
-    """The messages that facts may rest on, each with what it answers: of the message right before it, or ""."""
+    """The messages that facts may rest on, each with the question in the message right before it, or ""."""
     before: Message | EarlierMessage | None = earlier[-1] if earlier else None
     for message in shown_messages(turn):
         if message.role != "assistant":
@@ -233,7 +230,7 @@ def with_questions(turn: Turn, earlier: Sequence[EarlierMessage]) -> Iterator[tu
 
 
 def _can_ask(before: Message | EarlierMessage, message: Message, turn: Turn) -> bool:
-    """Whether somebody else says what is right before a message of the user."""
+    """Whether the message before a message of the user is somebody else's."""
     if before.role == "assistant":
         return message.role == "user"
     own, other = (normalise(one.name or turn.speaker or "") for one in (message, before))
@@ -254,10 +251,10 @@ class EntityReply(ReplyModel):  # a docstring would be a part of the schema that
 def said_entities(
     replies: Iterable[EntityReply], said: Sequence[str], turn: Turn, types: Collection[EntityType] = ENTITY_TYPES
 ) -> tuple[tuple[NamedEntity, ...], tuple[UnlinkedName, ...]]:
-    """The entities whose names occur in `said`, the messages of the turn and the fact's text, or are its speakers.
+    """The entities whose names occur in `said` or are speakers of the turn; and the names that are left out.
 
-    And the names that are left out: that nobody said, of too many letters, and beyond the bound of a fact. `types` are
-    those that were asked for; an unknown role is a mention.
+    `said` are the messages of the turn and the fact's text. Left out are names that nobody said, of too many letters,
+    and beyond the bound of a fact. `types` were asked for; an unknown role is a mention.
     """
     speakers = {turn.speaker, *(message.name for message in turn.messages)}
     kept: dict[str, NamedEntity] = {}
@@ -266,19 +263,17 @@ def said_entities(
         name = " ".join(reply.name.split())
         if not name:
             continue
-        reason = _fault(reply.name, said, speakers)
+        reason: UnlinkedReason | None = None
+        if len(reply.name) > MAX_NAME:
+            reason = "too_long"
+        elif reply.name not in speakers and not is_said(reply.name, said):
+            reason = "not_said"
         if name in kept or (reason is None and len(kept) < MAX_ENTITIES):
             role: Role = next((role for role in _ROLES if role == reply.role), "mention")
             kept[name] = NamedEntity(name=name, type=read_type(reply.type, types), role=role)
         else:
             left_out.setdefault(name, UnlinkedName(name=shortened(name, MAX_NAME), reason=reason or "too_many"))
     return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
-
-
-def _fault(name: str, said: Sequence[str], speakers: Collection[str | None]) -> UnlinkedReason | None:
-    if len(name) > MAX_NAME:
-        return "too_long"
-    return None if name in speakers or is_said(name, said) else "not_said"
 
 
 def is_said(name: str, said: Sequence[str]) -> bool:
@@ -288,11 +283,9 @@ def is_said(name: str, said: Sequence[str]) -> bool:
     spoken = read_name(name)
     if spoken is None or spoken.tie is None:
         return False
-    return any(has_words(text, spoken.name) if spoken.name else spoken.tie in _ties(text) for text in said)
-
-
-def _ties(text: str) -> Iterator[str]:
-    return (tie for tie, _ in ties_in(text))
+    if spoken.name:
+        return any(has_words(text, spoken.name) for text in said)
+    return any(spoken.tie == tie for text in said for tie, _ in ties_in(text))
 
 
 class RelationReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
@@ -305,73 +298,67 @@ class RelationReply(ReplyModel):  # a docstring would be a part of the schema th
 def named_relations(
     replies: Iterable[RelationReply], names: Iterable[str], turn: Turn, other_speaker: str | None
 ) -> tuple[NamedRelation, ...]:
-    """The relations between those that a fact names, those who speak in the turn, and the user.
+    """The relations between entities that a fact names, speakers of the turn, and the user.
 
-    `names` are those of its entities and its subject. What another speaker says of "the user" is about that speaker.
-    One with anybody else is left out, and so is one whose predicate is no word, or of a name with itself. `told_names`
-    has those that say that two names are of one. An unknown strength is weak.
+    `names` are the fact's entities and its subject. What another speaker says of "the user" is about that speaker. A
+    relation with anybody else is left out, of a name with itself, and one whose predicate is no word; `alias_relations`
+    has `same_as`. An unknown strength is weak.
     """
     speakers = (turn.speaker, *(message.name for message in turn.messages))
     known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
-    found = (relation for reply in replies if (relation := _relation(reply, known, other_speaker)) is not None)
-    kept = {(one.subject, one.predicate, one.object): one for one in found}
+    kept: dict[tuple[str, str, str], NamedRelation] = {}
+    for reply in replies:
+        predicate = read_predicate(reply.predicate)
+        if predicate is None or is_same_as(reply.predicate):
+            continue
+        one, other = (" ".join(name.split()) for name in (reply.subject, reply.object))
+        if not (_is_known(one, known) and _is_known(other, known)):
+            continue
+        one, other = (other_speaker if other_speaker and is_user_word(name) else name for name in (one, other))
+        if name_key(one) != name_key(other):
+            strength: Strength = next((strength for strength in STRENGTHS if strength == reply.strength), "weak")
+            kept[one, predicate.word, other] = NamedRelation(
+                subject=one, predicate=predicate.word, object=other, strength=strength
+            )
     return tuple(kept.values())[:MAX_RELATIONS]
 
 
-def _relation(reply: RelationReply, known: set[str], other_speaker: str | None) -> NamedRelation | None:
-    if is_same_as(reply.predicate):
-        return None
-    read = read_predicate(reply.predicate)
-    said = _known_names((reply.subject, reply.object), known)
-    names = [other_speaker if other_speaker and is_user_word(name) else name for name in said]
-    if read is None or len(names) < 2 or name_key(names[0]) == name_key(names[1]):  # noqa: PLR2004 -- both of them
-        return None
-    strength: Strength = next((strength for strength in STRENGTHS if strength == reply.strength), "weak")
-    return NamedRelation(subject=names[0], predicate=read.word, object=names[1], strength=strength)
+def _is_known(name: str, known: set[str]) -> bool:
+    """Whether a name is the user's, or has the form of a known name."""
+    return 0 < len(name) <= MAX_NAME and (is_user_word(name) or not known.isdisjoint(name_forms(name)[:1]))
 
 
-def _known_names(names: Iterable[str], known: set[str]) -> Iterator[str]:
-    for name in (" ".join(name.split()) for name in names):
-        if 0 < len(name) <= MAX_NAME and (is_user_word(name) or not known.isdisjoint(name_forms(name)[:1])):
-            yield name
-
-
-def told_names(
+def alias_relations(
     entities: Iterable[EntityReply],
     relations: Iterable[RelationReply],
     said: Sequence[str],
     turn: Turn,
     other_speaker: str | None,
 ) -> tuple[tuple[NamedRelation, ...], tuple[UnlinkedName, ...]]:
-    """The pairs of names that a fact tells to be of one, as relations `same_as`; and the names that are left out.
+    """The pairs of names that a fact gives one entity, as relations `same_as`; and the names that are left out.
 
-    `said` are the messages of the turn and those before it, as comparable texts. Who speaks need not be named in them.
+    `said` are the messages of the turn and before it, as comparable texts. Speakers need not be named in them.
     """
     speakers = {turn.speaker, *(message.name for message in turn.messages)}
-    told: dict[tuple[str, str], NamedRelation] = {}
+    found: dict[tuple[str, str], NamedRelation] = {}
     unsaid: dict[str, UnlinkedName] = {}
-    for pair in _pairs(entities, relations):
-        names = [other_speaker if other_speaker and is_user_word(name) else name for name in pair]
-        left_out = [one for one in names if not (is_user_word(one) or one in speakers or _may_be_told(one, said))]
-        for name in left_out:
-            reason: UnlinkedReason = "too_long" if len(name) > MAX_NAME else "not_said"
-            unsaid[name] = UnlinkedName(name=shortened(name, MAX_NAME), reason=reason)
-        if not left_out and name_key(names[0]) != name_key(names[1]):
-            told[names[0], names[1]] = NamedRelation(subject=names[0], predicate=SAME_AS, object=names[1])
-    return tuple(told.values())[:MAX_RELATIONS], tuple(unsaid.values())
-
-
-def _pairs(entities: Iterable[EntityReply], relations: Iterable[RelationReply]) -> Iterator[tuple[str, str]]:
-    """The names of each pair, in one line each; those without a word are left out."""
     pairs = [(entity.name, alias) for entity in entities for alias in entity.aliases]
     pairs += ((relation.subject, relation.object) for relation in relations if is_same_as(relation.predicate))
-    for one, other in pairs:
-        if one.strip() and other.strip():
-            yield " ".join(one.split()), " ".join(other.split())
-
-
-def _may_be_told(name: str, said: Sequence[str]) -> bool:
-    return len(name) <= MAX_NAME and is_said(name, said)
+    for pair in pairs:
+        names = [" ".join(name.split()) for name in pair]
+        if not all(names):
+            continue
+        names = [other_speaker if other_speaker and is_user_word(name) else name for name in names]
+        left_out = False
+        for name in names:
+            if is_user_word(name) or name in speakers or (len(name) <= MAX_NAME and is_said(name, said)):
+                continue
+            reason: UnlinkedReason = "too_long" if len(name) > MAX_NAME else "not_said"
+            unsaid[name] = UnlinkedName(name=shortened(name, MAX_NAME), reason=reason)
+            left_out = True
+        if not left_out and name_key(names[0]) != name_key(names[1]):
+            found[names[0], names[1]] = NamedRelation(subject=names[0], predicate=SAME_AS, object=names[1])
+    return tuple(found.values())[:MAX_RELATIONS], tuple(unsaid.values())
 
 
 MAX_FACTS = 100
@@ -492,8 +479,8 @@ def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[
             speaker = other_speaker(task.turn, comparable_text(fact.excerpt))
             names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
             relations = named_relations(fact.relations, names, task.turn, speaker)
-            told, unsaid = told_names(fact.entities, fact.relations, said_before, task.turn, speaker)
-            made = _extracted(fact, speaker, entities, (*told, *relations)[:MAX_RELATIONS])
+            aliases, unsaid = alias_relations(fact.entities, fact.relations, said_before, task.turn, speaker)
+            made = _extracted(fact, speaker, entities, (*aliases, *relations)[:MAX_RELATIONS])
             facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
             continue
         complaints.append(

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mnemolog.streams.llm.ports import ChatModel, Embedder, OnFailure, ProviderConfigurationError, ignore_failure
-from mnemolog.streams.llm.rerank import ChatReranker, ChatVariants, QuestionVariants, Reranker
+from mnemolog.streams.llm.rerank import QuestionVariants, Reranker
 from mnemolog.streams.settings import StreamsSettings
-
-# ruff: noqa: PLC0415 -- see above
 
 
 def build_openai_chat_model(settings: StreamsSettings, on_failure: OnFailure = ignore_failure) -> ChatModel:
@@ -55,12 +53,12 @@ def needs_extra(extra: str) -> Iterator[None]:
 
 def build_reranker(settings: StreamsSettings) -> Reranker:
     """The model that orders hits. Raises `ProviderConfigurationError` where none is set."""
-    return ChatReranker(build_openai_chat_model(_asked(settings, "orders hits")))
+    return Reranker(build_openai_chat_model(_asked(settings, "orders hits")))
 
 
 def build_variants(settings: StreamsSettings) -> QuestionVariants:
     """The model that says questions in other words. Raises `ProviderConfigurationError` where none is set."""
-    return ChatVariants(build_openai_chat_model(_asked(settings, "says questions in other words")))
+    return QuestionVariants(build_openai_chat_model(_asked(settings, "says questions in other words")))
 
 
 def _asked(settings: StreamsSettings, task: str) -> StreamsSettings:

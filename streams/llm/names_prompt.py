@@ -1,10 +1,10 @@
-"""The question which known entities the doubtful names of a turn mean.
+"""Asks which known entities the doubtful names of a turn mean, and what its new facts mean for known facts.
 
-How it is shown, and which answers are accepted.
+How names are shown, and which answers are accepted. The question about facts alone is in `resolve_prompt`.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
@@ -49,18 +49,14 @@ def within_budget(names: DoubtfulNames) -> DoubtfulNames:
     """The first names, as many as the prompt has room for."""
     shown, characters = list[DoubtfulName](), 0
     for name in names.names:
-        characters += sum(len(line) + _LINE_OVERHEAD for line in _lines_of(name, names))
+        lines = [*map(_quoted_fact, _said(name))]
+        for twin in name.twins:
+            lines += [_entity_words(twin), *map(_quoted_text, names.known_facts.get(twin.entity_id, ()))]
+        characters += sum(len(line) + _LINE_OVERHEAD for line in lines)
         if characters > MAX_NAME_CHARACTERS:
             break
         shown.append(name)
     return replace(names, names=tuple(shown))
-
-
-def _lines_of(name: DoubtfulName, names: DoubtfulNames) -> Iterator[str]:
-    yield from map(_quoted_fact, _said(name))
-    for twin in name.twins:
-        yield _entity_words(twin)
-        yield from map(_quoted_text, names.known_facts.get(twin.entity_id, ()))
 
 
 def entity_labels(names: Sequence[DoubtfulName]) -> dict[UUID, int]:
@@ -70,45 +66,29 @@ def entity_labels(names: Sequence[DoubtfulName]) -> dict[UUID, int]:
 
 
 def names_text(subject: NumberedConflicts) -> str:
-    """The names in doubt with what the turn says of them, and those whom they may mean with what is known of them."""
+    """The names in doubt with what the turn says of them, and the entities that they may mean with known facts."""
     names, labels = subject.doubtful_names, entity_labels(subject.doubtful_names)
     entities = {twin.entity_id: twin for name in names for twin in name.twins}
+    new = {_words(one.fact): f"N{one.number} " for one in subject.conflicts if one.reconsidered_fact_id is None}
+    known = {known.fact_id: number for one in subject.conflicts for number, known in one.candidates}
     lines = ["Names in doubt:"]
     for number, name in enumerate(names, 1):
-        lines += _name_lines(number, name, labels, subject)
-    if others := _other_facts(subject):
-        lines += ["Also said in this turn:", *(f"  {_quoted_fact(fact)}" for fact in others)]
+        lines.append(f"M{number} {_quoted_name(name.name)} ({name.type})")
+        lines += (f"  in {new.get(_words(fact), '')}{_quoted_fact(fact)}" for fact in _said(name))
+        lines.append(f"  may be: {', '.join(f'E{labels[twin.entity_id]}' for twin in name.twins)}")
+    if subject.names is not None:  # what else the turn says may show who is meant
+        shown = {_words(fact) for name in names for fact in _said(name)}
+        others = [fact for fact in subject.names.found.facts if _words(fact) not in shown][:_MAX_SHOWN_FACTS]
+        lines += ["Also said in this turn:"] * bool(others) + [f"  {_quoted_fact(fact)}" for fact in others]
     lines.append("Known entities:")
     for entity_id, label in labels.items():
-        lines += _entity_lines(label, entities[entity_id], subject)
+        entity = entities[entity_id]
+        about = sorted(known[fact_id] for fact_id in entity.subject_of if fact_id in known)
+        facts = f"; facts about it: {', '.join(f'K{number}' for number in about)}" if about else ""
+        lines.append(f"E{label} {_entity_words(entity)}{facts}")
+        if subject.names is not None:
+            lines += (f"  {_quoted_text(text)}" for text in subject.names.known_facts.get(entity_id, ()))
     return "\n".join(lines)
-
-
-def _name_lines(
-    number: int, name: DoubtfulName, labels: Mapping[UUID, int], subject: NumberedConflicts
-) -> Iterator[str]:
-    numbers = {_words(one.fact): f"N{one.number} " for one in subject.conflicts if one.reconsidered_fact_id is None}
-    yield f"M{number} {_quoted_name(name.name)} ({name.type})"
-    for fact in _said(name):
-        yield f"  in {numbers.get(_words(fact), '')}{_quoted_fact(fact)}"
-    yield f"  may be: {', '.join(f'E{labels[twin.entity_id]}' for twin in name.twins)}"
-
-
-def _other_facts(subject: NumberedConflicts) -> Sequence[ExtractedFact]:
-    """What else the turn says: it may tell who is meant."""
-    if subject.names is None:
-        return ()
-    shown = {_words(fact) for name in subject.doubtful_names for fact in _said(name)}
-    return [fact for fact in subject.names.found.facts if _words(fact) not in shown][:_MAX_SHOWN_FACTS]
-
-
-def _entity_lines(label: int, entity: KnownEntity, subject: NumberedConflicts) -> Iterator[str]:
-    known = {known.fact_id: number for one in subject.conflicts for number, known in one.candidates}
-    about = sorted(known[fact_id] for fact_id in entity.subject_of if fact_id in known)
-    facts = f"; facts about it: {', '.join(f'K{number}' for number in about)}" if about else ""
-    yield f"E{label} {_entity_words(entity)}{facts}"
-    if subject.names is not None:
-        yield from (f"  {_quoted_text(text)}" for text in subject.names.known_facts.get(entity.entity_id, ()))
 
 
 def _entity_words(entity: KnownEntity) -> str:
@@ -142,9 +122,8 @@ def _quoted_text(text: str) -> str:
 
 NAMES_PROMPT_VERSION: Final = f"{PROMPT_VERSION}-names-1"
 """Of a question about names, whether there are conflicts in it or not."""
-_NO_ANSWER: Final = "no valid answer"
 _FORBIDDEN: Final = {*OVERWRITE_OF_VERDICT, "KEEP"}
-"""What a fact about one entity does to no fact about another one."""
+"""What a fact about one entity does to no fact about another entity."""
 
 _BOTH: Final = """\
 You keep a long-term memory consistent. Each name in doubt (M1, M2 ...) may be one of the known entities (E1, E2 ...), \
@@ -232,9 +211,19 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
     faults = tuple(_name_faults(reply.names, subject))
     if decided.value is None:
         return ParsedReply(complaints=first_complaints((*decided.complaints, *faults)))
-    answers = no_answers(subject) if faults else _answers(reply.names, subject)
+    if faults:
+        answers = no_answers(subject)
+    else:
+        entities = {label: entity_id for entity_id, label in entity_labels(subject.doubtful_names).items()}
+        said = sorted(reply.names, key=lambda answer: answer.name)
+        answers = tuple(
+            _answer(name, entities.get(answer.entity), answer.reason)
+            for name, answer in zip(subject.doubtful_names, said, strict=True)
+        )
     contradictions = dict(_contradictions(decided.value, answers, subject))
-    decisions = tuple(_as_addition(one, contradictions.get(one.number)) for one in decided.value)
+    decisions = tuple(
+        _as_addition(decision) if decision.number in contradictions else decision for decision in decided.value
+    )
     return ParsedReply(
         value=ParsedAnswers(decisions=decisions, names=answers),
         complaints=first_complaints(faults or contradictions.values()),
@@ -243,23 +232,14 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
 
 
 def no_answers(subject: NumberedConflicts) -> tuple[AnsweredName, ...]:
-    """Nobody is found for any of the names."""
-    return tuple(_answer(name, None, _NO_ANSWER) for name in subject.doubtful_names)
+    """For want of a valid answer no name means a known entity."""
+    return tuple(_answer(name, None, "no valid answer") for name in subject.doubtful_names)
 
 
 def _answer(name: DoubtfulName, entity_id: UUID | None, reason: str) -> AnsweredName:
     twins = tuple(twin.entity_id for twin in name.twins)
     shown = shortened(one_line(reason), MAX_NAME_REASON)
     return AnsweredName(name=name.name, twins=twins, entity_id=entity_id, reason=shown)
-
-
-def _answers(said: Sequence[_NameAnswer], subject: NumberedConflicts) -> tuple[AnsweredName, ...]:
-    entities = {label: entity_id for entity_id, label in entity_labels(subject.doubtful_names).items()}
-    by_number = {answer.name: answer for answer in said}
-    return tuple(
-        _answer(name, entities.get(by_number[number].entity), by_number[number].reason)
-        for number, name in enumerate(subject.doubtful_names, 1)
-    )
 
 
 def _name_faults(said: Sequence[_NameAnswer], subject: NumberedConflicts) -> Iterator[str]:
@@ -281,24 +261,24 @@ def _name_faults(said: Sequence[_NameAnswer], subject: NumberedConflicts) -> Ite
 def _contradictions(
     decisions: Sequence[ParsedDecision], answers: Sequence[AnsweredName], subject: NumberedConflicts
 ) -> Iterator[tuple[int, str]]:
-    """The decisions, by their numbers, that change or repeat facts about one whom their subject is said not to be."""
+    """The decisions, by their numbers, that change or repeat facts about another entity than their subject is."""
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
     labels = entity_labels(subject.doubtful_names)
     for decision in decisions:
-        told, known = _compared(decision, conflicts[decision.number])
+        new, known = _compared(decision, conflicts[decision.number])
         for number, (name, answer) in enumerate(zip(subject.doubtful_names, answers, strict=True), 1):
             others = (twin for twin in name.twins if twin.entity_id != answer.entity_id)
             of_other = [twin for twin in others if known.intersection(twin.subject_of)]
-            if of_other and any((fact.text, fact.subject) in told for fact in name.about):
+            if of_other and any((fact.text, fact.subject) in new for fact in name.about):
                 other = f"E{labels[of_other[0].entity_id]}"
                 complaint = f"{decision.verdict} concerns a fact about {other}, and M{number} is said not to be {other}"
                 yield decision.number, f"N{decision.number}: {complaint}"
 
 
 def _compared(decision: ParsedDecision, conflict: NumberedConflict) -> tuple[set[tuple[str, str | None]], set[UUID]]:
-    """What the turn says, by text and subject, and the known facts, of which a decision lets one change the other.
+    """What the turn says, by text and subject, and the known facts that a decision lets change or repeat each other.
 
-    Where a known fact tells the end of what the turn says, it stands in the place of the new one.
+    Where a known fact states the end of what the turn says, it stands in the place of the new fact.
     """
     if decision.verdict not in _FORBIDDEN:
         return set(), set()
@@ -308,9 +288,7 @@ def _compared(decision: ParsedDecision, conflict: NumberedConflict) -> tuple[set
     return {(conflict.fact.text, conflict.fact.subject)}, {known.fact_id for known in targets}
 
 
-def _as_addition(decision: ParsedDecision, contradiction: str | None) -> ParsedDecision:
-    """The decision, or where it contradicts an answer that the new fact stands beside what is known."""
-    if contradiction is None:
-        return decision
+def _as_addition(decision: ParsedDecision) -> ParsedDecision:
+    """That the new fact stands beside what is known."""
     reason = f"about another one than the known fact, so it ends nothing: {decision.reason}"
     return ParsedDecision(number=decision.number, verdict="ADD", targets=(), text=None, search_text=None, reason=reason)

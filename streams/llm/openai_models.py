@@ -1,6 +1,6 @@
 """A chat model and an embedder on any OpenAI-compatible server, through the package `openai`.
 
-Which failures are the server's and which the call's.
+Which failures are faults of the call and which of the server is decided here; `calls` repeats attempts by that.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from pydantic_core import to_json
 from mnemolog.schemas.base import MAX_MODEL_NAME
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, FailureKind, RetrySettings
+from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings
 from mnemolog.streams.llm.ports import (
     ChatMessage,
     Embeddings,
@@ -54,10 +54,7 @@ _MAX_TOKENS: Final = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call.
-
-    `on_failure` is told of each attempt that failed, in words.
-    """
+    """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call."""
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -66,9 +63,9 @@ class Endpoint:
     on_failure: OnFailure = ignore_failure
 
 
-def _plausible(told: object) -> int:
-    """A count of tokens as a server tells it; 0, as for one that counts none, where it cannot be one."""
-    return told if type(told) is int and 0 <= told <= _MAX_TOKENS else 0
+def _plausible(sent: object) -> int:
+    """A server's count of tokens; 0, as from a server that counts none, where the value cannot be a count."""
+    return sent if type(sent) is int and 0 <= sent <= _MAX_TOKENS else 0
 
 
 PlausibleCount = Annotated[int, BeforeValidator(_plausible)]
@@ -82,10 +79,10 @@ class TokenCounts(BaseModel):
 
     @property
     def cached_tokens(self) -> int | None:
-        """The tokens of the prompt that the server had in its cache; None where it does not tell."""
+        """The tokens of the prompt that the server had in its cache; None where it sends no count."""
         details = self.prompt_tokens_details
-        told = details.get("cached_tokens") if isinstance(details, dict) else None
-        return min(max(0, told), self.prompt_tokens) if isinstance(told, int) else None
+        sent = details.get("cached_tokens") if isinstance(details, dict) else None
+        return min(max(0, sent), self.prompt_tokens) if isinstance(sent, int) else None
 
 
 class ServerError(BaseModel):
@@ -159,7 +156,7 @@ async def send(
     timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
     on_failure: OnFailure = ignore_failure,
 ) -> R | CallFailure:
-    """What `read` makes of the reply, or what its failure means; a failure is counted and told."""
+    """What `read` makes of the reply, or what its failure means; failures are counted and given to `on_failure`."""
     try:
         async with asyncio.timeout(timeout):
             outcome = read(await request())
@@ -201,11 +198,13 @@ def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
 
 
 def _status_failure(status: int, message: str, wait: float | None) -> CallFailure:
-    is_refused = status in _REFUSED_STATUSES or (
-        status == HTTPStatus.TOO_MANY_REQUESTS and _TOO_LARGE in message.lower()
+    is_too_large = status == HTTPStatus.TOO_MANY_REQUESTS and _TOO_LARGE in message.lower()
+    return CallFailure(
+        kind="refused" if is_too_large or status in _REFUSED_STATUSES else "unavailable",
+        code=f"http_{status}",
+        detail=message[:_MAX_DETAIL],
+        retry_after=wait,
     )
-    kind: FailureKind = "refused" if is_refused else "unavailable"
-    return CallFailure(kind=kind, code=f"http_{status}", detail=message[:_MAX_DETAIL], retry_after=wait)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -236,10 +235,8 @@ MAX_TEXTS: Final = 256
 MAX_CHARACTERS: Final = 6_000
 """A text is embedded by its beginning: OpenAI refuses more than 8191 tokens, and CJK has up to 1.4 a character."""
 _REQUEST_CHARACTERS: Final = 200_000  # OpenAI refuses requests of more than 300 000 tokens over all texts
-_SEED: Final = 0
-_FLOAT32_BYTES: Final = 4
 _LENGTH_TOLERANCE: Final = 1e-4
-_OVERRIDE_MODEL_LABEL: Final = "other"  # how a turn's own model is told of where it fails: a label has few values
+_OVERRIDE_MODEL_LABEL: Final = "other"  # the label of a turn's own model where it fails: a label has few values
 _PROBE_TEXT: Final = "Hello."
 
 
@@ -269,12 +266,11 @@ class EmbeddingsBody(ReplyBody):
 class OpenAiChatModel:
     """Completes prompts at temperature 0 with a fixed seed; a prompt's own model and timeout come first.
 
-    Calls of one purpose are of one kind: a failing prompt is compared with them (`call_retry`). Their probe is a prompt
-    with a greeting in the place of the conversation. A prompt's own model and timeout are part of it: it is compared
-    with calls of the configured ones.
+    Calls of one purpose are of one kind: a failing prompt is compared with them (`CallRetrier`), also where it has a
+    model or timeout of its own. Their probe is a prompt with a greeting in the place of the conversation.
 
-    `structured_output` says how the server is told the form of the reply: by a strict JSON Schema, or, for servers
-    that lack it, in the prompt, with or without JSON mode. `temperature=None` is for models that refuse this parameter.
+    The server learns the form of the reply by a strict JSON Schema or, with another `structured_output`, from the
+    prompt, with or without JSON mode. `temperature=None` is for models that refuse the parameter.
     Raises `ProviderConfigurationError` where there is no key for OpenAI.
     """
 
@@ -304,9 +300,11 @@ class OpenAiChatModel:
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
         retrier = self._retriers.get(prompt.purpose) or self._new_retrier(prompt)
-        overridden = prompt.model is not None or prompt.timeout is not None
-        attempt, divisible = partial(self._attempt, prompt, self._request(prompt)), isinstance(prompt, SharedPrompt)
-        return await retrier.call(attempt, divisible=divisible, overridden=overridden)
+        return await retrier.call(
+            partial(self._attempt, prompt, self._request(prompt)),
+            divisible=isinstance(prompt, SharedPrompt),
+            overridden=prompt.model is not None or prompt.timeout is not None,
+        )
 
     async def _attempt(self, prompt: Prompt, request: SendRequest) -> Reply | CallFailure:
         return await send(
@@ -351,7 +349,7 @@ class OpenAiChatModel:
             form = {"response_format": {"type": "json_object"}}
         if self._temperature is not None:
             form["temperature"] = self._temperature
-        body = {"model": prompt.model or self.model, "messages": messages, "seed": _SEED, **form}
+        body = {"model": prompt.model or self.model, "messages": messages, "seed": 0, **form}
         return post(self._client, "chat/completions", body)
 
     def _read(self, model: str, content: bytes) -> Reply | CallFailure:
@@ -372,7 +370,7 @@ class OpenAiChatModel:
 class OpenAiEmbedder:
     """Embeds texts, by their first `MAX_CHARACTERS` characters; the vectors have length 1.
 
-    Without `dimensions` the first reply tells how many there are, and later ones have to agree.
+    Without `dimensions` the first reply says how many there are, and later replies have to agree.
     Raises `ProviderConfigurationError` where there is no key for OpenAI.
     """
 
@@ -413,10 +411,13 @@ class OpenAiEmbedder:
 
     async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
         body = {"model": self.model, "input": texts, "encoding_format": self._encoding, **self._form}
-        request = post(self._client, "embeddings", body)
-        read = partial(self._read, len(texts))
         return await send(
-            request, read, purpose="embed", model=self.model, timeout=self._timeout, on_failure=self._on_failure
+            post(self._client, "embeddings", body),
+            partial(self._read, len(texts)),
+            purpose="embed",
+            model=self.model,
+            timeout=self._timeout,
+            on_failure=self._on_failure,
         )
 
     def _read(self, count: int, content: bytes) -> Embeddings | CallFailure:
@@ -473,7 +474,7 @@ def decode_embedding(embedding: str | list[float]) -> Sequence[float]:
         return embedding
     try:
         raw = base64.b64decode(embedding, validate=True)
-        return struct.unpack(f"<{len(raw) // _FLOAT32_BYTES}f", raw)
+        return struct.unpack(f"<{len(raw) // 4}f", raw)
     except (binascii.Error, struct.error) as error:
         raise ValueError(f"an embedding is no base64 of float32: {error}") from error
 

@@ -1,6 +1,7 @@
-"""The ports to models.
+"""The ports to models: what a prompt is about, what is asked for a source, what providers answer, and errors.
 
-What stages ask for a source, what providers answer, and errors of models, grouped by what a stage does about them.
+`ChatModel` and `Embedder` are providers. Stages ask a `SourceChatModel` and a `SourceEmbedder`, which store replies.
+The errors are grouped by what a stage does about them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,18 +25,18 @@ from mnemolog.streams.errors import StreamsError
 
 Purpose = Literal["extract", "resolve", "summarise", "rerank", "variants"]
 OnFailure = Callable[[str], None]
-"""Is told of a failed attempt to call a model, in words."""
+"""Gets each failed attempt to call a model, in words."""
 
 
 def ignore_failure(_words: str) -> None:
-    """For workers, whose metrics tell of failures."""
+    """For workers, whose metrics show failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens as the provider counted them; zero where it counts none.
 
-    `cached_tokens` are those of the input that it had in its cache; None where it does not tell.
+    `cached_tokens` is the part of the input that the provider had in its cache; None where it sends no count.
     """
 
     input_tokens: int = 0
@@ -58,10 +59,9 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTask:
-    """What an extraction prompt is about: the turn, the categories and types of entities that are allowed.
+    """What an extraction prompt is about: the turn, and the allowed categories and types of entities.
 
-    `instructions` are what a policy adds, `background` is what is shown beside the turn. With `detect_mood` the mood of
-    the turn is asked for too.
+    A policy adds `instructions`; `background` is shown beside the turn. `detect_mood` asks for its mood too.
     """
 
     turn: Turn
@@ -80,8 +80,8 @@ class NumberedConflict:
     """A new fact (its number in the prompt) and the known facts it may clash with (each with its number).
 
     `valid_from` is its event time, or else when it was said. `reconsidered_fact_id` is the id of a known fact that
-    stands here as if it were new, `known_as` says why: it was kept beside its rivals because no valid decision could be
-    had, or it tells an end of candidates that came after it.
+    stands here as if it were new, `known_as` says why: it was kept beside its rivals for want of a valid decision, or
+    it states an end of candidates that came after it.
     """
 
     number: int
@@ -94,13 +94,11 @@ class NumberedConflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedConflicts:
-    """What a resolution prompt is about: all conflicts of one turn, and the names of it that are in doubt.
+    """What a resolution prompt is about: all conflicts of one turn, and its names that are in doubt.
 
-    A known fact has one number throughout.
-
-    `same_turn_ids` are the ids of candidates that are facts of this very turn, said before the fact they stand beside.
-    `user_names` are the names of the user: `compare_subjects` takes them. `said_at` is when the turn was said; all
-    times are shown in its zone.
+    A known fact has one number throughout. `same_turn_ids` are candidates that are facts of this very turn, said before
+    the fact they stand beside. `user_names` are the names of the user, as `compare_subjects` takes them. `said_at` is
+    when the turn was said; all times are shown in its zone.
     """
 
     conflicts: tuple[NumberedConflict, ...]
@@ -170,7 +168,7 @@ class TimedReply(Reply):
     """A reply as it is kept for re-deliveries, with the time it took in milliseconds.
 
     `shared` is the call that it is a part of, where several turns were asked about together; the time is the call's.
-    One that `is_paid` was paid for by another attempt of its source, which counts it.
+    With `is_paid` another attempt of the source has paid for it, and counts it.
     """
 
     milliseconds: float
@@ -179,7 +177,7 @@ class TimedReply(Reply):
 
     @property
     def cost(self) -> Usage:
-        """The tokens that who uses it pays for."""
+        """The tokens that this attempt pays for."""
         return Usage() if self.is_paid else self.usage
 
 
@@ -193,7 +191,7 @@ class Embeddings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSource:
-    """For whom a model is asked; `position` is that of its record, which another attempt of the source differs in."""
+    """The source that a model is asked for; `position` is its record's, and differs in another attempt."""
 
     owner: str
     source_id: str
@@ -202,9 +200,7 @@ class RequestSource:
 
     @classmethod
     def of(cls, envelope: Envelope, stage: Stage) -> "RequestSource":
-        """For the source of `envelope`, at a stage."""
-        position = envelope.origin.position
-        return cls(owner=envelope.owner, source_id=envelope.source_id, stage=stage, position=position)
+        return cls(owner=envelope.owner, source_id=envelope.source_id, stage=stage, position=envelope.origin.position)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +213,7 @@ class SourceQuestion:
 
 
 DivideReply = Callable[[Reply], Sequence[Reply | None]]
-"""The part of each question in a reply to all of them, with its share of the tokens; None for one that has none."""
+"""The part of each question in a reply to all of them, with its share of the tokens; None where it has no part."""
 AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
 """Completes a prompt; the number is that of the attempt, from 0."""
 
@@ -249,7 +245,7 @@ class SourceChatModel(Protocol):
         """Whether a reply to it is stored."""
 
     async def unused_replies(self, source: RequestSource, question: Prompt | None) -> Sequence[TimedReply]:
-        """The stored replies that the record of `source` pays for at its stage, but for those to `question`."""
+        """The stored replies that the record of `source` pays for at its stage, except replies to `question`."""
 
     async def ask_together(
         self,
@@ -260,10 +256,10 @@ class SourceChatModel(Protocol):
         known: tuple[UUID, ...] = (),
         entities: tuple[UUID, ...] = (),
     ) -> Sequence[bool]:
-        """Ask `prompt` in the place of all `questions`, and store for each its part as the reply to it.
+        """Ask `prompt` in the place of all `questions`, and store for each its part of the reply as the reply to it.
 
-        Gives for each whether it has one. `known` are the facts, `entities` those that the prompt
-        shows. Raises as `ChatModel` does.
+        Says of each question whether it has a part. The prompt shows the facts `known` and these `entities`. Raises as
+        `ChatModel` does.
         """
 
 
@@ -325,7 +321,7 @@ class ProviderError(MnemologError):
 class PromptRefusedError(ProviderError):
     """This call fails while others of its kind succeed: the turn fails, others go on.
 
-    `replies` are those to the question before it was asked again: they are paid for.
+    `replies` came before the question was asked again: they are paid for.
     """
 
     def __init__(self, reason: str, detail: str) -> None:

@@ -12,7 +12,7 @@ from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Decision, Thresholds
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.entities.linker import entity_relation, subjects_by_fact
+from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.resolution.classify import TurnState, conflicting_facts, known_candidate
 from mnemolog.streams.resolution.events import DecisionContext, EventBuilder, LlmDecision, NoDecision, snapshots

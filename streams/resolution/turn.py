@@ -19,9 +19,9 @@ from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.streams.ends import EndRules, move_ends
-from mnemolog.streams.entities.linker import with_subject_relations
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulNames
+from mnemolog.streams.entities.subjects import with_subject_relations
 from mnemolog.streams.llm.ask import ask, step_of, with_unused
 from mnemolog.streams.llm.names_prompt import no_answers, parse_answers, question_prompt, within_budget
 from mnemolog.streams.llm.ports import (
@@ -252,7 +252,7 @@ class TurnDecider:
         prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now, named=named)
         if names is not None:  # a mere repetition links nothing new to the entities that it names
             news = [found.matched.fact for found in prepared.classifications if not isinstance(found, Duplicate)]
-            names = names.named_in(news)
+            names = names.in_facts(news)
         llm = await self.llm_decider(
             prepared.turn, prepared.classifications, prepared.retries, prepared.ends, names=names
         )
@@ -267,7 +267,7 @@ class TurnDecider:
             policy=rules,
             user_names=prepared.turn.user_names,
             may_end=partial(may_end, rules=rules),
-            subject_of=named.subject_of_new if named is not None else lambda _: None,
+            subject_of=named.subject_of_event if named is not None else lambda _: None,
         )
         events = await move_ends(made, self.lookups, end_rules)
         step = llm.step.model_copy(update={"dropped": prepared.dropped})

@@ -19,7 +19,7 @@ from mnemolog.projections.stores.turns import ConversationStore, LimitReservatio
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Overrides
-from mnemolog.streams.commands.entity_handler import EntityCommandHandler
+from mnemolog.streams.commands.entities import EntityCommandHandler
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.errors import SourceEndedError

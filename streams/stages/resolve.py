@@ -19,9 +19,10 @@ from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.streams import metrics
-from mnemolog.streams.commands.entity_handler import numbered
+from mnemolog.streams.commands.entities import numbered
 from mnemolog.streams.commands.handler import CommandResult
-from mnemolog.streams.entities.linker import EntityCandidates, EntityLinker, unlinked_names, with_subject_relations
+from mnemolog.streams.entities.linker import EntityLinker, unlinked_names
+from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_relations
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens

@@ -111,7 +111,7 @@ async def test_a_search_without_embedder_uses_the_words_and_says_so(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient = partial(QueryEmbedder, timeout_seconds=0.5)
-    monkeypatch.setattr("mnemolog.client.base.QueryEmbedder", impatient)
+    monkeypatch.setattr("mnemolog.client.connections.QueryEmbedder", impatient)
     without_embedder = settings.model_copy(update={"embedding_provider": "openai", "base_url": f"http://{NOBODY}/v1"})
     async with AsyncMemoryClient.from_settings(settings) as client:
         await client.wait((await client.add("Likes the opera.", user_id="hal", infer=False)).turn_id)

@@ -11,7 +11,7 @@ import pytest_asyncio
 from mnemolog.streams.llm.factory import build_reranker, build_variants
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
 from mnemolog.streams.llm.ports import ProviderConfigurationError
-from mnemolog.streams.llm.rerank import ChatReranker, Reranker
+from mnemolog.streams.llm.rerank import Reranker
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
@@ -23,7 +23,7 @@ QUESTION = "where lives Alice"
 @pytest_asyncio.fixture
 async def reranker() -> AsyncIterator[Reranker]:
     with OpenAiServer(SearchReplies()) as server:
-        remote = ChatReranker(OpenAiChatModel(Endpoint(base_url=server.base_url, api_key="k"), "test-model"))
+        remote = Reranker(OpenAiChatModel(Endpoint(base_url=server.base_url, api_key="k"), "test-model"))
         yield remote
         await remote.close()
 

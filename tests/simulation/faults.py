@@ -129,7 +129,7 @@ def a_brownout_counts_against_the_prompt() -> AbstractContextManager[object]:
             strikes += others.successes > 0
             if strikes >= OLD_STRIKES:
                 raise PromptRefusedError(outcome.code, outcome.detail)
-            await asyncio.sleep(self._repeat_delay(failures, outcome, others_succeed=False))
+            await asyncio.sleep(self._growing_delay(1 if outcome.kind == "refused" else failures, outcome))
 
     return patch.object(CallRetrier, "call", call)
 

@@ -17,8 +17,7 @@ RETURN EXISTS (
     INNER JOIN facts ON standing.fact_id = facts.fact_id
     INNER JOIN former_states AS former ON facts.fact_id = former.fact_id
     INNER JOIN memory_events AS taking ON former.event_id = taking.event_id
-    WHERE
-        facts.status NOT IN ('active', 'pending_confirmation')
+    WHERE facts.status NOT IN ('active', 'pending_confirmation')
         AND taking.decided_by IN ('application', 'human')
         AND (
             facts.fact_id = ANY(taking.targets)
@@ -68,13 +67,11 @@ RETURN (
         ORDER BY commits.attempt DESC
         LIMIT 1
     ) AS ending
-    WHERE
-        NOT jsonb_path_exists(ending.provenance, '$.steps[*].dropped[*] ? (@.reason == "recalled")')
+    WHERE NOT jsonb_path_exists(ending.provenance, '$.steps[*].dropped[*] ? (@.reason == "recalled")')
         AND NOT EXISTS (
             SELECT
             FROM memory_events AS told
-            WHERE
-                told.owner = of_owner
+            WHERE told.owner = of_owner
                 AND told.source_id = of_source
                 AND (
                     EXISTS (SELECT FROM undone WHERE undone.event_id = told.event_id)
@@ -90,35 +87,18 @@ COMMENT ON FUNCTION status_of_shown_turn IS
 
 CREATE OR REPLACE VIEW turns AS
 SELECT
-    journal.owner,
-    journal.source_id,
-    journal.tenant,
-    journal.user_id,
-    journal.agent_id,
-    journal.app_id,
-    journal.run_id,
-    journal.topic,
-    journal.partition,
-    journal.log_offset,
-    journal.published_at,
-    journal.occurred_at,
-    journal.infer,
-    journal.body,
-    journal.refusal,
-    journal.detail,
-    journal.received_at,
+    journal.owner, journal.source_id,
+    journal.tenant, journal.user_id, journal.agent_id, journal.app_id, journal.run_id,
+    journal.topic, journal.partition, journal.log_offset, journal.published_at, journal.occurred_at, journal.infer,
+    journal.body, journal.refusal, journal.detail, journal.received_at,
     coalesce(ending.outcome, 'pending') AS status,
     ending.reason AS end_reason,
     ending.detail AS end_detail,
-    ending.decided_at,
-    ending.mood
+    ending.decided_at, ending.mood
 FROM mnemolog_journal.turn_journal AS journal
 LEFT JOIN LATERAL (
     SELECT
-        commits.outcome,
-        commits.reason,
-        commits.detail,
-        commits.decided_at,
+        commits.outcome, commits.reason, commits.detail, commits.decided_at,
         jsonb_path_query_first(commits.provenance, '$.steps[*].mood') AS mood
     FROM commits
     WHERE commits.owner = journal.owner AND commits.source_id = journal.source_id
@@ -139,9 +119,7 @@ CREATE OR REPLACE FUNCTION fact_known_at(fact uuid, believed_at timestamptz) RET
 ) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
 SELECT
-    known.status,
-    known.superseded_by,
-    known.true_from,
+    known.status, known.superseded_by, known.true_from,
     least(known.true_to, known.valid_until),
     known.believed_to,
     coalesce(known.believed_from <= coalesce(fact_known_at.believed_at, 'infinity'), false)
@@ -194,16 +172,14 @@ WITH RECURSIVE challenged AS (
     WHERE pending.settled_at IS NULL AND pending.fact_id = ANY(challenged_facts.pending_ids)
     UNION
     SELECT
-        challenged.pending_id,
-        old.superseded_by,
+        challenged.pending_id, old.superseded_by,
         true
     FROM challenged
     CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = challenged.fact_id OFFSET 0) AS old
     WHERE old.status = 'superseded' AND old.believed_to IS NOT NULL AND old.superseded_by <> challenged.pending_id
 )
 SELECT
-    challenged.pending_id,
-    challenged.fact_id,
+    challenged.pending_id, challenged.fact_id,
     bool_and(challenged.is_successor)
 FROM challenged
 CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = challenged.fact_id OFFSET 0) AS standing
@@ -225,12 +201,8 @@ WITH first_speaker AS (
             (
                 SELECT scopes.speakers
                 FROM scopes
-                WHERE
-                    scopes.tenant = user_names.tenant
-                    AND scopes.user_id = user_names.user_id
-                    AND scopes.agent_id = user_names.agent_id
-                    AND scopes.app_id = user_names.app_id
-                    AND scopes.run_id = user_names.run_id
+                WHERE (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
+                    = (user_names.tenant, user_names.user_id, user_names.agent_id, user_names.app_id, user_names.run_id)
             ) || user_names.speaker
         ) WITH ORDINALITY AS spoken (speaker, place)
         WHERE lower(spoken.speaker) <> ALL(user_names.user_words)
@@ -246,16 +218,12 @@ known AS (
     UNION
     (SELECT facts.value
     FROM facts
-    WHERE
-        facts.key IN ('name', 'full_name', 'first_name', 'nickname')
+    WHERE facts.key IN ('name', 'full_name', 'first_name', 'nickname')
         AND length(facts.value) BETWEEN 1 AND 100
         AND facts.status IN ('active', 'superseded', 'expired', 'retracted')
         AND facts.believed_to IS NULL
-        AND facts.tenant = user_names.tenant
-        AND facts.user_id = user_names.user_id
-        AND facts.agent_id = user_names.agent_id
-        AND facts.app_id = user_names.app_id
-        AND facts.run_id = user_names.run_id
+        AND (facts.tenant, facts.user_id, facts.agent_id, facts.app_id, facts.run_id)
+        = (user_names.tenant, user_names.user_id, user_names.agent_id, user_names.app_id, user_names.run_id)
         AND (
             facts.subject IS NULL
             OR lower(facts.subject) = ANY(user_names.user_words)
@@ -277,20 +245,10 @@ COMMENT ON FUNCTION user_names IS
 CREATE OR REPLACE VIEW overwrites AS
 SELECT
     e.event_id,
-    e.tenant,
-    e.user_id,
-    e.agent_id,
-    e.app_id,
-    e.run_id,
-    e.event,
-    e.decided_at,
+    e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id,
+    e.event, e.decided_at,
     CASE WHEN e.event = 'fact_pending' AND e.model IS NOT NULL THEN 'model' ELSE e.decided_by END AS decided_by,
-    e.model,
-    e.prompt_version,
-    e.guard,
-    e.stale,
-    done.carried_out_at,
-    judged.taken_back,
+    e.model, e.prompt_version, e.guard, e.stale, done.carried_out_at, judged.taken_back,
     CASE
         WHEN judged.taken_back IS NOT NULL THEN judged.taken_back
         WHEN done.carried_out_at IS NOT NULL THEN 'kept'
@@ -306,8 +264,7 @@ CROSS JOIN LATERAL (
             ELSE (
                 SELECT min(confirmation.decided_at)
                 FROM memory_events AS confirmation
-                WHERE
-                    confirmation.event = 'pending_confirmed'
+                WHERE confirmation.event = 'pending_confirmed'
                     AND confirmation.fact_id = e.fact_id
                     AND EXISTS (
                         SELECT FROM former_states AS ended
@@ -336,8 +293,7 @@ CROSS JOIN LATERAL (
                     SELECT
                     FROM former_states AS disbelieved
                     INNER JOIN memory_events AS word ON disbelieved.event_id = word.event_id
-                    WHERE
-                        disbelieved.fact_id = e.fact_id
+                    WHERE disbelieved.fact_id = e.fact_id
                         AND word.decided_by = 'human'
                         AND word.targets @> ARRAY[e.fact_id]
                         AND (
@@ -354,22 +310,15 @@ CROSS JOIN LATERAL (
 ) AS judged
 WHERE
     e.event IN (
-        'facts_merged',
-        'fact_replaced',
-        'fact_contradicted',
-        'fact_retracted',
-        'fact_expired',
-        'fact_corrected',
-        'fact_pending',
-        'conflict_resolved'
+        'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired', 'fact_corrected',
+        'fact_pending', 'conflict_resolved'
     )
     AND (
         e.event = 'fact_pending'
         OR EXISTS (
             SELECT
             FROM former_states AS ended
-            WHERE
-                ended.event_id = e.event_id
+            WHERE ended.event_id = e.event_id
                 AND ended.fact_id
                 = ANY(CASE WHEN e.payload ->> 'action' = 'keep_old' THEN ARRAY[e.fact_id] ELSE e.targets END)
         )
@@ -388,11 +337,7 @@ COMMENT ON VIEW overwrites IS
 
 CREATE OR REPLACE VIEW derived_profiles AS
 SELECT
-    scopes.tenant,
-    scopes.user_id,
-    scopes.agent_id,
-    scopes.app_id,
-    scopes.run_id,
+    scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id,
     scopes.owner,
     coalesce(known.identity, '[]') AS identity,
     coalesce(known.hard_preferences, '[]') AS hard_preferences,
@@ -408,12 +353,8 @@ FROM scopes
 CROSS JOIN LATERAL (
     SELECT max(decided_at) AS latest
     FROM memory_events AS happened
-    WHERE
-        happened.tenant = scopes.tenant
-        AND happened.user_id = scopes.user_id
-        AND happened.agent_id = scopes.agent_id
-        AND happened.app_id = scopes.app_id
-        AND happened.run_id = scopes.run_id
+    WHERE (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
+        = (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
 ) AS touched_at
 CROSS JOIN LATERAL (
     SELECT
@@ -427,8 +368,7 @@ CROSS JOIN LATERAL (
         jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'other') AS other
     FROM (
         SELECT
-            sections.section,
-            first.place,
+            sections.section, first.place,
             jsonb_build_object(
                 'key', first.key,
                 'value', first.value,
@@ -453,38 +393,24 @@ CROSS JOIN LATERAL (
         ) AS sections (section)
         CROSS JOIN LATERAL (
             SELECT
-                facts.key,
-                facts.value,
-                facts.text,
-                facts.category,
-                facts.confidence,
-                facts.true_from,
+                facts.key, facts.value, facts.text, facts.category, facts.confidence, facts.true_from,
                 least(facts.valid_until, facts.true_to) AS valid_until,
-                facts.fact_id,
-                facts.unresolved,
+                facts.fact_id, facts.unresolved,
                 row_number() OVER (
                     ORDER BY
                         facts.confidence DESC,
                         facts.true_from DESC,
-                        facts.recorded_at,
-                        facts.ordinal,
-                        facts.fact_id
+                        facts.recorded_at, facts.ordinal, facts.fact_id
                 ) AS place
             FROM facts
-            WHERE
-                facts.status = 'active'
-                AND facts.tenant = scopes.tenant
-                AND facts.user_id = scopes.user_id
-                AND facts.agent_id = scopes.agent_id
-                AND facts.app_id = scopes.app_id
-                AND facts.run_id = scopes.run_id
+            WHERE facts.status = 'active'
+                AND (facts.tenant, facts.user_id, facts.agent_id, facts.app_id, facts.run_id)
+                = (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
                 AND profile_section(facts.category) = sections.section
             ORDER BY
                 facts.confidence DESC,
                 facts.true_from DESC,
-                facts.recorded_at,
-                facts.ordinal,
-                facts.fact_id
+                facts.recorded_at, facts.ordinal, facts.fact_id
             LIMIT 50
         ) AS first
     ) AS entries
@@ -502,12 +428,7 @@ CROSS JOIN LATERAL (
         ) AS recent_changes
     FROM (
         SELECT
-            happened.event,
-            about.text,
-            happened.fact_id,
-            happened.decided_at,
-            happened.log_offset,
-            happened.ordinal,
+            happened.event, about.text, happened.fact_id, happened.decided_at, happened.log_offset, happened.ordinal,
             ended.old
         FROM memory_events AS happened
         INNER JOIN facts AS about ON happened.fact_id = about.fact_id
@@ -519,8 +440,7 @@ CROSS JOIN LATERAL (
                 ) AS old
             FROM former_states AS former
             INNER JOIN facts AS old ON former.fact_id = old.fact_id
-            WHERE
-                former.event_id = happened.event_id
+            WHERE former.event_id = happened.event_id
                 AND old.fact_id = ANY(happened.fact_id || happened.targets) -- not one whose end the event moved
                 AND (
                     old.fact_id <> happened.fact_id
@@ -530,22 +450,13 @@ CROSS JOIN LATERAL (
         ) AS ended
         WHERE
             happened.event IN (
-                'facts_merged',
-                'fact_replaced',
-                'fact_contradicted',
-                'fact_retracted',
-                'fact_expired',
-                'fact_corrected',
-                'pending_confirmed',
-                'conflict_resolved'
+                'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired',
+                'fact_corrected', 'pending_confirmed', 'conflict_resolved'
             )
             AND ended.old IS NOT NULL
             AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
-            AND happened.tenant = scopes.tenant
-            AND happened.user_id = scopes.user_id
-            AND happened.agent_id = scopes.agent_id
-            AND happened.app_id = scopes.app_id
-            AND happened.run_id = scopes.run_id
+            AND (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
+            = (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
         ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
         LIMIT 10
     ) AS latest
@@ -562,8 +473,7 @@ SELECT reservations.*
 FROM mnemolog_journal.limit_reservations AS reservations
 WHERE NOT EXISTS (
     SELECT FROM commits
-    WHERE
-        commits.owner = reservations.owner
+    WHERE commits.owner = reservations.owner
         AND commits.source_id = reservations.source_id
         AND commits.attempt = reservations.attempt
 );
@@ -583,16 +493,14 @@ CREATE OR REPLACE FUNCTION tenant_turns(
 ) RETURNS bigint LANGUAGE sql STABLE
 RETURN (
     SELECT count(*) FROM commits
-    WHERE
-        tenant = of_tenant
+    WHERE tenant = of_tenant
         AND published_at >= minute
         AND published_at < minute + interval '1 minute'
         AND source_kind = 'turn'
         AND limit_hit IS NULL
 ) + (
     SELECT count(*) FROM open_reservations AS reserved
-    WHERE
-        reserved.tenant = of_tenant
+    WHERE reserved.tenant = of_tenant
         AND reserved.published_at >= minute
         AND reserved.published_at < minute + interval '1 minute'
         AND (reserved.owner <> but_owner OR reserved.source_id <> but_source)
@@ -612,14 +520,12 @@ CREATE OR REPLACE FUNCTION used_tokens(
 ) RETURNS bigint LANGUAGE sql STABLE
 RETURN (
     SELECT coalesce(sum(counted.tokens), 0) FROM daily_tokens AS counted
-    WHERE
-        (counted.tenant, counted.user_id, counted.agent_id, counted.app_id, counted.run_id)
+    WHERE (counted.tenant, counted.user_id, counted.agent_id, counted.app_id, counted.run_id)
         = (of_tenant, of_user, of_agent, of_app, of_run)
         AND counted.day = (used_tokens.day AT TIME ZONE 'UTC')::date
 ) - (
     SELECT coalesce(sum(own.input_tokens + own.output_tokens), 0) FROM commits AS own
-    WHERE
-        own.owner = but_owner
+    WHERE own.owner = but_owner
         AND own.source_id = but_source
         AND own.tenant = of_tenant
         AND own.user_id || own.agent_id <> ''
@@ -629,8 +535,7 @@ RETURN (
             own.limit_hit IS NULL
             OR NOT EXISTS (
                 SELECT FROM commits AS later
-                WHERE
-                    later.owner = own.owner
+                WHERE later.owner = own.owner
                     AND later.source_id = own.source_id
                     AND later.attempt > own.attempt
             )
@@ -644,8 +549,7 @@ CREATE OR REPLACE FUNCTION tenant_tokens(
 ) RETURNS bigint LANGUAGE sql STABLE
 RETURN used_tokens(of_tenant, '', '', '', '', tenant_tokens.day, but_owner, but_source) + (
     SELECT coalesce(sum(reserved.tokens), 0) FROM open_reservations AS reserved
-    WHERE
-        reserved.tenant = of_tenant
+    WHERE reserved.tenant = of_tenant
         AND reserved.published_at >= tenant_tokens.day
         AND reserved.published_at < tenant_tokens.day + interval '24 hours'
         AND (reserved.owner <> but_owner OR reserved.source_id <> but_source)
@@ -658,8 +562,7 @@ CREATE OR REPLACE FUNCTION paid_tokens(
 ) RETURNS bigint LANGUAGE sql STABLE
 RETURN (
     SELECT coalesce(sum(counted.tokens), 0)::bigint FROM daily_tokens AS counted
-    WHERE
-        (counted.tenant, counted.user_id, counted.agent_id, counted.app_id, counted.run_id)
+    WHERE (counted.tenant, counted.user_id, counted.agent_id, counted.app_id, counted.run_id)
         = (of_tenant, of_user, of_agent, of_app, of_run)
         AND counted.day = (paid_tokens.day AT TIME ZONE 'UTC')::date
 );
@@ -670,8 +573,7 @@ CREATE OR REPLACE FUNCTION reserved_tokens(
 ) RETURNS bigint LANGUAGE sql STABLE
 RETURN (
     SELECT coalesce(sum(reserved.tokens), 0)::bigint FROM open_reservations AS reserved
-    WHERE
-        reserved.tenant = of_tenant
+    WHERE reserved.tenant = of_tenant
         AND reserved.published_at >= reserved_tokens.day
         AND reserved.published_at < reserved_tokens.day + interval '24 hours'
         AND (reserved.owner <> but_owner OR reserved.source_id <> but_source)
@@ -682,12 +584,7 @@ COMMENT ON FUNCTION reserved_tokens IS
 -- Entities: the current links and names, and those that readers see.
 
 CREATE OR REPLACE VIEW links_in_effect AS
-SELECT
-    l.fact_id,
-    l.entity_id,
-    l.role,
-    l.event_id,
-    l.moved_to
+SELECT l.fact_id, l.entity_id, l.role, l.event_id, l.moved_to
 FROM fact_entities AS l
 WHERE l.told_by IS NULL
     OR NOT (
@@ -711,8 +608,7 @@ CREATE OR REPLACE VIEW current_entity_links AS
 SELECT
     l.fact_id,
     coalesce(e.merged_into, e.entity_id) AS entity_id,
-    l.role,
-    l.event_id
+    l.role, l.event_id
 FROM links_in_effect AS l
 INNER JOIN entities AS e ON l.entity_id = e.entity_id
 WHERE l.moved_to IS NULL AND e.status <> 'forgotten'
@@ -720,8 +616,7 @@ UNION ALL
 SELECT
     l.fact_id,
     coalesce(e.merged_into, e.entity_id) AS entity_id,
-    l.role,
-    l.event_id
+    l.role, l.event_id
 FROM links_in_effect AS l
 INNER JOIN entities AS e ON l.moved_to = e.entity_id
 WHERE e.status <> 'forgotten';
@@ -730,18 +625,8 @@ COMMENT ON VIEW current_entity_links IS 'Which entities facts name now: links to
 CREATE OR REPLACE VIEW current_entity_names AS
 SELECT
     coalesce(e.merged_into, e.entity_id) AS entity_id,
-    a.kind,
-    a.key,
-    a.head,
-    a.alias,
-    a.place,
-    a.event_id,
-    a.recorded_at,
-    a.tenant,
-    a.user_id,
-    a.agent_id,
-    a.app_id,
-    a.run_id,
+    a.kind, a.key, a.head, a.alias, a.place, a.event_id, a.recorded_at,
+    a.tenant, a.user_id, a.agent_id, a.app_id, a.run_id,
     CASE
         WHEN a.kind = 'tie' AND right(a.key, 36) ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN coalesce(
             (
@@ -763,8 +648,7 @@ SELECT
         )
         ELSE a.key
     END AS current_key,
-    a.owner,
-    a.source_id,
+    a.owner, a.source_id,
     e.merged_into IS NOT NULL AS is_merged
 FROM entity_aliases AS a
 INNER JOIN entities AS e ON a.entity_id = e.entity_id
@@ -824,26 +708,15 @@ COMMENT ON FUNCTION name_is_told IS
 
 CREATE OR REPLACE VIEW shown_entity_names AS
 SELECT
-    n.entity_id,
-    n.kind,
-    n.key,
-    n.head,
+    n.entity_id, n.kind, n.key, n.head,
     CASE
         WHEN n.kind <> 'user' OR s.speakers @> ARRAY[n.alias] OR name_is_told(n.entity_id, n.alias, n.owner, n.source_id)
             THEN n.alias
         ELSE 'the user'
     END AS alias,
-    n.place,
-    n.event_id,
-    n.recorded_at,
-    n.tenant,
-    n.user_id,
-    n.agent_id,
-    n.app_id,
-    n.run_id,
-    n.current_key,
-    n.owner,
-    n.source_id
+    n.place, n.event_id, n.recorded_at,
+    n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id,
+    n.current_key, n.owner, n.source_id
 FROM current_entity_names AS n
 LEFT JOIN LATERAL (
     SELECT scopes.speakers
@@ -878,13 +751,8 @@ COMMENT ON VIEW shown_entity_names IS
 
 CREATE OR REPLACE VIEW shown_entities AS
 SELECT
-    e.entity_id,
-    e.owner,
-    e.tenant,
-    e.user_id,
-    e.agent_id,
-    e.app_id,
-    e.run_id,
+    e.entity_id, e.owner,
+    e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id,
     (
         SELECT coalesce(
             min(e.name) FILTER (WHERE has_name(n.alias, e.name)),
@@ -894,11 +762,7 @@ SELECT
         FROM shown_entity_names AS n
         WHERE n.entity_id = e.entity_id
     ) AS name,
-    e.type,
-    e.event_id,
-    e.source_id,
-    e.recorded_at,
-    e.ordinal
+    e.type, e.event_id, e.source_id, e.recorded_at, e.ordinal
 FROM entities AS e
 WHERE e.status = 'active'
     AND (
@@ -940,24 +804,15 @@ COMMENT ON VIEW shown_entity_twins IS 'The possible twins of entities that reade
 
 CREATE OR REPLACE VIEW merge_proposals AS
 SELECT
-    proposed.event_id,
-    proposed.owner,
-    proposed.source_id,
-    proposed.tenant,
-    proposed.user_id,
-    proposed.agent_id,
-    proposed.app_id,
-    proposed.run_id,
+    proposed.event_id, proposed.owner, proposed.source_id,
+    proposed.tenant, proposed.user_id, proposed.agent_id, proposed.app_id, proposed.run_id,
     merged.entity_id AS merged,
     target.entity_id AS into_id,
     coalesce(shown_merged.name, 'unnamed') AS merged_name,
     coalesce(shown_target.name, 'unnamed') AS into_name,
     proposed.payload -> 'decision' ->> 'by' AS decided_by,
     proposed.payload -> 'decision' ->> 'reason' AS reason,
-    proposed.decided_at,
-    proposed.partition,
-    proposed.log_offset,
-    proposed.ordinal,
+    proposed.decided_at, proposed.partition, proposed.log_offset, proposed.ordinal,
     proposed.undone_by IS NULL
     AND shown_merged.name IS NOT NULL
     AND shown_target.name IS NOT NULL
@@ -990,9 +845,7 @@ CREATE OR REPLACE FUNCTION names_in_change(entity_ids uuid []) RETURNS jsonb LAN
 RETURN (
     WITH members AS (
         SELECT DISTINCT
-            member.entity_id,
-            member.name,
-            member.registered_name,
+            member.entity_id, member.name, member.registered_name,
             coalesce(member.merged_into, member.entity_id) AS head
         FROM unnest(names_in_change.entity_ids) AS given (entity_id)
         CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = given.entity_id OFFSET 0) AS named
@@ -1051,12 +904,7 @@ CREATE OR REPLACE FUNCTION shown_entity_details(of_entity uuid) RETURNS TABLE (
 ) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
 SELECT
-    e.entity_id,
-    e.name,
-    e.type,
-    e.recorded_at,
-    told.names,
-    told.ties,
+    e.entity_id, e.name, e.type, e.recorded_at, told.names, told.ties,
     ARRAY(
         SELECT twins.twin_id FROM shown_entity_twins AS twins WHERE twins.entity_id = e.entity_id
         ORDER BY twins.since, twins.twin_id
@@ -1119,8 +967,7 @@ CREATE OR REPLACE FUNCTION summary_of_entity(of_entity uuid) RETURNS TABLE (
 ) LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT
-    made.event_id,
-    made.source_id,
+    made.event_id, made.source_id,
     (made.payload ->> 'version')::integer AS version,
     made.payload ->> 'text' AS summary,
     made.payload ->> 'language' AS language,
@@ -1184,13 +1031,7 @@ COMMENT ON FUNCTION summary_of_entity IS
 -- Relations between entities.
 
 CREATE OR REPLACE VIEW current_evidence AS
-SELECT
-    said.relation_id,
-    said.fact_id,
-    said.strength,
-    said.ended_at,
-    said.event_id,
-    said.recorded_at
+SELECT said.relation_id, said.fact_id, said.strength, said.ended_at, said.event_id, said.recorded_at
 FROM relationship_evidence AS said
 WHERE said.told_by IS NULL OR NOT EXISTS (SELECT FROM undone WHERE undone.event_id = said.told_by);
 COMMENT ON VIEW current_evidence IS 'What facts say of relations, without what only a repetition told that was undone.';
@@ -1217,12 +1058,7 @@ WITH RECURSIVE named AS (
     SELECT
         known.relation_id,
         said.fact_id AS said_by,
-        ends.subject_id,
-        known.predicate,
-        ends.object_id,
-        known.inverse,
-        known.recorded_at,
-        known.ordinal
+        ends.subject_id, known.predicate, ends.object_id, known.inverse, known.recorded_at, known.ordinal
     FROM relationships AS known
     INNER JOIN current_evidence AS said ON known.relation_id = said.relation_id
     CROSS JOIN LATERAL (
@@ -1237,11 +1073,8 @@ WITH RECURSIVE named AS (
         WHERE now_named.status = 'active'
     ) AS ends
     WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
-        relations_of_scope.tenant,
-        relations_of_scope.user_id,
-        relations_of_scope.agent_id,
-        relations_of_scope.app_id,
-        relations_of_scope.run_id
+        relations_of_scope.tenant, relations_of_scope.user_id, relations_of_scope.agent_id,
+        relations_of_scope.app_id, relations_of_scope.run_id
     ) AND ends.subject_id <> ends.object_id
 ),
 
@@ -1279,20 +1112,9 @@ carried AS (
 
 said AS (
     SELECT
-        directed.subject_id,
-        directed.predicate,
-        directed.object_id,
-        directed.is_mirror,
-        directed.recorded_at,
-        directed.ordinal,
-        carried.said_by,
-        carried.strength,
-        carried.ended_at,
-        carried.said_at,
-        carried.event_time,
-        fact.true_from,
-        fact.true_to,
-        fact.is_believed,
+        directed.subject_id, directed.predicate, directed.object_id, directed.is_mirror, directed.recorded_at,
+        directed.ordinal, carried.said_by, carried.strength, carried.ended_at, carried.said_at, carried.event_time,
+        fact.true_from, fact.true_to, fact.is_believed,
         coalesce(relations_of_scope.true_at, relations_of_scope.believed_at, now()) AS at
     FROM directed
     INNER JOIN carried ON directed.relation_id = carried.relation_id AND directed.said_by = carried.said_by
@@ -1323,9 +1145,7 @@ evidence AS (
 )
 
 SELECT
-    found.subject_id,
-    found.predicate,
-    found.object_id,
+    found.subject_id, found.predicate, found.object_id,
     bool_and(found.is_mirror),
     bool_or(found.counts),
     (ARRAY['strong', 'medium', 'weak'])[coalesce(
@@ -1376,28 +1196,12 @@ CREATE OR REPLACE FUNCTION shown_relations_of_scope(
 ) LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT
-    r.subject_id,
-    subject.name,
-    r.predicate,
-    r.object_id,
-    object.name,
-    r.is_mirror,
-    r.is_active,
-    r.strength,
-    r.since,
-    r.until,
-    r.recorded_at,
-    r.ordinal,
-    r.evidence,
-    r.endings
+    r.subject_id, subject.name, r.predicate, r.object_id, object.name, r.is_mirror, r.is_active, r.strength, r.since,
+    r.until, r.recorded_at, r.ordinal, r.evidence, r.endings
 FROM relations_of_scope(
-    shown_relations_of_scope.tenant,
-    shown_relations_of_scope.user_id,
-    shown_relations_of_scope.agent_id,
-    shown_relations_of_scope.app_id,
-    shown_relations_of_scope.run_id,
-    shown_relations_of_scope.believed_at,
-    shown_relations_of_scope.true_at
+    shown_relations_of_scope.tenant, shown_relations_of_scope.user_id, shown_relations_of_scope.agent_id,
+    shown_relations_of_scope.app_id, shown_relations_of_scope.run_id,
+    shown_relations_of_scope.believed_at, shown_relations_of_scope.true_at
 ) AS r
 CROSS JOIN LATERAL (SELECT e.name FROM shown_entities AS e WHERE e.entity_id = r.subject_id LIMIT 1) AS subject
 CROSS JOIN LATERAL (SELECT e.name FROM shown_entities AS e WHERE e.entity_id = r.object_id LIMIT 1) AS object

@@ -16,7 +16,7 @@ from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import ends as end_rules
 from mnemolog.streams.commands import handler
-from mnemolog.streams.entities import linker as subject_relations
+from mnemolog.streams.entities import subjects as subject_relations
 from mnemolog.streams.llm import reply_checks, resolve_prompt
 from mnemolog.streams.resolution import classify, decide, guards, overwrites, turn
 from mnemolog.streams.resolution import events as repetitions

@@ -13,7 +13,7 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import MatchedFact
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.commands.entity_handler import EntityCommandHandler, numbered
+from mnemolog.streams.commands.entities import EntityCommandHandler, numbered
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.resolution.commits import commit_of
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser

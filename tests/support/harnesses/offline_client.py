@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.base import Connections
+from mnemolog.client.connections import Connections
 from mnemolog.client.producer import DeliveryReport, OutgoingRecord
 from mnemolog.schemas.command import Command
 from mnemolog.settings import Settings

@@ -16,12 +16,13 @@ def section(title: str) -> str:
     return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
-def first_column(title: str) -> list[str]:
-    return re.findall(r"^\| ([^|]+?) \|", section(title), re.MULTILINE)[1:]
+def subjects(title: str) -> list[str]:
+    """What each point of a list is about: the text before its first sentence ends."""
+    return re.findall(r"^\* (`[^.]+?)\.\s", section(title), re.MULTILINE)
 
 
 def test_it_has_every_event_once() -> None:
-    events = [name for cell in first_column("What is kept") for name in re.findall(r"`(\w+)`", cell)]
+    events = [name for cell in subjects("What is kept") for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(events) == sorted(ENTITY_EVENT_CLASSES)
 
 
@@ -32,7 +33,7 @@ def test_it_has_the_types_and_roles() -> None:
 
 
 def test_it_has_every_step_in_its_order() -> None:
-    steps = [cell.strip("`") for cell in first_column("How a name finds its entity")]
+    steps = [cell.strip("`") for cell in subjects("How a name finds its entity")]
     assert set(steps) == {*get_args(ResolutionStep), *get_args(Comparison)}
     assert [step for step in steps if step not in get_args(Comparison)] == list(get_args(ResolutionStep))
 

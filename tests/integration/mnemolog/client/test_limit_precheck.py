@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from mnemolog.client.base import LimitPrecheck, ReadPool
+from mnemolog.client.connections import LimitPrecheck, ReadPool
 from mnemolog.errors import LimitExceededError
 from mnemolog.schemas.policy import LimitHit, Limits, Policy
 from mnemolog.schemas.scope import Scope

@@ -180,28 +180,6 @@ async def test_no_rows_of_other_owners_are_read_for_other_times(
     assert all(rows <= 20 * SMALL_FACTS for rows in read.values()), read
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "relations_at(user_id => 'user7')",
-        "relations_at('2026-06-01', user_id => 'user7')",
-        "neighbours((SELECT entity_id FROM entities WHERE user_id = 'user7' ORDER BY recorded_at LIMIT 1))",
-        "who('friend', user_id => 'user7')",
-        f"entity('{name_of_entity(3)}', user_id => 'user7')",
-    ],
-)
-async def test_functions_for_sql_users_read_no_rows_of_other_owners(
-    connection: AsyncConnection[TupleRow], call: str
-) -> None:
-    read = "SELECT relname, seq_tup_read, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = ANY(%s)"
-    async with connection.transaction(force_rollback=True):
-        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-        await connection.execute(f"SELECT * FROM memory.{call}".encode())  # noqa: S608 - no foreign text
-        rows = await (await connection.execute(read, [[*TABLES, "former_states"]])).fetchall()
-    assert {name: scanned for name, scanned, _ in rows if scanned} == {}
-    assert 0 < max(fetched or 0 for _, _, fetched in rows) <= 20 * SMALL_FACTS
-
-
 CHANGES = 10
 MADE_CHANGES = """
 INSERT INTO entity_changes (

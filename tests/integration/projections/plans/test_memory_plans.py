@@ -11,8 +11,6 @@ from tests.support.plans import LARGE_TABLES, SMALL_FACTS, believe_in_rows, fact
 
 pytestmark = pytest.mark.postgres
 
-pytestmark = pytest.mark.postgres
-
 MEMORY_VIEWS: Final[Mapping[str, str]] = {
     "current_facts": "SELECT * FROM memory.current_facts WHERE user_id = 'user7'",
     "facts": "SELECT text, state FROM memory.facts WHERE user_id = 'user7' AND tenant = 'default' ORDER BY true_from",
@@ -48,11 +46,8 @@ async def test_views_for_sql_users_read_no_rows_of_other_owners(
         "changes_between('2026-01-01', user_id => 'user7', agent_id => '**')",
         "profile(user_id => 'user7')",
         "search('word7', user_id => 'user7')",
-        "search_turns('word7', user_id => 'user7')",
         "context('word7', user_id => 'user7')",
         "search('word7', '[1, 0, 0]', user_id => 'user7', agent_id => '**')",
-        "history(md5('user7/3')::uuid)",
-        "explain(md5('user7/3')::uuid)",
     ],
 )
 async def test_functions_for_sql_users_read_no_rows_of_other_owners(

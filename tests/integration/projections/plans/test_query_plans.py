@@ -24,6 +24,7 @@ from mnemolog.projections.stores.facts import (
     ShownFactStore,
 )
 from mnemolog.projections.stores.turns import ReplyStore
+from mnemolog.projections.write.row_writer import STATEMENTS
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
@@ -48,7 +49,7 @@ START: Final = datetime(2025, 1, 1, tzinfo=UTC)
 EXPLAINED: Final = SearchOptions.read({"explain": True, "weights": {"neighbours": 0.3}})
 SMALL_RUN: Final = ScopeFilter(user_id="user7", run_id="r1")
 BIG: Final = ScopeFilter(user_id="big")
-LIMITS, PROJECTOR, FACTS = queries("limits"), queries("projector"), queries("facts")
+LIMITS, PROJECTOR, FACTS = queries("limits"), STATEMENTS, queries("facts")
 HOT: Final[Mapping[str, SQL | Composed]] = {
     "search": search_query([SMALL], SearchOptions())[0],
     "search_in_states": search_query([SMALL], SearchOptions(state=("superseded",)))[0],

@@ -109,14 +109,14 @@ async def test_a_process_that_dies_ends_the_rebuild(db: ProjectedDatabase, monke
 
 
 BLOCKED = """
-from mnemolog.projections.rebuild import fill_process
+from mnemolog.projections.rebuild import fill as module
 
 async def fill(order):
     print("filling", flush=True)
-    await fill_process.asyncio.Event().wait()
+    await module.asyncio.Event().wait()
 
-fill_process.fill = fill
-fill_process.main()
+module.fill = fill
+module.main()
 """
 
 

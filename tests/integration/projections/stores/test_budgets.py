@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from mnemolog.client.base import LimitPrecheck, ReadPool
+from mnemolog.client.connections import LimitPrecheck, ReadPool
 from mnemolog.errors import LimitExceededError
 from mnemolog.projections.stores.turns import LimitReservations
 from mnemolog.schemas.costs import ModelPrice, PriceTable

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.client.inputs import AskedName, read_question
+from mnemolog.client.entities import AskedName, read_question
 
 
 def steps(asked: AskedName | None) -> list[str | None]:

@@ -3,8 +3,7 @@
 import pytest
 
 from mnemolog import QueryError
-from mnemolog.client.base import wide_filter
-from mnemolog.client.search_arguments import scope_and_filter
+from mnemolog.client.inputs import scope_and_filter, wide_filter
 
 
 def test_a_filter_does_not_take_the_place_of_an_empty_id() -> None:

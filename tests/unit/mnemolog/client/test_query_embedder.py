@@ -45,7 +45,7 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
         tried.append(settings)
         raise ProviderConfigurationError("a package is missing")
 
-    monkeypatch.setattr(query_embedder, "_build_embedder", build)
+    monkeypatch.setattr(query_embedder, "build_embedder", build)
     embedder = QueryEmbedder(StreamsSettings())
     with caplog.at_level(logging.WARNING, logger="mnemolog"):
         answers = [await embedder.embed("home") for _ in range(3)]
@@ -58,7 +58,7 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
 
 async def test_a_query_that_is_asked_again_needs_no_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = CountingEmbedder()
-    monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
+    monkeypatch.setattr(query_embedder, "build_embedder", lambda _: counting)
     before = looked_up("hit"), looked_up("miss")
     embedder = QueryEmbedder(StreamsSettings())
     first = await embedder.embed("home")
@@ -73,7 +73,7 @@ async def test_a_query_that_is_asked_again_needs_no_embedder(monkeypatch: pytest
 
 async def test_a_refusal_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = CountingEmbedder(refusals=1)
-    monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
+    monkeypatch.setattr(query_embedder, "build_embedder", lambda _: counting)
     embedder = QueryEmbedder(StreamsSettings())
     assert await embedder.embed("home") == ((), "http_400: no")
     assert await embedder.embed("home") == ((pseudo_random_vector("home"),), None)
@@ -81,7 +81,7 @@ async def test_a_refusal_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_texts_of_a_query_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = CountingEmbedder()
-    monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
+    monkeypatch.setattr(query_embedder, "build_embedder", lambda _: counting)
     embedder = QueryEmbedder(StreamsSettings())
     await embedder.embed("home")
     vectors, notice = await embedder.embed("home", "house", "flat", "house")
@@ -92,7 +92,7 @@ async def test_the_texts_of_a_query_are_one_call(monkeypatch: pytest.MonkeyPatch
 
 async def test_where_the_embedder_is_away_the_vectors_that_are_known_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = CountingEmbedder()
-    monkeypatch.setattr(query_embedder, "_build_embedder", lambda _: counting)
+    monkeypatch.setattr(query_embedder, "build_embedder", lambda _: counting)
     embedder = QueryEmbedder(StreamsSettings())
     await embedder.embed("home")
     counting.refusals = 1

@@ -10,7 +10,7 @@ import pytest
 
 from mnemolog import MemoryClient, MnemologError, UnknownArgumentError
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.base import LimitPrecheck
+from mnemolog.client.connections import LimitPrecheck
 from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import Findings

@@ -10,11 +10,12 @@ from mnemolog.client import search_models
 from mnemolog.client.search_models import RERANKED, KeptModel, SearchModels
 from mnemolog.projections.search.search import Hit
 from mnemolog.settings import Settings
+from mnemolog.streams.llm.rerank import Reranker
 from tests.support.builders.hits import a_hit
 
 
-class LastFirst:
-    model = "last first"
+class LastFirst(Reranker):
+    def __init__(self) -> None: ...
 
     async def rerank(self, question: str, texts: Sequence[str]) -> tuple[int, ...]:  # noqa: ARG002 -- the port
         return tuple(reversed(range(len(texts))))
@@ -30,7 +31,7 @@ async def test_a_model_that_loads_longer_than_a_search_waits_is_loaded_once(monk
         may_load.wait(10)
         return LastFirst()
 
-    monkeypatch.setattr(search_models, "_build_reranker", build)
+    monkeypatch.setattr(search_models, "build_reranker", build)
     models = SearchModels(Settings(search_model_timeout=0.05))
     hits = (a_hit("first"), a_hit("second"))
     for _ in range(3):
@@ -49,7 +50,7 @@ async def test_a_model_that_loads_longer_than_a_search_waits_is_loaded_once(monk
 
 
 async def test_hits_beyond_those_that_are_ordered_stay_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_models, "_build_reranker", lambda _: LastFirst())
+    monkeypatch.setattr(search_models, "build_reranker", lambda _: LastFirst())
     models = SearchModels(Settings(search_model_timeout=10.0))
     hits = tuple(a_hit(str(number)) for number in range(RERANKED + 2))
     ordered, _ = await models.rerank("question", hits)

@@ -68,7 +68,7 @@ def test_added_keeps_that_it_is_unresolved() -> None:
 def test_skipped_is_a_mention(state: FoldState) -> None:
     changes, state = folded(state, commit("t2", skipped(BERN), at=day(2)))
     assert state_of(state) == expected_state(mention_count=2, last_confirmed_at=day(2))
-    assert changes.facts == ()
+    assert changes.facts == []
     assert [(row.fact_id, row.targets, row.stale) for row in changes.events] == [(BERN, (), False)]
 
 
@@ -128,7 +128,7 @@ def test_a_stale_target_stays_and_the_new_fact_stands_beside_it(state: FoldState
 def test_an_unknown_target_is_stale() -> None:
     changes, _ = folded(FoldState(), commit("t2", confirmed(BERN)))
     assert [(row.reason, row.item) for row in changes.rejections] == [("stale_target", 1)]
-    assert changes.updates == ()
+    assert changes.updates == []
 
 
 def test_no_event_touches_another_scope(state: FoldState) -> None:
@@ -154,7 +154,7 @@ def test_events_of_one_commit_follow_one_another() -> None:
     changes, state = folded(FoldState(), added_then)
     assert state_of(state).status == "superseded"
     assert [row.state.status for row in changes.facts] == ["superseded", "active"]
-    assert changes.updates == ()
+    assert changes.updates == []
     assert [row.item for row in changes.rejections] == [3]
 
 
@@ -164,7 +164,7 @@ def test_the_first_commit_of_a_source_wins(state: FoldState) -> None:
     (rejection,) = changes.rejections
     assert (rejection.item, rejection.reason, rejection.source_id) == (0, "duplicate_source", "t1")
     assert rejection.record is not None
-    assert changes == Changes(rejections=(rejection,))
+    assert changes == Changes(rejections=[rejection])
 
 
 def refused_for_a_limit(attempt: int) -> Commit:
@@ -205,9 +205,9 @@ def test_equal_source_ids_of_two_owners_are_two_sources(state: FoldState) -> Non
 
 def test_only_commits_with_events_or_a_speaker_move_a_scope() -> None:
     changes, _ = folded(FoldState(), commit("t1"))
-    assert changes.scope_increments == ()
+    assert changes.scope_increments == []
     changes, _ = folded(FoldState(), commit("t1", speaker="Alice", scope=None))
-    assert changes.scope_increments == ()
+    assert changes.scope_increments == []
     changes, _ = folded(FoldState(), commit("t1", speaker="Alice"))
     assert [(step.commits, step.speakers) for step in changes.scope_increments] == [(1, ("Alice",))]
     changes, _ = folded(FoldState(), FIRST)

@@ -69,7 +69,7 @@ def test_late_news_is_history_from_the_beginning(harness: FoldHarness) -> None:
 @pytest.mark.parametrize(("draft", "relation"), [(extended, "extends"), (related, "similar")])
 def test_what_adds_to_a_fact_leaves_it_as_it_is(harness: FoldHarness, draft: Any, relation: Any) -> None:
     said = harness.commit("t2", draft("Alice lives in the old town.", BERN))
-    assert harness.changes.relations == (
+    assert harness.changes.relations == [
         RelationRow(
             fact_id=fact_id_at(said),
             related_id=BERN,
@@ -77,8 +77,8 @@ def test_what_adds_to_a_fact_leaves_it_as_it_is(harness: FoldHarness, draft: Any
             event_id=event_id_at(said),
             since=SECOND_DECIDED_AT,
         ),
-    )
-    assert harness.changes.updates == ()
+    ]
+    assert harness.changes.updates == []
     assert [row.supersedes for row in harness.changes.facts] == [()]
 
 
@@ -95,7 +95,7 @@ def test_retracted_ended_with_nothing_in_its_place(harness: FoldHarness) -> None
 def test_deleted_leaves_what_is_believed(harness: FoldHarness) -> None:
     harness.commit("c1", retracted(BERN, TEA))
     assert harness.state_of(BERN) == expected_state(status="retracted", believed_to=SECOND_DECIDED_AT)
-    assert harness.changes.facts == ()
+    assert harness.changes.facts == []
     assert [(row.fact_id, row.targets) for row in harness.changes.events] == [(BERN, (BERN, TEA))]
 
 
@@ -198,7 +198,7 @@ def test_a_mere_mention_leaves_a_conflict_unresolved(harness: FoldHarness) -> No
 
 def test_every_change_leaves_how_it_stood_before(harness: FoldHarness) -> None:
     said = harness.commit("t2", skipped(BERN), replaced("Alice lives in Rome.", BERN, ended_at=day(1.5)))
-    assert harness.changes.former_states == (
+    assert harness.changes.former_states == [
         FormerStateRow(
             fact_id=BERN,
             event_id=event_id_at(said),
@@ -211,7 +211,7 @@ def test_every_change_leaves_how_it_stood_before(harness: FoldHarness) -> None:
             state=expected_state(mention_count=2, last_confirmed_at=day(2)),
             until=SECOND_DECIDED_AT,
         ),
-    )
+    ]
 
 
 def test_a_clock_that_went_back_leaves_no_overlap(harness: FoldHarness) -> None:
@@ -234,7 +234,7 @@ def test_a_policy_holds_for_its_scope_or_its_tenant(harness: FoldHarness) -> Non
 
 def test_a_tenants_policy_is_set_nowhere_but_in_its_own_scope(harness: FoldHarness) -> None:
     harness.commit("c1", policy_set(Policy(add_only=True), level="tenant"))
-    assert harness.changes.policies == ()
+    assert harness.changes.policies == []
     assert [row.reason for row in harness.changes.rejections] == ["foreign_target"]
     assert [row.stale for row in harness.changes.events] == [True]
 
@@ -258,8 +258,8 @@ def test_no_event_reaches_into_another_scope(harness: FoldHarness, draft: Draft)
     harness.apply(commit("b1", draft, scope=BOB, at=day(2)))
     assert {fact_id: harness.state_of(fact_id) for fact_id in (BERN, TEA)} == before
     assert [row.reason for row in harness.changes.rejections] == ["foreign_target"]
-    assert harness.changes.relations == ()
-    assert harness.changes.undone == ()
+    assert harness.changes.relations == []
+    assert harness.changes.undone == []
     assert ALICE.owner not in {step.owner for step in harness.changes.scope_increments}
 
 

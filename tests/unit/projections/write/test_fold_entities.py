@@ -68,7 +68,7 @@ def test_links_are_to_entities_and_facts_of_the_same_or_an_earlier_commit() -> N
     changes = folded(FIRST, second(registered("Sea"), linked(0, ANA, entity_id_at(second())), linked(FACT, BERN)))
     links = [(row.fact_id, row.link.entity_id) for row in changes.entities if isinstance(row, LinkRow)]
     assert links == [(fact_id_at(second()), ANA), (fact_id_at(second()), entity_id_at(second())), (FACT, BERN)]
-    assert changes.rejections == ()
+    assert changes.rejections == []
 
 
 def test_an_entity_that_is_linked_twice_in_one_role_is_one_row() -> None:
@@ -88,7 +88,7 @@ def test_an_entity_that_is_linked_twice_in_one_role_is_one_row() -> None:
 )
 def test_an_event_about_what_is_not_known_is_not_applied(draft: EntityDraft) -> None:
     changes = folded(FIRST, second(draft))
-    assert changes.entities == ()
+    assert changes.entities == []
     assert [(row.reason, row.item) for row in changes.rejections] == [("foreign_target", 2)]
     assert [row.fact.text for row in changes.facts] == ["Ana sails."]
 
@@ -98,7 +98,7 @@ def test_an_event_about_what_is_not_known_is_not_applied(draft: EntityDraft) -> 
 )
 def test_an_event_about_another_scope_is_not_applied(draft: EntityDraft) -> None:
     changes = folded(FIRST, with_entities(BOBS, draft))
-    assert changes.entities == ()
+    assert changes.entities == []
     assert [row.reason for row in changes.rejections] == ["foreign_target"]
 
 
@@ -111,7 +111,7 @@ def test_twins_of_another_scope_are_left_out() -> None:
 
 
 def test_entities_of_a_batch_are_known_to_its_later_commits() -> None:
-    assert folded(FIRST, second(linked(0, ANA))).rejections == ()
+    assert folded(FIRST, second(linked(0, ANA))).rejections == []
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "/".join(path.parts[-3:]))
@@ -135,7 +135,7 @@ def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> No
         event = event.model_copy(update={"facts": (fact_id,)})
     committed = commit("t2", added("Again."), scope=ALICE, entity_events=(event,))
     changes = fold(state, committed, HERE, b"")
-    assert changes.rejections == ()
+    assert changes.rejections == []
     assert changes.entities
 
 
@@ -144,7 +144,7 @@ def test_a_relation_is_one_of_known_entities_and_of_a_fact() -> None:
     (row,) = changes.entities
     assert isinstance(row, EvidenceRow)
     assert (row.relation_id, row.event.fact_id) == (ids.relation_id(ANA, "lives_in", BERN), FACT)
-    assert changes.rejections == ()
+    assert changes.rejections == []
 
 
 def test_what_a_repetition_tells_names_its_event_and_what_it_repeats() -> None:
@@ -159,7 +159,7 @@ def test_what_a_repetition_tells_names_its_event_and_what_it_repeats() -> None:
     )
     rows = folded(FIRST, told).entities
     event_id = said.events[0].event_id
-    aliases = [(row.alias, row.told_by, row.told_of) for row in rows if isinstance(row, AliasRow)]
+    aliases = [(row.alias, row.told_by, row.repeated_fact_id) for row in rows if isinstance(row, AliasRow)]
     assert aliases == [(WIFE, event_id, FACT), (name_alias("Berne"), None, None)]
     assert [row.told_by for row in rows if isinstance(row, LinkRow)] == [event_id, None]
     assert [row.told_by for row in rows if isinstance(row, EvidenceRow)] == [event_id]
@@ -178,14 +178,14 @@ def test_what_a_repetition_tells_names_its_event_and_what_it_repeats() -> None:
 )
 def test_a_relation_with_what_is_not_known_is_not_applied(draft: EntityDraft) -> None:
     changes = folded(FIRST, second(draft))
-    assert changes.entities == ()
+    assert changes.entities == []
     assert [(row.reason, row.item) for row in changes.rejections] == [("foreign_target", 2)]
 
 
 @pytest.mark.parametrize("fact", [0, FACT], ids=["its own fact", "their fact"])
 def test_a_relation_of_another_scope_is_not_applied(fact: int | UUID) -> None:
     changes = folded(FIRST, with_entities(BOBS, relation_stated(fact, ANA, "lives_in", BERN)))
-    assert changes.entities == ()
+    assert changes.entities == []
     assert [row.reason for row in changes.rejections] == ["foreign_target"]
 
 
@@ -201,5 +201,5 @@ def test_no_example_is_applied_where_what_it_names_is_of_another_scope(path: Pat
     theirs = {one: ("default", "bob", "", "", "") for one in named if one}
     committed = commit("t2", added("Again."), scope=ALICE, entity_events=(event,))
     changes = fold(FoldState(entities=theirs), committed, HERE, b"")
-    assert changes.entities == ()
+    assert changes.entities == []
     assert [row.reason for row in changes.rejections] == ["foreign_target"]

@@ -75,7 +75,7 @@ def test_an_event_on_its_targets_changes_each_of_them_and_adds_its_fact(path: Pa
     event = EVENT.validate_json(path.read_bytes())
     changes = _folded(event, _knowing(event))
     assert [row.event for row in changes.events if not row.stale] == [event]
-    assert changes.rejections == ()
+    assert changes.rejections == []
     assert {known.fact_id for known in changes.updates} == set(event.named_ids) - _left_alone(event)
     assert {former.fact_id for former in changes.former_states} == {known.fact_id for known in changes.updates}
     assert [row.fact for row in changes.facts] == ([event.new_fact] if event.new_fact else [])
@@ -86,7 +86,7 @@ def test_an_event_without_its_targets_adds_its_fact_and_is_stale(path: Path) -> 
     event = EVENT.validate_json(path.read_bytes())
     changes = _folded(event, FoldState())
     assert [row.stale for row in changes.events] == [bool(event.named_ids)]
-    assert changes.updates == ()
+    assert changes.updates == []
     assert [row.fact for row in changes.facts] == ([event.new_fact] if event.new_fact else [])
 
 
@@ -97,5 +97,5 @@ def test_a_commit_is_applied_once_whatever_its_end(path: Path) -> None:
     changes = fold(FoldState(), committed, HERE, record)
     assert [(row.commit, row.record) for row in changes.commits] == [(committed, record)]
     again = fold(FoldState().apply(changes), committed, HERE, record)
-    assert again.commits == ()
+    assert again.commits == []
     assert [rejection.reason for rejection in again.rejections] == ["duplicate_source"]

@@ -279,14 +279,14 @@ def test_undoing_restores_exactly_and_undoing_that_gives_what_was_before(
 
     taken_back = commit("undo", undone(changes.events[-1].event.event_id, *reversals(changes, state)), at=day(13))
     changes, state = happens(state, taken_back)
-    assert changes.rejections == ()
+    assert changes.rejections == []
     brought = fact_id_at(commit("last", draft))
     assert {one: present for one, present in states_of(state).items() if one != brought} == before
     assert brought not in state.facts or state.facts[brought].state.status == "undone"
 
     put_back = commit("redo", undone(changes.events[-1].event.event_id, *reversals(changes, state)), at=day(14))
     changes, state = happens(state, put_back)
-    assert changes.rejections == ()
+    assert changes.rejections == []
     assert states_of(state) == after
 
 

@@ -62,7 +62,7 @@ def test_a_pending_fact_is_mentioned_and_confirmed_like_others(harness: FoldHarn
     harness.commit("t3", skipped(pending_fact), confirmed(pending_fact))
     assert harness.state_of(pending_fact).mention_count == 3
     assert harness.state_of(pending_fact).status == "pending_confirmation"
-    assert harness.changes.settlements == ()
+    assert harness.changes.settlements == []
 
 
 ENDS = {
@@ -104,7 +104,7 @@ def test_a_pending_fact_that_is_no_more_ends_nothing(harness: FoldHarness, pendi
     assert harness.settlements == [(pending_fact, "deleted")]
     assert harness.state_of(pending_fact).believed_to is None
     harness.commit("t3", pending_confirmed(pending_fact, BERN, text="It is Rome."), at=day(3))
-    assert harness.changes.updates == ()
+    assert harness.changes.updates == []
     assert [row.reason for row in harness.changes.rejections] == ["stale_target"]
 
 
@@ -148,7 +148,7 @@ def test_what_is_settled_at_once_is_one_row(harness: FoldHarness) -> None:
     made = commit("t2", pending("Rome.", BERN))
     harness.apply(commit("t2", pending("Rome.", BERN), pending_confirmed(fact_id_at(made), BERN)))
     assert [row.settlement_row and row.settlement_row.settlement for row in harness.changes.pending] == ["confirmed"]
-    assert harness.changes.settlements == ()
+    assert harness.changes.settlements == []
 
 
 def test_undo_puts_back_what_was_and_undoing_that_what_had_been_done(harness: FoldHarness) -> None:
@@ -166,9 +166,9 @@ def test_undo_puts_back_what_was_and_undoing_that_what_had_been_done(harness: Fo
     )
     assert harness.state_of(BERN) == expected_state(state_since=THIRD_DECIDED_AT)
     assert (harness.state_of(rome).status, harness.state_of(rome).believed_to) == ("undone", THIRD_DECIDED_AT)
-    assert harness.changes.undone == (
+    assert harness.changes.undone == [
         UndoneRow(event_id=event_id, undone_by=event_id_at(taken_back), since=THIRD_DECIDED_AT),
-    )
+    ]
     assert [(row.fact_id, row.targets) for row in harness.changes.events] == [(None, (BERN, rome))]
 
     harness.commit(
@@ -195,7 +195,7 @@ def test_an_undo_of_what_has_changed_since_changes_nothing(harness: FoldHarness)
     said = harness.commit("t2", replaced("Alice lives in Rome.", BERN))
     harness.commit("c1", undone(event_id_at(said), reversal(BERN, "active", expected_state())), at=day(3))
     assert harness.state_of(BERN).status == "superseded"
-    assert harness.changes.undone == ()
+    assert harness.changes.undone == []
     assert [row.reason for row in harness.changes.rejections] == ["stale_target"]
 
 

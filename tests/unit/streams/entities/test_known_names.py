@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.entities import Alias, KnownEntity
-from mnemolog.streams.entities.links import MAX_LOOKED_UP, MAX_WORDS, known_names_in, said_aliases, text_keys
+from mnemolog.streams.entities.known_names import MAX_LOOKED_UP, MAX_WORDS, aliases_in_text, known_names_in, text_keys
 from mnemolog.streams.entities.names import read_name
 from mnemolog.streams.entities.resolver import EntityRegistry, key_with_origin
 
@@ -77,7 +77,7 @@ def test_the_user_is_the_subject_and_no_mention() -> None:
     ],
 )
 def test_a_text_says_a_tie_without_the_name_too(text: str, said: list[str]) -> None:
-    assert [alias.text for alias in said_aliases(entity("Ana", ties=("my wife Ana",)), text)] == said
+    assert [alias.text for alias in aliases_in_text(entity("Ana", ties=("my wife Ana",)), text)] == said
 
 
 @given(

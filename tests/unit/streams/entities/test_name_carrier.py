@@ -12,7 +12,7 @@ from mnemolog.schemas.entities import Alias, KnownEntity, NamedEntity, NamedRela
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact, PromotedFrom
 from mnemolog.schemas.stored import LinkedFact, StoredRelation
-from mnemolog.streams.entities.links import FactNames, NameCarrier, TurnEntities
+from mnemolog.streams.entities.links import FactLinks, FactLinksBuilder, TurnEntities
 from mnemolog.streams.entities.names import name_key
 from mnemolog.streams.entities.resolver import NameContext
 from tests.support.builders.commits import (
@@ -70,13 +70,13 @@ def carried(
     known: Sequence[KnownEntity] = (USER, ANA, BEN),
     facts: Sequence[ExtractedFact] = (),
     reads_texts: bool = False,
-) -> tuple[TurnEntities, FactNames]:
+) -> tuple[TurnEntities, FactLinks]:
     found = TurnEntities.of_facts(facts, known, CONTEXT)
-    carrier = NameCarrier(found, {one.fact_id: one for one in sources}, reads_texts=reads_texts)
-    return found, carrier.names_of([event])
+    builder = FactLinksBuilder(found, {one.fact_id: one for one in sources}, reads_texts=reads_texts)
+    return found, builder.build([event])
 
 
-def roles(found: TurnEntities, names: FactNames) -> dict[str, str]:
+def roles(found: TurnEntities, names: FactLinks) -> dict[str, str]:
     (links,) = names.links.values()
     return {found.registry[link.entity_id].name: link.role for link in links}
 
@@ -179,7 +179,7 @@ def test_a_promoted_name_is_found_by_a_tie_that_is_known_here() -> None:
     found, names = carried(promoted("Ana sings"), linked((USER, "subject"), (ANA, "object")), known=(USER, here))
     (links,) = names.links.values()
     assert links[-1].entity_id == here.entity_id
-    assert [one.alias.text for one in found.names.added] == ["Ana"]
+    assert [one.alias.text for one in found.resolver.added] == ["Ana"]
 
 
 def test_ties_that_go_in_a_circle_end() -> None:

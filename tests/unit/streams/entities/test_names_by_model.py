@@ -173,7 +173,7 @@ def test_what_a_model_says_proposes_no_merge() -> None:
     talk.choose = choose(0)
     answered = found.answered([talk.answer(name) for name in doubtful_names(found)])
     assert answered is not found
-    assert answered.names.proposed == {}
+    assert answered.resolver.proposed == {}
 
 
 def test_the_facts_of_the_turn_that_name_it_are_those_that_are_shown() -> None:
@@ -238,7 +238,7 @@ def test_of_five_hundred_names_ten_are_asked_about() -> None:
     facts = [said(*doubtful[place : place + 20]) for place in range(0, len(doubtful), 20)]
     many = [said(*(f"{name}{letter}" for letter in "xyz")) for name in first]
     found = found_in(talk, *facts, *many)
-    assert len(found.names.doubtful) > MAX_NAMES
+    assert len(found.resolver.doubtful) > MAX_NAMES
     assert len(doubtful_names(found)) == MAX_NAMES
 
 

@@ -26,7 +26,7 @@ def added(entity: KnownEntity, *said: str) -> list[tuple[UUID, str]]:
         for name in said
     ]
     found = TurnEntities.of_facts(facts, [USER, entity], CONTEXT)
-    return [(one.entity_id, one.alias.text) for one in found.names.added if one.entity_id != USER.entity_id]
+    return [(one.entity_id, one.alias.text) for one in found.resolver.added if one.entity_id != USER.entity_id]
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_a_user_without_a_name_is_not_proposed_to_be_merged(*, is_user: bool, pr
     entities = (NamedEntity(name="Ben's wife Ana", type="person", role="object"),)
     fact = ExtractedFact(text="Ben met Ana", excerpt="said", search_text="", subject="Tom", entities=entities)
     found = TurnEntities.of_facts([fact], [*talk.known.values(), nameless], context)
-    assert len(found.names.proposed) == proposed
+    assert len(found.resolver.proposed) == proposed
 
 
 def test_names_beyond_the_bound_of_a_source_and_names_of_nobody_are_told() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.streams.entities.resolver import same_names
+from mnemolog.streams.entities.resolver import same_as_pairs
 from mnemolog.streams.offline.extract import read_turn
 from tests.support.builders.prompts import turn, user
 
@@ -10,7 +10,7 @@ from tests.support.builders.prompts import turn, user
 def last_of(*said: str) -> tuple[str | None, list[tuple[str, str]]]:
     """The subject of the last fact of Alice's, and which names it tells to be of one."""
     *_, fact = read_turn(turn(user(" ".join(said)), speaker="Alice"))[0]
-    return fact.subject, list(same_names(fact))
+    return fact.subject, list(same_as_pairs(fact))
 
 
 @pytest.mark.parametrize(

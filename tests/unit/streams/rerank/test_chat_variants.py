@@ -4,7 +4,7 @@ import pytest
 
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
 from mnemolog.streams.llm.ports import UnusableReplyError
-from mnemolog.streams.llm.rerank import ChatVariants, parse_variants
+from mnemolog.streams.llm.rerank import QuestionVariants, parse_variants
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
 
@@ -18,7 +18,7 @@ def chat(server: OpenAiServer) -> OpenAiChatModel:
 
 async def test_a_question_is_asked_once() -> None:
     with OpenAiServer(SearchReplies({QUESTION: WORDINGS})) as server:
-        variants = ChatVariants(chat(server))
+        variants = QuestionVariants(chat(server))
         for _ in range(3):
             assert await variants.variants(QUESTION, 2) == tuple(WORDINGS)
         assert server.requests["chat"] == 1
@@ -29,7 +29,7 @@ async def test_a_question_is_asked_once() -> None:
 
 async def test_the_wordings_that_were_asked_for_longest_ago_go_first() -> None:
     with OpenAiServer(SearchReplies({"a": ["A?"], "b": ["B?"], "c": ["C?"]})) as server:
-        variants = ChatVariants(chat(server), max_kept=2)
+        variants = QuestionVariants(chat(server), max_kept=2)
         for question in "abac":
             await variants.variants(question, 1)
         assert server.requests["chat"] == 3
@@ -43,7 +43,7 @@ async def test_the_wordings_that_were_asked_for_longest_ago_go_first() -> None:
 async def test_a_reply_that_is_not_valid_is_not_kept() -> None:
     replies = SearchReplies({QUESTION: WORDINGS}, override="no")
     with OpenAiServer(replies) as server:
-        variants = ChatVariants(chat(server))
+        variants = QuestionVariants(chat(server))
         with pytest.raises(UnusableReplyError):
             await variants.variants(QUESTION, 2)
         replies.override = None

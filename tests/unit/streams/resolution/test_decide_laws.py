@@ -249,7 +249,7 @@ def test_every_decision_is_sound_when_it_is_applied(case: DecisionCase) -> None:
     changes = fold(
         FoldState(facts=facts), Commit.from_bytes(commit.to_bytes()), LogPosition(partition=0, offset=0), b""
     )
-    assert changes.rejections == ()
+    assert changes.rejections == []
     assert not any(row.stale for row in changes.events)
     confirmed = [event for event in case.events if isinstance(event, PendingConfirmed)]
     assert len({event.target for event in confirmed}) == len(confirmed)

@@ -3,7 +3,7 @@
 import pytest
 
 from mnemolog.schemas.entities import MAX_NAME
-from mnemolog.streams.entities.names_in_text import (
+from mnemolog.streams.offline.names_in_text import (
     ended_relations,
     relations_of_others,
     stated_in_text,

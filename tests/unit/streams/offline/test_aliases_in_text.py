@@ -4,7 +4,7 @@ import pytest
 
 from mnemolog.schemas.entities import SAME_AS
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.entities.names_in_text import aliases_in, aliases_told, names_heard, sentence_entities
+from mnemolog.streams.offline.names_in_text import aliases_in, aliases_told, names_heard, sentence_entities
 from tests.support.harnesses.entity_talk import EntityTalk
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemolog.streams.entities.names_in_text import names_heard, sentence_entities, value_entities
+from mnemolog.streams.offline.names_in_text import names_heard, sentence_entities, value_entities
 
 
 def found(said: str, subject: str | None = "Alice", *, before: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:

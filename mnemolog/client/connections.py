@@ -1,0 +1,245 @@
+"""The servers and models that a client and its bound copies share: Kafka, Postgres, and the check of limits."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from psycopg import AsyncConnection, DataError, Error, InterfaceError, OperationalError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import InsufficientPrivilege, QueryCanceled, UndefinedTable
+from psycopg.rows import TupleRow
+
+from mnemolog.client.discovery import with_discovered_servers
+from mnemolog.client.producer import RecordProducer
+from mnemolog.client.search_models import QueryEmbedder, SearchModels
+from mnemolog.common.logs import get_logger
+from mnemolog.errors import LimitExceededError, MnemologError, QueryError, ServerUnavailableError, SettingsError
+from mnemolog.projections.database import connection_settings, open_pool, prepare_connection
+from mnemolog.projections.stores.turns import fetch_policies, find_exhausted_limit, is_received, may_have_limits
+from mnemolog.schemas.costs import NO_PRICES, PriceTable
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, exceeded_turn_size
+from mnemolog.schemas.turn import Turn
+from mnemolog.settings import Settings
+
+if TYPE_CHECKING:
+    from mnemolog.streams.runtime.dry_run import DryRun
+
+APPLICATION_NAME: Final = "mnemolog-client"
+REFUSALS: Final = (
+    "password authentication failed",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "is not permitted to log in",
+)
+"""What Postgres answers in English where it knows no such user, password or database. A refusal in another language is
+taken for an outage; the message shows it. A connection that fails has no SQLSTATE to go by."""
+CHECK_TIMEOUT_SECONDS: Final = 1.0
+CACHE_TTL: Final = timedelta(seconds=1)
+MAX_CACHED_TENANTS: Final = 1000
+CLOSED: Final = "this client is closed: make a new one"
+
+_log = get_logger(__name__)
+
+
+class ReadPool:
+    """Hands out connections to the tables at `url`."""
+
+    def __init__(self, url: str, *, size: int, statement_timeout: float) -> None:
+        self._url = url
+        self._opening = asyncio.Lock()
+        self._opened = False
+        self._pool = open_pool(
+            url,
+            min_size=0,
+            max_size=size,
+            application_name=APPLICATION_NAME,
+            statement_timeout=statement_timeout,
+            autocommit=True,
+        )
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """A connection for one query. Raises `ServerUnavailableError`, `SettingsError` and `QueryError`."""
+        try:
+            async with self._opening:
+                if not self._opened:
+                    # Fails at once and with the reason, where the pool would silently keep trying.
+                    settings = connection_settings(self._url, application_name=APPLICATION_NAME)
+                    async with await AsyncConnection.connect(self._url, **settings) as first:
+                        await prepare_connection(first)
+                    await self._pool.open()
+                    self._opened = True
+            async with self._pool.connection() as connection:
+                yield connection
+        except Error as error:
+            if (explained := self._explained(error)) is None:
+                raise
+            raise explained from error
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    def _explained(self, error: Error) -> MnemologError | None:
+        """Our error for an error of the driver, with what to do; None for an error that a caller cannot cause."""
+        reason = " ".join(str(error).split())
+        explained: MnemologError
+        match error:
+            case QueryCanceled():
+                advice = "ask for less, or raise MNEMOLOG_POSTGRES_STATEMENT_TIMEOUT"
+                explained = ServerUnavailableError(f"Postgres did not answer in time ({reason}): {advice}")
+            case OperationalError() if "FATAL:" in str(error) and any(words in str(error) for words in REFUSALS):
+                advice = "correct the user, the password or the database of MNEMOLOG_POSTGRES"
+                explained = SettingsError(f"Postgres refuses this account ({reason}): {advice}")
+            case OperationalError():
+                url = conninfo_to_dict(self._url)  # of which the password is not shown
+                server = f"{url.get('host', 'localhost')}:{url.get('port', 5432)}"
+                what = f"Postgres at {server} cannot be reached ({reason})"
+                explained = ServerUnavailableError(f"{what}: start it, or correct MNEMOLOG_POSTGRES")
+            case UndefinedTable():
+                explained = SettingsError(
+                    f"this database has no Mnemolog tables ({reason}): run `mnemolog migrate` first"
+                )
+            case InsufficientPrivilege():
+                advice = "give the account of MNEMOLOG_POSTGRES these rights"
+                explained = SettingsError(f"Postgres refuses this account ({reason}): {advice}")
+            case DataError():
+                explained = QueryError(f"Postgres cannot take an argument ({reason}): correct it")
+            case InterfaceError():
+                advice = "on Windows, run AsyncMemoryClient in an asyncio.SelectorEventLoop, or use MemoryClient"
+                explained = ServerUnavailableError(f"Postgres cannot be used from here ({reason}): {advice}")
+            case _:
+                return None
+        return explained
+
+
+class LimitPrecheck:
+    """Refuses turns that the pipeline would refuse for a limit, before they are published.
+
+    Whether a tenant has limits at all is asked once a second: a new limit takes that long to be seen here.
+    """
+
+    def __init__(self, prices: PriceTable = NO_PRICES) -> None:
+        self._prices = prices
+        # By tenant: when the tables were asked whether it has limits, and the answer.
+        self._cache: dict[str, tuple[datetime, bool]] = {}
+
+    async def check(self, pool: ReadPool, turn: Turn, now: datetime) -> None:
+        """Raise `LimitExceededError` where a limit of the turn's scope or tenant is used up, or the turn is too large.
+
+        Takes two round trips where the tenant has limits, else none but for one a second. A turn that was published
+        before is let through: its second copy does nothing. So is every turn while Postgres is away or not migrated
+        yet, or has no answer within a second.
+        """
+        if self._cached_answer(turn.scope.tenant, now) is False:
+            return
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
+                hit = await self._limit_hit(pool, turn, now)
+        except (ServerUnavailableError, SettingsError, TimeoutError) as error:
+            _log.debug("limits_not_checked", turn_id=turn.turn_id, error=str(error) or type(error).__name__)
+            return
+        if hit is not None:
+            raise LimitExceededError(turn.turn_id, hit)
+
+    def _cached_answer(self, tenant: str, now: datetime) -> bool | None:
+        """Whether a tenant has limits; None where the tables are to be asked (again)."""
+        asked_at, has_limits = self._cache.get(tenant, (now, None))
+        return has_limits if timedelta(0) <= now - asked_at < CACHE_TTL else None  # a clock may have been put back
+
+    async def _limit_hit(self, pool: ReadPool, turn: Turn, now: datetime) -> LimitHit | None:
+        async with pool.connection() as connection:
+            if (limited := self._cached_answer(turn.scope.tenant, now)) is None:
+                limited = await may_have_limits(connection, turn.scope.tenant)
+                if len(self._cache) >= MAX_CACHED_TENANTS:
+                    self._cache.clear()
+                self._cache[turn.scope.tenant] = now, limited
+            if not limited:
+                return None
+            rules = (await fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
+            if not rules.limits:
+                return None
+            refusing = rules if rules.when_spent == "reject" else rules.without_budgets
+            hit = exceeded_turn_size(rules, len(turn.to_bytes())) or await find_exhausted_limit(
+                connection, turn.scope, refusing, now, self._prices
+            )
+            if hit is None or await is_received(connection, turn.scope.owner, turn.turn_id):
+                return None
+            return hit
+
+
+class Connections:
+    """The servers and models that a client and its bound copies share; each is opened at its first use."""
+
+    def __init__(self, settings: Settings, *, publish_timeout: float, now: Callable[[], datetime]) -> None:
+        self.limit_precheck = LimitPrecheck(settings.price_table)
+        self.query_embedder = QueryEmbedder(settings)
+        self.search_models = SearchModels(settings)
+        self._settings = settings
+        self._publish_timeout = publish_timeout
+        self._now = now
+        self._lock = asyncio.Lock()
+        self._producer: RecordProducer | None = None
+        self._read_pool: ReadPool | None = None
+        self._dry_run: DryRun | None = None
+        self._closed = False
+
+    async def producer(self) -> RecordProducer:
+        async with self._lock:
+            if self._producer is not None and self._producer.needs_reconnect:
+                await self._producer.close()
+                self._producer = None
+            if self._producer is None:
+                settings = self._discovered("kafka")
+                self._producer = await RecordProducer.connect(
+                    settings.kafka or "",
+                    prefix=settings.topic_prefix,
+                    compression=settings.compression,
+                    timeout_seconds=self._publish_timeout,
+                    command_token=settings.command_token,
+                )
+            return self._producer
+
+    def read_pool(self) -> ReadPool:
+        if self._read_pool is None:
+            settings = self._discovered("postgres")
+            self._read_pool = ReadPool(
+                settings.postgres or "",
+                size=settings.postgres_pool_size,
+                statement_timeout=settings.postgres_statement_timeout,
+            )
+        return self._read_pool
+
+    @property
+    def dry_run_waits_for(self) -> str:
+        """What a dry run that takes long waits for."""
+        return self._dry_run.waits_for if self._dry_run else "Postgres"
+
+    async def dry_run(self) -> "DryRun":
+        """The stages, made at the first dry run and kept; libraries and models are loaded in a thread."""
+        async with self._lock:
+            if self._dry_run is None:
+                settings = self._discovered("postgres")
+
+                def build() -> "DryRun":
+                    # A program without dry runs does not load the stages: a fifth of a second.
+                    from mnemolog.streams.runtime.dry_run import DryRun  # noqa: PLC0415
+
+                    return DryRun(settings, clock=self._now)
+
+                self._dry_run = await asyncio.to_thread(build)
+                await self._dry_run.open()
+            return self._dry_run
+
+    def _discovered(self, server: str) -> Settings:
+        if self._closed:
+            raise MnemologError(CLOSED)
+        return with_discovered_servers(self._settings, needed=[server])
+
+    async def close(self) -> None:
+        self._closed = True
+        for opened in (self._producer, self._read_pool, self._dry_run, self.query_embedder, self.search_models):
+            if opened is not None:
+                await opened.close()
+        self._producer = self._read_pool = self._dry_run = None

@@ -1,0 +1,230 @@
+"""Entities, the people, places and things that facts name: how a caller names one, and the methods that read them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Unpack
+from uuid import UUID
+
+from mnemolog.client.base import ClientBase, checked, checked_time
+from mnemolog.client.inputs import ScopeArgs, When, scope_filter, whole_id
+from mnemolog.client.metrics import measured
+from mnemolog.projections.errors import QueryError
+from mnemolog.projections.queries import entities, entity_graph
+from mnemolog.projections.queries.entities import NOW, AskedTimes, Entity, EntityDetails, EntityRelation, of_one_name
+from mnemolog.projections.queries.entity_graph import AskedTie, EntityGraph, Neighbour
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.entities import WORDS, read_predicate
+from mnemolog.streams.entities.names import name_key, read_name
+
+EntityRef = Entity | UUID | str
+"""An entity that was read, one of its names, what it is to somebody ("my wife"), or the beginning of its id.
+
+That has four characters or more."""
+EntityNames = str | Iterable[str]
+"""One name of an entity, or several."""
+
+_MAX_OWNERS: Final = 5
+"""How many owners are read: "my wife's boss's dog's vet" has three."""
+_OWNED: Final = re.compile(r"^(?:my|our|(?P<owner>\S.*?)['\u2019]s) (?P<word>[^'\u2019]+)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedName:
+    """A name ("Ana"), or with `tie` a relation to `owner`, who is the user where there is none ("my wife")."""
+
+    name: str
+    tie: AskedTie | None = None
+    owner: "AskedName | None" = None
+
+
+def read_question(text: str, *, owners: int = _MAX_OWNERS) -> AskedName | None:
+    """Which entity a text asks for; None where the text is no name, or has more than `owners` owners."""
+    spoken = read_name(text)
+    if spoken is None or owners == 0:
+        return None
+    if spoken.tie is not None:
+        tie, owner = AskedTie(predicate=spoken.tie, tie=spoken.tie, name_key=spoken.key), spoken.owner
+    else:
+        owned = _OWNED.match(spoken.text)
+        read = read_predicate(owned["word"]) if owned else None
+        if owned is None or read is None or read.word not in WORDS:
+            return AskedName(name=spoken.text)
+        tie, owner = AskedTie(predicate=read.word), owned["owner"]
+    if owner is None:
+        return AskedName(name=spoken.text, tie=tie)
+    whose = read_question(owner, owners=owners - 1)
+    return None if whose is None else AskedName(name=spoken.text, tie=tie, owner=whose)
+
+
+class EntityLookup(ClientBase):
+    """Finds entities within a scope, which may be a wide one: then each scope has its own "my wife"."""
+
+    async def _one_entity(self, given: str, within: ScopeFilter, as_of: AskedTimes = NOW) -> Entity:
+        """The entity that `given` names.
+
+        In each scope an entity that stands in the asked relation goes before entities that are merely called so:
+        somebody else's "my boss" is called "my boss", too, and so may be a former boss. Raises `UnknownEntityError`,
+        and `AmbiguousIdError` where several entities are left.
+        """
+        called = await self._called(given, within)
+        asked = read_question(given)
+        tied = [] if asked is None or asked.tie is None else await self._meant(asked, within, as_of)
+        called_ids = {entity.entity_id for entity in called}
+        both = [entity for entity in tied if entity.entity_id in called_ids]
+        scopes_of_both = {entity.scope_ids for entity in both}
+        tied_only = [entity for entity in tied if entity.scope_ids not in scopes_of_both]
+        scopes_of_tied = {entity.scope_ids for entity in tied}
+        called_only = [entity for entity in called if entity.scope_ids not in scopes_of_tied]
+        return of_one_name(given, [*both, *tied_only, *called_only])
+
+    async def _meant(self, asked: AskedName, within: ScopeFilter, as_of: AskedTimes = NOW) -> list[Entity]:
+        """The entities that have the asked name, or that stand in the asked relation to an entity the owner means."""
+        if asked.tie is None:
+            return await self._called(asked.name, within)
+        if asked.owner is None:
+            owners = await self._query(entity_graph.user_entities, within)
+        else:
+            owners = await self._meant(asked.owner, within, as_of)
+        owner_ids = [entity.entity_id for entity in owners]
+        return await self._query(entity_graph.related, within, owner_ids, asked.tie, as_of=as_of)
+
+    async def _called(self, name: str, within: ScopeFilter) -> list[Entity]:
+        return await self._query(entities.called, within, name, name_key(name))
+
+
+@measured
+@checked(QueryError)
+class EntityQueryMixin(EntityLookup):
+    """People, places and things that facts name. No method needs Kafka."""
+
+    async def entities(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002 -- as an entity has it
+        limit: int | None = None,
+        after: UUID | str | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Entity]:
+        """The entities that facts of a scope name, in the order in which they were named first. The user is one.
+
+        All of them, those of one `type` ("person", "place"), or `limit` of them, from the first or from the one that
+        follows the entity `after`, a whole id.
+        """
+        following = None if after is None else whole_id(after)
+        if following is None and after is not None:
+            raise QueryError(f"after {after!r:.80} is a part of an id: give the whole `entity_id` of the last one")
+        return await self._query(entities.entities, scope_filter(scope), kind=type, limit=limit, after=following)
+
+    async def entity(
+        self,
+        name: str,
+        *,
+        all_versions: bool = False,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> EntityDetails:
+        """One entity: its names, the current facts that name it with its role in each, and its possible twins.
+
+        With its relations, its profile (what holds of it now) and its timeline.
+
+        `name` is one of its names, as it was said ("Ana"), the beginning of its id, or what it is to somebody, as `who`
+        takes it ("my wife"): who is that now, else who was called so. Raises `UnknownEntityError`, and
+        `AmbiguousIdError` where several are meant.
+
+        With `believed_at` and `true_at` as `relations` takes them, what was known then: the facts of `facts_as_of` that
+        name it, its relations and profile of then, what happened to it up to then; and no summary.
+        """
+        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        one = await self._one_entity(str(name), within, as_of)
+        return await self._query(entities.details, one, all_versions=all_versions, as_of=as_of)
+
+    async def relations(
+        self,
+        entity: str | None = None,
+        *,
+        predicate: str | None = None,
+        all_versions: bool = False,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[EntityRelation]:
+        """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
+
+        With `entity`, a name or id as `entity` takes it, all relations read from that one, also those that were stated
+        of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `entity` does.
+
+        `believed_at` asks for what was known then, `true_at` for what held then: now, and the same as `believed_at`,
+        unless given. Entities are those of now, after all merges and splits; what was taken back since is left out.
+        """
+        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        one = None if entity is None else await self._one_entity(entity, within, as_of)
+        return await self._query(
+            entities.relations,
+            within if one is None else ScopeFilter.of_scope(one.scope),
+            subject_ids=None if one is None else [one.entity_id],
+            predicate=predicate,
+            all_versions=all_versions,
+            mirrors=entity is not None,
+            as_of=as_of,
+        )
+
+    async def neighbours(
+        self,
+        entity: str,
+        *,
+        hops: int = 1,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Neighbour]:
+        """The entities that hold to be related to one, or at 2 `hops` also to those, each once with the path to it.
+
+        The times are those of `relations`. Raises as `entity` does, and `QueryError` for other hops.
+        """
+        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        one = await self._one_entity(entity, within, as_of)
+        return await self._query(entity_graph.neighbours, one, hops=hops, as_of=as_of)
+
+    async def who(
+        self,
+        name: str,
+        *,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[Entity]:
+        """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
+
+        "My" is the user's; "wife" alone is, too, where nobody has that name. What somebody is to another one follows
+        from relations that hold now, or at the times that `relations` takes; an empty list where nobody is that.
+        """
+        asked, within, as_of = read_question(str(name)), scope_filter(scope), _as_of(believed_at, true_at)
+        if asked is None:
+            return []
+        found = await self._meant(asked, within, as_of)
+        of_user = read_question(f"my {name}") if not found and asked.tie is None else None
+        return found if of_user is None else await self._meant(of_user, within, as_of)
+
+    async def graph(
+        self,
+        *,
+        all_versions: bool = False,
+        believed_at: When | None = None,
+        true_at: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> EntityGraph:
+        """The related entities of a scope with their relations, at the times that `relations` takes.
+
+        Its `mermaid` is a diagram.
+        """
+        as_of = _as_of(believed_at, true_at)
+        return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions, as_of=as_of)
+
+
+def _as_of(believed_at: When | None, true_at: When | None) -> AskedTimes:
+    return AskedTimes(
+        believed_at=None if believed_at is None else checked_time(believed_at),
+        true_at=None if true_at is None else checked_time(true_at),
+    )

@@ -1,0 +1,117 @@
+"""Whether a new fact and a known fact are about the same entity, whatever names they use for it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import product
+from typing import Protocol
+from uuid import UUID
+
+from mnemolog.schemas.entities import KnownEntity
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery
+from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.resolver import names_of
+from mnemolog.streams.text.differences import EntityRelation, compare_subjects
+
+
+def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> EntityRelation | None:
+    """Whether facts with these subjects are about one entity.
+
+    None where a fact has no entity, and for a user without a name, who may have any name.
+    """
+    if one is None or other is None:
+        return None
+    if one.entity_id == other.entity_id:
+        return "same"
+    if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
+        return None
+    are_twins = other.entity_id in one.possible_twins or one.entity_id in other.possible_twins
+    return "twin" if are_twins or _may_be_one(one, other) else "other"
+
+
+def _may_be_one(one: KnownEntity, other: KnownEntity) -> bool:
+    """Whether one has all words of a name of the other, and one type is unknown: "Mira" and "Mira Kovac"."""
+    pairs = product(names_of(one), names_of(other)) if "other" in (one.type, other.type) else ()
+    return any(compare_subjects(name, known) != "other" for name, known in pairs)
+
+
+def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:
+    """The entities by the ids of the facts that have them as subject."""
+    return {fact_id: entity for entity in subjects for fact_id in entity.subject_of}
+
+
+def with_subject_relations(
+    envelope: MatchedFacts, found: TurnEntities, others: Sequence[KnownEntity] = ()
+) -> MatchedFacts:
+    """The facts of a turn, each candidate with whether it is about the entity of the fact.
+
+    `others` are the subjects of candidates that were looked up after the names of the turn.
+    """
+    subjects = subjects_by_fact((*others, *found.registry))
+    if not subjects:
+        return envelope
+    facts = []
+    for matched in envelope.facts:
+        subject_id = found.subject_of(matched.fact)
+        subject = found.registry[subject_id] if subject_id else None
+        candidates = []
+        for known in matched.candidates:
+            relation = entity_relation(subject, subjects.get(known.fact_id)) or known.subject_relation
+            candidates.append(known.model_copy(update={"subject_relation": relation}))
+        facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
+    return envelope.model_copy(update={"facts": tuple(facts)})
+
+
+class EntityFactReader(Protocol):
+    """Reads facts of entities in one round trip; it waits while Postgres is unavailable."""
+
+    async def facts_of_entities(
+        self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
+    ) -> Sequence[tuple[Candidate, ...]]:
+        """Per request the newest active facts with its key, in exactly `scope` and about its entity; bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityCandidates:
+    """Adds known facts with the key of a new fact that are about the same entity under another name.
+
+    The stage `match` knows names alone, and reads few facts of a key. This makes one round trip, and none where all
+    facts of the keys are candidates already, or the entities have one name.
+    """
+
+    facts: EntityFactReader
+
+    async def add(self, envelope: MatchedFacts, found: TurnEntities | None, rules: EffectivePolicy) -> MatchedFacts:
+        if found is None or envelope.scope is None:
+            return envelope
+        requests = dict(_requests(envelope, found, rules))
+        if not requests:
+            return envelope
+        added = await self.facts.facts_of_entities(envelope.scope, list(requests.values()), at=envelope.occurred_at)
+        facts = list(envelope.facts)
+        for place, more in zip(requests, added, strict=True):
+            known = facts[place].candidates
+            facts[place] = facts[place].model_copy(update={"candidates": (*known, *more)})
+        return envelope.model_copy(update={"facts": tuple(facts)})
+
+
+def _requests(
+    envelope: MatchedFacts, found: TurnEntities, rules: EffectivePolicy
+) -> Iterator[tuple[int, EntityFactsQuery]]:
+    """The queries by the places of their facts: facts with a single-valued key, about a known entity of two names."""
+    for place, matched in enumerate(envelope.facts):
+        fact, subject_id = matched.fact, found.subject_of(matched.fact)
+        if fact.key is None or not (fact.single_valued or rules.is_single_valued(fact.key)):
+            continue
+        if subject_id is None or subject_id in found.new:
+            continue
+        if sum(known.key == fact.key for known in matched.candidates) < MAX_CANDIDATES_OF_KEY:
+            continue
+        subject = found.registry[subject_id]
+        if len(subject.aliases) > 1 and not subject.keys("user"):
+            known_ids = tuple(one.fact_id for one in matched.candidates)
+            yield place, EntityFactsQuery(entity_id=subject_id, key=fact.key, vector=matched.vector, known=known_ids)
