@@ -1,7 +1,7 @@
 """Operators' work on topics and tables; errors of the drivers become this package's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,17 +16,18 @@ from mnemolog.common.retry import retry_while
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
 from mnemolog.projections.migrations.upgrade import migrate
-from mnemolog.projections.queries import audit as audits
-from mnemolog.projections.queries.audit import Finding, TableCounts, table_counts
+from mnemolog.projections.queries.audit import Audit, Finding, TableCounts, table_counts
+from mnemolog.projections.queries.audit import audit as audit_tables
 from mnemolog.projections.queries.results import counted
-from mnemolog.projections.rebuild import rebuild as tables
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
+from mnemolog.projections.rebuild.rebuild import rebuild as rebuild_tables
 from mnemolog.projections.rebuild.replay import open_table_log
 from mnemolog.projections.rebuild.scope_indexes import LEAST_FACTS, IndexReport
 from mnemolog.projections.rebuild.scope_indexes import index_scopes as make_scope_indexes
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
-from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics, ensure_topics
+from mnemolog.streams.kafka import connected_admin
+from mnemolog.streams.kafka.admin import TopicState, describe_topics, ensure_topics
 from mnemolog.streams.kafka.dead_letters import StoredDeadLetter, newest_dead_letters, read_dead_letter
 from mnemolog.streams.kafka.lag import StageLag, stage_lags
 from mnemolog.streams.kafka.readers import open_kafka_log
@@ -112,38 +113,32 @@ async def require_tables(settings: Settings) -> None:
         await connection.execute(queries("projector")["next_offsets"])
 
 
-async def audit(settings: Settings) -> audits.Audit:
+async def audit(settings: Settings) -> Audit:
     """Compare what was accepted with what has ended, over all tenants, and look at what the topic still holds.
 
-    The latter is a warning: those turns are not accepted yet. Without Kafka it is left out, and a warning says so.
+    Unread records are a warning: their turns are not accepted yet. Where Kafka is away, a warning says so.
     """
     async with _connection(settings) as connection:
-        books = await audits.audit(connection, now=datetime.now(UTC))
+        books = await audit_tables(connection, now=datetime.now(UTC))
     try:
-        unread = await _unread_records(settings)
+        with translated_kafka_errors(settings):
+            async with asyncio.timeout(AUDIT_KAFKA_SECONDS):
+                await _wait_for_coordinator(settings)
+                lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
     except ServerUnavailableError as error:
         blind = Finding(severity="warning", what="what the topic still holds was not looked at", advice=str(error))
         return replace(books, findings=(*books.findings, blind))
-    return replace(books, unread=unread, findings=(*books.findings, *_unread_findings(unread)))
-
-
-async def _unread_records(settings: Settings) -> dict[str, int]:
-    """By stage, how many records of `conversation_turns` it has not acknowledged."""
-    with translated_kafka_errors(settings):
-        async with asyncio.timeout(AUDIT_KAFKA_SECONDS):
-            await _wait_for_coordinator(settings)
-            lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
-    return {one.stage: one.lag for one in lags if one.stage in CONVERSATION_TURNS.consumers}
-
-
-def _unread_findings(unread: Mapping[str, int]) -> Iterator[Finding]:
-    for stage, count in unread.items():
-        if count:
-            yield Finding(
-                severity="warning",
-                what=f"{counted(count, 'record')} of conversation_turns not read yet by {stage}, or not acknowledged",
-                advice=f"look again in a while; if the number stays, check that the stage {stage} runs",
-            )
+    unread = {one.stage: one.lag for one in lags if one.stage in CONVERSATION_TURNS.consumers}
+    findings = [
+        Finding(
+            severity="warning",
+            what=f"{counted(count, 'record')} of conversation_turns not read yet by {stage}, or not acknowledged",
+            advice=f"look again in a while; if the number stays, check that the stage {stage} runs",
+        )
+        for stage, count in unread.items()
+        if count
+    ]
+    return replace(books, unread=unread, findings=(*books.findings, *findings))
 
 
 @asynccontextmanager
@@ -179,7 +174,7 @@ async def rebuild(
         open_table_log(url) if source == "table" else open_kafka_log(settings.kafka or "", prefix=settings.topic_prefix)
     )
     async with opened as log:
-        return await tables.rebuild(url, log, verify_only=verify_only, full=full, progress=report)
+        return await rebuild_tables(url, log, verify_only=verify_only, full=full, progress=report)
 
 
 async def index_scopes(

@@ -106,7 +106,10 @@ class _Start:
 
     @asynccontextmanager
     async def servers(self, stop: asyncio.Event, *, test: bool) -> AsyncIterator[tuple[Settings, EmbeddedStack | None]]:
-        """The settings with the addresses of all servers, which have topics and tables."""
+        """The settings with the addresses of all servers, which have topics and tables.
+
+        Metrics of embedded servers get any free port where the usual one is taken.
+        """
         settings = self._settings
         if settings.kafka:
             await cancel_on_stop(stop, self._create_topics(settings.kafka))
@@ -125,7 +128,14 @@ class _Start:
             prepare_postgres=self._migrate_tables,
         )
         async with await cancel_on_stop(stop, stack) as running:
-            yield _embedded_settings(settings, running), running
+            update: dict[str, Any] = {
+                "kafka": settings.kafka or running.bootstrap,
+                "postgres": settings.postgres or running.postgres_url,
+                "partitions": partitions_of(settings),
+            }
+            if "metrics_port" not in settings.model_fields_set and not is_free(settings.metrics_port):
+                update["metrics_port"] = 0
+            yield settings.model_copy(update=update), running
 
     async def load_stages(self) -> None:
         """Wait until all packages are imported and the model is loaded."""
@@ -167,18 +177,6 @@ def partitions_of(settings: Settings) -> int:
     if settings.kafka or "partitions" in settings.model_fields_set:
         return settings.partitions
     return EMBEDDED_PARTITIONS
-
-
-def _embedded_settings(settings: Settings, stack: EmbeddedStack) -> Settings:
-    """The settings with embedded servers, and any free port for metrics where the usual one is taken."""
-    update: dict[str, Any] = {
-        "kafka": settings.kafka or stack.bootstrap,
-        "postgres": settings.postgres or stack.postgres_url,
-        "partitions": partitions_of(settings),
-    }
-    if "metrics_port" not in settings.model_fields_set and not is_free(settings.metrics_port):
-        update["metrics_port"] = 0
-    return settings.model_copy(update=update)
 
 
 async def _run_stages(

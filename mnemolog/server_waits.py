@@ -67,15 +67,12 @@ async def _wait(
 
 
 async def _unknown_hosts(bootstrap: str) -> str:
-    """Kafka's client does not say that a name is unknown."""
-    names = [address.rpartition(":")[0] for address in bootstrap.split(",")]
-    unknown = [name for name in names if not await _is_known(name)]
+    """The unknown names among the addresses, in words: Kafka's client does not tell them."""
+    unknown = []
+    for address in bootstrap.split(","):
+        name = address.rpartition(":")[0]
+        try:
+            await asyncio.get_running_loop().getaddrinfo(name.strip("[]"), None)
+        except socket.gaierror:
+            unknown.append(name)
     return f"; unknown name: {', '.join(unknown)}" if unknown else ""
-
-
-async def _is_known(name: str) -> bool:
-    try:
-        await asyncio.get_running_loop().getaddrinfo(name.strip("[]"), None)
-    except socket.gaierror:
-        return False
-    return True

@@ -50,7 +50,7 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
 
 
 def _entity_sentences(linked: LinkedEntity) -> Iterator[str]:
-    """How an entity was found, and what was decided about it since."""
+    """How an entity was found, and what was decided about the entity since."""
     yield _entity_sentence(linked)
     for change in linked.changes:
         end = ", which was undone" if change.undone else ""
@@ -70,7 +70,7 @@ _CHANGE_PHRASES: Final[Mapping[str, str]] = {
 
 
 def _entity_sentence(linked: LinkedEntity) -> str:
-    """Whom or what it names, and how that was found."""
+    """Which entity a fact names, and how the entity was found."""
     if linked.said is None:
         return f"its {linked.role} is {linked.name}, the user"
     names = ", ".join(linked.compared)
@@ -217,7 +217,7 @@ def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact
 
 
 def _said_before(at: datetime, fact: Fact, excerpt: str, place: str = "") -> str:
-    """What was said by a time; a fact without an excerpt was imported."""
+    """The excerpt and when it was said at the latest; a fact without an excerpt was imported."""
     if not excerpt:
         return f"by {_minute(at)}, it had been imported{place}"
     return f"by {_minute(at)}, {fact.speaker or 'a turn'} had said{place}: {_quoted(excerpt)}"
@@ -305,7 +305,7 @@ def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
 
 
 def _moved_end_sentence(event: FactEvent, moved: Mapping[str, str | None], known: FactTexts) -> str:
-    """What became of the end of a fact when what had ended it was withdrawn, or proved to have begun earlier."""
+    """The new end of a fact whose ender was withdrawn, or proved to have begun earlier."""
     ended_at = moved["ended_at"]
     end = f"it ended {_minute(datetime.fromisoformat(ended_at))} instead" if ended_at else "its end was taken back"
     ender = _quoted(known.get(UUID(moved["ender"]), str(moved["ender"])))

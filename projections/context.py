@@ -106,12 +106,8 @@ def doubts_of(fact: Fact, at: datetime, min_confidence: float) -> tuple[Doubt, .
     return tuple(doubt for doubt, holds in doubts.items() if holds)
 
 
-def doubtful_ids(facts: Iterable[Fact], *, at: datetime, min_confidence: float) -> set[UUID]:
-    return {fact.fact_id for fact in facts if doubts_of(fact, at, min_confidence)}
-
-
 def last_mention(fact: Fact) -> datetime:
-    """When it was last said. What is told with a date was said at the earliest when it was recorded."""
+    """When it was last said. A fact that was said with a date was said at the earliest when it was recorded."""
     said = fact.true_from if fact.event_time is None else fact.recorded_at
     return max(filter(None, (said, fact.last_confirmed_at)))
 
@@ -412,19 +408,14 @@ async def lasting_facts(conn: AsyncConnection[TupleRow], scopes: Sequence[ScopeF
     """
     if not all(scope.is_exact for scope in scopes):
         raise QueryError("a context belongs to exact scopes: name each id, or leave it out, instead of '*'")
-    query = read_query("context", "lasting_facts", at="%(at)s")
+    query = read_query("profiles", "lasting_facts", at="%(at)s")
     common = {"at": at, "categories": list(SECTION_OF_CATEGORY), "events": list(EVENT_KINDS)}
     by_scope = [await fetch_rows(conn, Fact, query, {**scope.parameters, **common}) for scope in scopes]
     found = [fact for facts in by_scope for fact in facts]
-    return found if len(scopes) == 1 else await _without_promoted(conn, scopes, found)
-
-
-async def _without_promoted(
-    conn: AsyncConnection[TupleRow], scopes: Sequence[ScopeFilter], found: Sequence[Fact]
-) -> list[Fact]:
-    """The facts without those that were promoted into another one of the scopes."""
+    if len(scopes) == 1:
+        return found
     asked = {"fact_ids": [fact.fact_id for fact in found], **scope_parameters(scopes)}
-    rows = await (await conn.execute(queries("context")["promoted"], asked)).fetchall()
+    rows = await (await conn.execute(queries("profiles")["promoted"], asked)).fetchall()
     promoted = {fact_id for (fact_id,) in rows}
     return [fact for fact in found if fact.fact_id not in promoted]
 
@@ -473,7 +464,7 @@ def compose(
     wanted = [one for one in found if rules.doubtful or not one.doubts]
     composer = _Composer(LAYOUTS[rules.format], rules.count_tokens or estimate_tokens, rules.budget_tokens)
     chosen, text, tokens = composer.fitting([composer.line(one, at) for one in wanted])
-    doubted = set() if rules.doubtful else doubtful_ids(summed_up, at=at, min_confidence=rules.min_confidence)
+    doubted = {fact.fact_id for fact in summed_up if not rules.doubtful and doubts_of(fact, at, rules.min_confidence)}
     certain = [one for one in summaries if doubted.isdisjoint(one.fact_ids)]
     about, text, tokens = composer.with_summaries(chosen, certain, text, tokens)
     kept = {line.entry.fact.fact_id for line in chosen}

@@ -20,7 +20,7 @@ class Commit(Versioned):
     Enough to fold (facts with vectors and times), to explain (a decision at each event) and to
     account for (calls, tokens and milliseconds at each step). `attempt` counts the commits of a source: a turn that
     failed, or was rejected for a limit, may be published again, and its next commit takes the place of that end.
-    `speaker` is the speaker of the turn. `entity_events` say whom the facts of `events` name.
+    `speaker` is the speaker of the turn. `entity_events` say which entities the facts of `events` name.
     """
 
     source_id: Identifier

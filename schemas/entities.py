@@ -20,7 +20,7 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
 TIES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {kind: _TABLES[kind] for kind in ("group", "person", "animal")}
 )
-"""The words for each tie, by the type of whom it is said, in the order in which they are looked for."""
+"""The words for each tie, by the type of the entity that has it, in the order in which they are looked for."""
 WORDS_AROUND_TIES: Final = _TABLES["words"]
 """Patterns of the words around ties and names."""
 
@@ -30,11 +30,11 @@ MAX_NAME: Final = 200
 MAX_ENTITIES: Final = 20
 """How many entities one fact may name."""
 MAX_UNLINKED: Final = 50
-"""How many names that link no fact are told of a source, and of a fact on its way."""
+"""How many names without a link one source, or one fact on its way, may list."""
 MAX_NAME_VECTORS: Final = 20
 """How many names of one turn get vectors; the others of it are found by their words alone."""
 MAX_LINKS: Final = 2 * (MAX_ENTITIES + 1)
-"""Links of a fact: its subject, those that it names, and an owner of each ("Ana's dog")."""
+"""Links of a fact: its subject, the other entities that it names, and an owner of each ("Ana's dog")."""
 MAX_MERGED: Final = 20
 """How many entities one command may merge into another one."""
 MAX_MOVED: Final = 100
@@ -56,7 +56,7 @@ BEINGS: Final = frozenset({"person", "animal"})
 EntityType = Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,31}$")]
 EntityName = Annotated[Text, Field(min_length=1, max_length=MAX_NAME)]
 Role = Literal["subject", "object", "mention"]
-"""What an entity is in a fact: whom it is about, what it says of them, or named besides."""
+"""What an entity is in a fact: its subject, what the fact says of the subject, or a mention."""
 NameReason = Annotated[Text, Field(min_length=1, max_length=MAX_NAME_REASON)]
 AliasKind = Literal["name", "tie", "user"]
 """A name ("Ana"), what somebody is to another one ("my wife"), or the user, who needs no name."""
@@ -84,17 +84,17 @@ class NamedEntity(Record):
 UnlinkedReason = Literal[
     "not_said", "too_long", "too_many", "never_stored", "no_name", "no_new_fact", "name_taken", "in_doubt"
 ]
-"""Why a name links no fact: a model named whom nobody said, it has too many letters, it is one too many of a fact or a
-source, it has a word of a topic that is never stored, it names nobody ("she"), or only statements that became no new
-fact have it. One that another entity has already, or that was said of one of several, is no name of whom it was said
-of."""
+"""Why a name links no fact. `not_said`: only the model has it, the source does not. `too_long`, `too_many`: it exceeds
+a bound of a name, a fact or a source. `never_stored`: it has a word of such a topic. `no_name`: it names nobody
+("she"). `no_new_fact`: only statements that became no new fact have it. `name_taken`: another entity has it.
+`in_doubt`: it could mean several entities."""
 
 
 class UnlinkedName(Record):
     """A name that was read in a source and that links no fact, and why.
 
-    One of what is never stored is told by the topic. `step` and `compared` say how its entity was found where it was
-    looked for; `entity_id` is that of a known one; of a name that is taken, whose it is.
+    In the place of a name of a topic that is never stored stands the topic. `step` and `compared` say how its entity
+    was looked for; `entity_id` is the known entity, or the entity that has a taken name.
     """
 
     name: EntityName
@@ -108,7 +108,7 @@ class Alias(Record):
     """One of the names of an entity. Equal keys of one kind are the same name; the text is how it was said first.
 
     The key is written by who resolves names, so that a rebuild does not depend on how names are compared today.
-    `vector` is that of a name with a meaning, where a turn told it.
+    `vector` is the vector of a name with a meaning, where a turn gave the name.
     """
 
     text: EntityName
@@ -129,11 +129,11 @@ class Alias(Record):
 
 
 class KnownEntity(Record):
-    """An entity with its names, the first of them its own; `subject_of` are those of some facts that are about it.
+    """An entity with its names, the first of them its own; `subject_of` are the asked facts that are about it.
 
-    `hidden` are those of the names that were asked for which readers are not shown: only facts told them that were
-    taken back. The entity is found by them, and gets one again where it is said again.
-    `near` are the keys of those names that were looked up by their vectors and are near one of its names.
+    `hidden` are names that readers are not shown, as all facts that gave them were taken back. The entity is found by
+    a hidden name, and gets it again where it is said again. `near` are the keys of the names that were looked up by
+    their vectors and are near one of its names.
     """
 
     entity_id: UUID
@@ -161,8 +161,8 @@ class EntityLink(Record):
 
     `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
     name could have meant as well; `compared_by` is how they were found, where that was not by words. `reason` is that
-    of the model which was asked whom the name means. `type` is what the source tells that the entity is, where nobody
-    had told it.
+    of the model that was asked which entity the name means. `type` is what the source says that the entity is, where
+    nobody had said it before.
     """
 
     entity_id: UUID
@@ -176,22 +176,22 @@ class EntityLink(Record):
 
 
 class NameVector(Record):
-    """The vector of a name that a turn tells, by the key of the name."""
+    """The vector of a name of a turn, by the key of the name."""
 
     key: Text
     vector: Vector
 
 
 class NameQuery(NameVector):
-    """A name of a turn whose vector is compared with those of the names of known entities of its type."""
+    """A name of a turn whose vector is compared with the vectors of names of known entities of its type."""
 
     type: EntityType
 
 
 class AnsweredName(Record):
-    """A name of a turn of which a model was asked whether it is that of one of `twins`, and why it answered so.
+    """The answer of a model to the question whether a name of a turn means one of `twins`, with its reason.
 
-    `entity_id` is the one that it said; None where that is another one, or nobody can tell, or no valid answer came.
+    `entity_id` is None where the name means another entity, or nobody can say, or no valid answer came.
     """
 
     name: EntityName
@@ -223,15 +223,15 @@ Strength = Literal["strong", "medium", "weak"]
 """How a fact states a relation: it is what the fact says; the fact names it in passing ("my wife Ana sings"), or it
 only suggests it."""
 SAME_AS: Final = "same_as"
-"""The predicate of two names of one: it tells a name, or proposes a merge, and never becomes a relation."""
+"""The predicate of two names of one entity: it gives a name, or proposes a merge, and never becomes a relation."""
 STRENGTHS: Final[tuple[Strength, ...]] = ("strong", "medium", "weak")
 PredicateName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 
 
 class NamedRelation(Record):
-    """A relation between two whom a fact names: the object is the subject's `predicate`.
+    """A relation between two entities that a fact names: the object is the subject's `predicate`.
 
-    The names are those that the fact gives them, the predicate is a word as it was said ("wife", "works_at").
+    The names are as the fact has them, the predicate is a word as it was said ("wife", "works_at").
     """
 
     subject: EntityName
@@ -244,7 +244,7 @@ class NamedRelation(Record):
 class Predicate:
     """A predicate: what an object is to its subject. `inverse` is what the subject is to the object, None if unknown.
 
-    Of a `single_valued` one a subject has one object at a time.
+    With a `single_valued` predicate a subject has one object at a time.
     """
 
     name: str
@@ -319,7 +319,7 @@ def name_of_predicate(said: str) -> str:
 
 
 def is_same_as(said: str) -> bool:
-    """Whether a word for a predicate says that two names are of one: that is no relation."""
+    """Whether a word for a predicate says that two names are of one entity, which is no relation."""
     read = read_predicate(said)
     return read is not None and read.predicate.name == SAME_AS
 

@@ -29,7 +29,7 @@ from mnemolog.schemas.provenance import Decision
 
 
 class EntityEvent(Record):
-    """Their ordinals go on where those of the events about facts end."""
+    """An event about entities; the ordinals go on after the events about facts."""
 
     event_id: UUID
     ordinal: Count
@@ -42,7 +42,7 @@ class EntityChange(EntityEvent):
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
-        """The entities that it names, the one that it is about first."""
+        """The entities that it names, its subject first."""
         raise NotImplementedError
 
     @property

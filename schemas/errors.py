@@ -1,4 +1,4 @@
-"""Errors in records, each of which says what to do; and the faults of a record in words for the one who wrote it."""
+"""Errors in records, each of which says what to do; and the faults of a record in words for its author."""
 
 import re
 from collections.abc import Sequence

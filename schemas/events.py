@@ -29,7 +29,7 @@ VERDICTS_WITH_END_TIME: Final[frozenset[Verdict]] = frozenset({"REPLACE", "RETRA
 class Event(Record):
     """What all events have in common; it is read from their fields `fact`, `statement`, `target` and `targets`.
 
-    `moved_ends` are those of facts that were ended by what the event withdraws, or by what it says began earlier.
+    `moved_ends` are about facts that were ended by a fact which the event withdraws, or says to have begun earlier.
     `promoted_from` is the fact of another scope whose statement led to it.
     """
 
@@ -58,7 +58,7 @@ class Event(Record):
 
     @property
     def told_id(self) -> UUID | None:
-        """The fact that has what the event's words tell of entities: the new one, else the one that they repeat."""
+        """The fact that gets the entities of the event's words: the new fact, else the fact that the words repeat."""
         if (fact := self.new_fact) is not None:
             return fact.fact_id
         return None if self.words is None else self.repeated_id or self.confirmed_id
@@ -71,7 +71,7 @@ class Event(Record):
 
     @property
     def named_ids(self) -> tuple[UUID, ...]:
-        """The known facts that the event names, each once, the one that it is about first."""
+        """The known facts that the event names, each once, its subject first."""
         return tuple(dict.fromkeys((*self._target_ids, *self.affected_ids)))
 
     @property

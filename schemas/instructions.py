@@ -24,7 +24,7 @@ class DescribedCategory(Record):
 
 
 class ForbiddenTopic(Record):
-    """What is never stored: the model is told, and what it replies all the same is left out.
+    """What is never stored: the prompt says so, and what the model replies all the same is left out.
 
     A reply is about the topic where it has one of the `words` (whole words; one with `*` at its end is the beginning of
     a word), or one of the `keys` or `categories`.
@@ -38,7 +38,7 @@ class ForbiddenTopic(Record):
 
 
 class Instructions(Record):
-    """What the extraction is told for a tenant or a scope.
+    """What the prompt of an extraction says for a tenant or a scope.
 
     `languages` are those in which facts are written, as codes like `de`: that of the conversation where it is among
     them, or else the first.

@@ -73,7 +73,7 @@ class Step(Record):
     the digest of its prompt, which is the same for all of them: tokens are the turn's share then, and the call counts
     for one of them. Calls and tokens are those that this attempt of its source paid for; `stored_replies` is how many
     replies it used that another attempt had paid for. `unlinked` are the first of the names that were read and link no
-    new fact, `answered_names` the names of which the model was asked whom they mean.
+    new fact, `answered_names` the names about which the model was asked which entities they mean.
     """
 
     stage: Stage

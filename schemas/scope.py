@@ -64,11 +64,6 @@ class Scope(Record):
         return f"{self.tenant}/{self.user_id or self.agent_id}".encode()
 
     @property
-    def without_run(self) -> Self:
-        """The scope of the same ids without a run."""
-        return self.model_copy(update={"run_id": None})
-
-    @property
     def columns(self) -> dict[str, str]:
         """The columns of a row by their names."""
         return {name: getattr(self, name) or "" for name in SCOPE_FIELDS}

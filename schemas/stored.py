@@ -113,7 +113,7 @@ class CandidateQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityFactsQuery:
-    """A new fact about an entity, whose facts of its `key` are candidates too; those that are `known` are left out."""
+    """A new fact about an entity, whose facts of its `key` are candidates too; facts that are `known` are left out."""
 
     entity_id: UUID
     key: str
@@ -126,9 +126,9 @@ class EndedFact:
     """A fact that was true and has ended, or will, in favour of `ended_by` or of what was merged into that.
 
     `earlier_end` is the last end that something else had set for it, `earlier_ender`, which is still believed.
-    `rival_ids` are the other active facts of its key, and the one that `ended_by` ends in favour of, `related_ids`
-    those that it adds to or is similar to, `later_ids` those of its key that began after its end and have ended too.
-    What `was_open` held before that; late news came with its end.
+    `rival_ids` are the other active facts of its key, and the fact that `ended_by` gives way to; `related_ids` are
+    facts that it adds to or is similar to, `later_ids` facts of its key that began after its end and have ended too.
+    It `was_open` where it was active before; late news came with its end.
     """
 
     fact_id: UUID
@@ -257,8 +257,8 @@ class StoredReply:
 class SharedCall(Record):
     """A call that asked about several turns, as it is kept with the part of each of them.
 
-    `turns` is their number, `others` are those beside the one of the part, `request` the digest of the prompt, `known`
-    the facts that it showed, `entities` those that it named. The call counts for the turn whose part `is_counted`.
+    `turns` is their number, `others` are the other turns, `request` is the digest of the prompt, `known` are the facts
+    that it showed, `entities` the entities that it named. The call counts for the turn whose part `is_counted`.
     """
 
     turns: Count
@@ -296,7 +296,7 @@ class ShownFact(Record):
 class ShownEntity(Record):
     """A known entity as a prompt names it: its other names, and what it is to others ("wife of the user").
 
-    `twins` are those that it may be the same as.
+    `twins` are entities that it may be the same as.
     """
 
     entity_id: UUID
@@ -331,7 +331,7 @@ NO_BACKGROUND: Final = Background()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEntity:
-    """An entity of the tables with the names that it has now, those of what was merged into it among them."""
+    """An entity of the tables with the names that it has now, and the names of entities that were merged into it."""
 
     entity_id: UUID
     scope: Scope
@@ -399,7 +399,7 @@ class SummarySource:
     """What a summary may be written from: the first facts of all active ones, the new and often confirmed ones first.
 
     `total` is how many active facts there are, `versions` how many summaries of the entity were written before, and
-    `changed` how many facts have changed since the one that is shown; without one that is `total`.
+    `changed` how many facts have changed since the shown summary; without one it is `total`.
     """
 
     facts: Sequence[SummaryFact]
@@ -422,7 +422,7 @@ class StoredRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedFact:
-    """Whom a known fact names, as they are now, and what it says that they are to each other.
+    """The entities that a known fact names, as they are now, and the relations that it states between them.
 
     `links` are entities with their roles, the subject first. `entities` are all that links and relations name, the
     owners of their ties among them.

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from mnemolog.streams.runtime.background import FIGURES
-from scripts.figures import SETTLED, STAGES_READY, WRONG_OVERWRITE_RATE_BY_MODEL, recent
-from scripts.promql import each_of, total
+from scripts.figures import SETTLED, STAGES_READY, WRONG_OVERWRITE_RATE_BY_MODEL, each_of, recent, total
 
 SUCCEEDED: Final = "mnemolog_figures_last_success_timestamp_seconds"
 WRONG_SHARE: Final = 0.1

@@ -1,10 +1,61 @@
-"""The figures that are made of several metrics: one definition each, for the panels, the alerts and docs/metrics.md."""
+"""PromQL with the variables of Grafana for spans of time, and the figures that are made of several metrics.
 
+Each figure is defined once, for the panels, the alerts and docs/metrics.md.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, get_args
 
 from mnemolog.schemas.provenance import Stage
-from scripts.promql import each_of, or_zero, quantile, ratio, total
+
+
+def rate(metric: str, *by: str) -> str:
+    """Events a second, over all processes."""
+    return _sum(f"rate({metric}[$__rate_interval])", by)
+
+
+def total(metric: str, *by: str, span: str = "$__range") -> str:
+    """Events in the time that is shown, or in `span`; `increase` alone misses the first of a series."""
+    began = f"{metric} offset {span}"
+    rise = f"(increase({metric}[{span}]) and {began}) or (last_over_time({metric}[{span}]) unless {began})"
+    return _sum(rise, by)
+
+
+def quantile(share: float, metric: str, *by: str) -> str:
+    """The value of a histogram below which `share` of its observations lie."""
+    return f"histogram_quantile({share}, {_sum(f'rate({metric}_bucket[$__rate_interval])', ('le', *by))})"
+
+
+def mean(metric: str) -> str:
+    """The mean of a histogram's observations."""
+    return f"{rate(f'{metric}_sum')} / {rate(f'{metric}_count')}"
+
+
+def ratio(part: str, whole: str) -> str:
+    """A share; nothing where there is no whole."""
+    return f"{part} / ({whole} > 0)"
+
+
+def share_of_each(parts: str, whole: str) -> str:
+    """Each of `parts` as a share of one `whole`; nothing where there is no whole."""
+    return f"{parts} / on () group_left () ({whole} > 0)"
+
+
+def or_zero(expr: str) -> str:
+    """A number that is 0, and not missing, where there is no series yet."""
+    return f"({expr} or vector(0))"
+
+
+def each_of(label: str, values: Iterable[str], expr: str, missing: int = 0) -> str:
+    """`expr` for each of a fixed list of values of a label; one of which all series have vanished is `missing`."""
+    made = (f'label_replace(vector({missing}), "{label}", "{value}", "", "")' for value in values)
+    return f"({' or '.join((expr, *made))})"
+
+
+def _sum(expr: str, by: tuple[str, ...]) -> str:
+    return f"sum by ({', '.join(by)}) ({expr})" if by else f"sum({expr})"
+
 
 STAGES: Final[tuple[str, ...]] = get_args(Stage)
 OF_MODELS: Final = 'mnemolog_overwrites_total{by="model"}'

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -77,7 +78,9 @@ class MicroBatcher(Generic[T, R]):
         ticket: _BatchItem[T, R] = _BatchItem(item, asyncio.get_running_loop().create_future())
         if not self._closed:
             self._dispatcher = self._dispatcher or asyncio.create_task(self._dispatch_batches())
-            self._note_arrival()
+            now = asyncio.get_running_loop().time()
+            self._wait = self._max_wait if now - self._last_submitted <= self._max_wait else 0.0
+            self._last_submitted = now
             await self._queue.put(ticket)
         if self._closed:
             _fail_as_closed([ticket])
@@ -106,7 +109,11 @@ class MicroBatcher(Generic[T, R]):
             await self._slots.acquire()
             tickets: list[_BatchItem[T, R]] = []
             try:
-                await self._collect_batch(tickets)
+                tickets.append(await self._queue.get())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._wait):
+                        while len(tickets) < self._max_items:
+                            tickets.append(await self._queue.get())
             except asyncio.CancelledError:
                 _fail_as_closed(tickets)
                 raise
@@ -125,20 +132,6 @@ class MicroBatcher(Generic[T, R]):
         task.add_done_callback(partial(self._on_call_done, tickets))
         return task
 
-    def _note_arrival(self) -> None:
-        now = asyncio.get_running_loop().time()
-        self._wait = self._max_wait if now - self._last_submitted <= self._max_wait else 0.0
-        self._last_submitted = now
-
-    async def _collect_batch(self, tickets: list[_BatchItem[T, R]]) -> None:
-        tickets.append(await self._queue.get())
-        try:
-            async with asyncio.timeout(self._wait):
-                while len(tickets) < self._max_items:
-                    tickets.append(await self._queue.get())
-        except TimeoutError:
-            pass
-
     async def _run_batch(self, tickets: Sequence[_BatchItem[T, R]]) -> None:
         wanted = [ticket for ticket in tickets if not ticket.result.done()]
         if not wanted:
@@ -151,6 +144,12 @@ class MicroBatcher(Generic[T, R]):
             _fail_pending(wanted, error)
         else:
             _give_results(wanted, results)
+
+    async def _checked_results(self, items: list[T]) -> list[R]:
+        results = await self._run(items)
+        if len(results) != len(items):
+            raise ResultCountMismatch(f"{len(items)} items gave {len(results)} results")
+        return results
 
     def _divide(self, tickets: Sequence[_BatchItem[T, R]], error: Exception) -> None:
         """Run the parts without a slot of their own: an item that fails for long is to hold up no batch."""
@@ -171,12 +170,6 @@ class MicroBatcher(Generic[T, R]):
             _fail_pending(tickets, error)
         else:
             _give_results(tickets, [result])
-
-    async def _checked_results(self, items: list[T]) -> list[R]:
-        results = await self._run(items)
-        if len(results) != len(items):
-            raise ResultCountMismatch(f"{len(items)} items gave {len(results)} results")
-        return results
 
     def _on_call_done(self, tickets: Sequence[_BatchItem[T, R]], call: asyncio.Task[None]) -> None:
         self._calls.discard(call)

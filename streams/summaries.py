@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from mnemolog.common.tokens import estimate_tokens
-from mnemolog.projections.stores.entities import EntityChangeStore, SummaryStore
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.schemas.command import Command, SummariseEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import MAX_SUMMARISED
@@ -19,9 +19,9 @@ from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Decision, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import StoredEntity, SummaryFact, SummarySource
-from mnemolog.streams.commands.context import CommandContext, CommandRefusedError
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, PublishCommand
 from mnemolog.streams.commands.entities import EntityContext
-from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.resolver import EntityRegistry, NameContext
 from mnemolog.streams.llm.ask import RULES_PREFIX, ask, step_of, with_unused
 from mnemolog.streams.llm.ports import (
@@ -43,27 +43,18 @@ Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit 
 """The limit that leaves no room for a source of so many bytes, published then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryResult:
-    """The end of the command, and what it cost; `limit` is the budget that was spent before the model was asked."""
-
-    result: CommandResult
-    step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
-    limit: LimitHit | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class EntitySummariser:
     """Asks `model`, whose replies are stored: a command that is delivered again costs no second call."""
 
-    entities: EntityChangeStore
-    facts: SummaryStore
+    entities: EntityStore
+    facts: EntityStore
     model: SourceChatModel
     precheck: Precheck
 
     async def __call__(
         self, envelope: MatchedFacts, payload: SummariseEntity, rules: EffectivePolicy, now: datetime
-    ) -> SummaryResult:
+    ) -> CommandOutcome:
         """What the command of an envelope does under the rules of its scope. Waits while the model is unavailable."""
         if envelope.scope is None:
             raise AssertionError("a command has a scope")
@@ -75,16 +66,16 @@ class EntitySummariser:
             return _refused(refusal.reason, refusal.detail)
         source = await self.facts.summary_source(entity.entity_id, at=now, limit=MAX_SUMMARISED)
         if payload.by_policy and not is_due(source.changed, rules):
-            return SummaryResult(result=CommandResult(outcome="done", detail="no summary is due"))
+            return CommandOutcome(result=CommandResult(outcome="done", detail="no summary is due"))
         if not source.facts:
             return _refused("nothing_to_summarise", f"no active fact names {entity.name}")
         if hit := await self.precheck(envelope.scope, rules.budgets_alone, 0, envelope.published_at):
-            return SummaryResult(result=CommandResult(outcome="rejected"), limit=hit)
+            return CommandOutcome(result=CommandResult(outcome="rejected"), limit=hit)
         return await self._ask(envelope, entity, source, rules)
 
     async def _ask(
         self, envelope: MatchedFacts, entity: StoredEntity, source: SummarySource, rules: EffectivePolicy
-    ) -> SummaryResult:
+    ) -> CommandOutcome:
         task = _task(entity, within_budget(source.facts), rules)
         prompt = summary_prompt(task)
         model = self.model.for_source(RequestSource.of(envelope, "resolve"), prompt)
@@ -116,7 +107,7 @@ class EntitySummariser:
             input_tokens=step.input_tokens,
             output_tokens=step.output_tokens,
         )
-        return SummaryResult(result=CommandResult(outcome="done", entity_changes=(summarised,)), step=step)
+        return CommandOutcome(result=CommandResult(outcome="done", entity_changes=(summarised,)), step=step)
 
     async def _entity(
         self, envelope: MatchedFacts, scope: Scope, payload: SummariseEntity, now: datetime
@@ -177,9 +168,9 @@ def within_budget(facts: Sequence[SummaryFact]) -> list[SummaryFact]:
     return shown
 
 
-def _refused(reason: str, detail: str, step: Step | None = None) -> SummaryResult:
+def _refused(reason: str, detail: str, step: Step | None = None) -> CommandOutcome:
     result = CommandResult(outcome="rejected", reason=reason, detail=detail)
-    return SummaryResult(result=result) if step is None else SummaryResult(result=result, step=step)
+    return CommandOutcome(result=result) if step is None else CommandOutcome(result=result, step=step)
 
 
 MAX_DUE: Final = 5
@@ -195,8 +186,8 @@ class DueSummaries:
     and published twice it takes effect once.
     """
 
-    facts: SummaryStore
-    publish: Callable[[Command], Awaitable[object]]
+    facts: EntityStore
+    publish: PublishCommand
 
     async def __call__(self, commit: Commit, rules: EffectivePolicy) -> None:
         """`rules` are those of the scope of the commit, which is not in the tables yet."""

@@ -1,8 +1,8 @@
-"""Commands of operators: rebuild, audit, index-scopes, migrate, topics, settings, failed turns and dead letters."""
+"""Commands of operators: failed turns and dead letters, audit, rebuild, restore-log, index-scopes, and set-up."""
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -38,18 +38,146 @@ from mnemolog.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from mnemolog.projections.queries.audit import Audit
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.producer import TurnReceipt
+    from mnemolog.projections.queries.audit import Audit, FailedTurn
+    from mnemolog.projections.queries.results import WriteResult
     from mnemolog.projections.rebuild.rebuild import RebuildReport
     from mnemolog.projections.rebuild.scope_indexes import IndexReport
     from mnemolog.restore import RestoreReport
     from mnemolog.settings import Settings
     from mnemolog.streams.kafka.admin import TopicState
+    from mnemolog.streams.kafka.dead_letters import StoredDeadLetter
 
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="how many at the most, the newest")]
 _DIGEST_CHARACTERS = 12
 _REBUILD_STOPPED = (
     "the live tables are as they were, unless all had been compared already and they were being swapped: "
     "`mnemolog audit` tells, and the next rebuild removes what this one left"
 )
+
+
+def show_failed(found: "Sequence[FailedTurn]", _: ShortIds) -> None:
+    """The turns, why each failed, and how to publish one again."""
+    if not found:
+        print_text("no turn failed or was rejected")
+        return
+    now = datetime.now(UTC)
+    entries = []
+    for turn in found:
+        attempts = f", attempt {turn.attempt}" if turn.attempt > 1 else ""
+        details = [
+            turn.detail,
+            owner_of(turn) or "of no scope",
+            f"{ago(turn.decided_at, now)} ({moment(turn.decided_at)}){attempts}",
+            "" if turn.can_retry else "the same turn would end so again: mend it and publish it under a new id",
+        ]
+        entries.append(Entry(turn.turn_id, f"{turn.status}: {turn.reason or 'no reason'}", details))
+    print_entries(f"{counted(len(found), 'turn')} failed or rejected, the newest first", entries)
+    again = next((turn for turn in found if turn.can_retry), None)
+    if again is not None:
+        print_line(
+            f"publish one again: {program_name()} retry {shlex.quote(again.turn_id)}{turn_options(again)} --wait"
+        )
+
+
+@query_command(show_failed, scope=WHOLE_TENANT)
+def failed(*, limit: Limit = 20) -> Query:
+    """List turns that ended failed or rejected, with the reason, and how to publish them again."""
+    return lambda client: client.failed_turns(limit=limit)
+
+
+def retry(
+    *,
+    turn_id: Annotated[str, typer.Argument(help="a turn that failed, or was rejected for a limit")],
+    user: Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this id")] = None,
+    wait: options.Wait = None,
+    tenant: options.Tenant = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Publish a failed turn again as it was received, for another attempt."""
+
+    async def work(client: "AsyncMemoryClient") -> "TurnReceipt | WriteResult":
+        before = await client.status(await whole_turn_id(client, turn_id, user=user), user_id=user)
+        turn = await client.received_turn(before.turn_id, user_id=user)
+        if before.success or before.status == "pending":
+            raise _refused(f"turn {before.turn_id} is {before.status}: there is nothing to try again")
+        if turn is None:
+            raise _refused(f"the journal has no valid turn {before.turn_id}: mend it and publish it under a new id")
+        (receipt,) = await client.add_many([turn])
+        if not wait:
+            return receipt
+        return await client.wait(turn.turn_id, timeout=wait, user_id=user, attempt=before.attempt + 1)
+
+    def show(end: "TurnReceipt | WriteResult") -> None:
+        from mnemolog.client.producer import TurnReceipt  # noqa: PLC0415 - it is loaded by now
+
+        show_turn_receipt(end) if isinstance(end, TurnReceipt) else show_results([end])
+
+    end = call_client(work, tenant=tenant)
+    print_result(end, show, as_json=as_json)
+    exit_for_ends([end])
+
+
+def _refused(why: str) -> typer.Exit:
+    print_labelled("error:", why, style="bold red")
+    return typer.Exit(FAILED)
+
+
+def dead_letters(
+    *,
+    limit: Limit = 20,
+    show: Annotated[
+        str | None, typer.Option("--show", metavar="POSITION", help="write the bytes of this one to stdout")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the newest records that could not be processed: stage, reason, time and position."""
+    if show is not None:
+        _write_bytes(show)
+        return
+    from mnemolog.admin import dead_letters as newest  # noqa: PLC0415 - loads the drivers
+
+    found = run_async(newest(discovered_settings(), limit=limit))
+    print_result(found, show_dead_letters, as_json=as_json)
+
+
+def show_dead_letters(found: "Sequence[StoredDeadLetter]") -> None:
+    """The dead letters, and how to see and mend one."""
+    if not found:
+        print_text("no dead letters")
+        return
+    now = datetime.now(UTC)
+    entries = []
+    for one in found:
+        letter = one.letter
+        size = "no value" if letter.size < 0 else counted(letter.size, "byte")
+        cut = " (cut)" if letter.value is not None and letter.size > len(letter.value) else ""
+        details = [
+            letter.detail,
+            f"turn {letter.source_id}" if letter.source_id else "",
+            f"{size}{cut} of {letter.origin}, {counted(letter.tries, 'try', 'tries')}",
+            f"{ago(letter.at, now)} ({moment(letter.at)})",
+        ]
+        entries.append(Entry(one.position, f"{letter.stage}: {letter.reason}", details))
+    print_entries(f"{counted(len(entries), 'dead letter')}, the newest first", entries)
+    program, position = program_name(), found[0].position
+    print_line(f"its bytes, to mend:  {program} dead-letters --show {position} > mended.jsonl")
+    print_line(f"then:                {program} publish mended.jsonl --wait")
+
+
+def _write_bytes(position: str) -> None:
+    from mnemolog.admin import dead_letter  # noqa: PLC0415 - loads the drivers
+
+    _, _, place = position.rpartition("dead_letters/")
+    partition, _, offset = place.partition("/")
+    if not (partition.isdecimal() and offset.isdecimal()):
+        raise typer.BadParameter(f"{position!r} is not a position: `mnemolog dead-letters` lists them")
+    found = run_async(dead_letter(discovered_settings(), int(partition), int(offset)))
+    if found is None:
+        raise _refused(f"no dead letter is at {position}: perhaps it is older than the topic keeps them")
+    sys.stdout.buffer.write((found.letter.value or b"") + b"\n")
+    sys.stdout.flush()
 
 
 def audit(*, as_json: options.AsJson = False) -> None:
@@ -63,6 +191,15 @@ def audit(*, as_json: options.AsJson = False) -> None:
     print_result({"ok": report.ok, "audit": report}, lambda _: show_audit(report), as_json=as_json)
     if not report.ok:
         raise typer.Exit(FAILED)
+
+
+def show_audit(report: "Audit") -> None:
+    ended = sum(report.ends.values())
+    print_text(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight")
+    print_text(f"ends by status: {ends_by_status(report.ends)}")
+    for finding in report.findings:
+        print_text(f"{finding.severity}: {finding.what}: {finding.advice}")
+    print_text("audit passed" if report.ok else "audit failed")
 
 
 def rebuild(
@@ -91,6 +228,16 @@ def rebuild(
         raise typer.Exit(FAILED)
 
 
+def show_rebuild(report: "RebuildReport") -> None:
+    """Show both digests of every table."""
+    rows = []
+    for one in report.tables:
+        live, rebuilt = (digest[:_DIGEST_CHARACTERS] for digest in (one.live_digest, one.rebuilt_digest))
+        found = "verified, kept" if one.kept else "equal" if one.equal else f"{counted(one.differing, 'row')} differ"
+        rows.append((one.table, one.live_rows, live, one.rebuilt_rows, rebuilt, found))
+    print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
+
+
 def restore_log(
     *,
     verify_only: Annotated[bool, typer.Option("--verify-only", help="show what is missing, append nothing")] = False,
@@ -115,28 +262,22 @@ def show_restore(report: "RestoreReport") -> None:
         print_text("the log holds everything that the tables were built from")
         return
     rows = [
-        (one.partition, one.log_end, one.table_end, one.missing, "the same" if one.same_offsets else "behind others")
-        for one in report.losses
+        (
+            loss.partition,
+            loss.log_end,
+            loss.table_end,
+            loss.missing,
+            "the same" if loss.same_offsets else "behind others",
+        )
+        for loss in report.losses
     ]
     print_table("lost commits", ("partition", "log ends", "tables end", "missing", "offsets"), rows)
     done = f"{counted(report.missing, 'commit')} appended and compared" if report.appended else "nothing was appended"
     print_text(done)
     if report.rebuilt is not None:
         print_text("the tables were rebuilt from the log, because commits have other offsets than before")
-    elif not report.appended and not all(one.same_offsets for one in report.losses):
+    elif not report.appended and not all(loss.same_offsets for loss in report.losses):
         print_text("other commits were written after the loss: the tables will be rebuilt from the log")
-
-
-def show_rebuild(report: "RebuildReport") -> None:
-    """Show both digests of every table."""
-    rows = []
-    for one in report.tables:
-        live, rebuilt = (digest[:_DIGEST_CHARACTERS] for digest in (one.live_digest, one.rebuilt_digest))
-        found = "equal" if one.equal else f"{counted(one.differing, 'row')} differ"
-        if one.kept:
-            found = "verified, kept"
-        rows.append((one.table, one.live_rows, live, one.rebuilt_rows, rebuilt, found))
-    print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
 
 
 def index_scopes(
@@ -169,15 +310,6 @@ def show_indexed_scopes(report: "IndexReport") -> None:
     else:
         print_text("no scope has enough facts")
     print_text(f"{counted(report.made, 'index', 'indexes')} made, {report.dropped} dropped")
-
-
-def show_audit(report: "Audit") -> None:
-    ended = sum(report.ends.values())
-    print_text(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight")
-    print_text(f"ends by status: {ends_by_status(report.ends)}")
-    for finding in report.findings:
-        print_text(f"{finding.severity}: {finding.what}: {finding.advice}")
-    print_text("audit passed" if report.ok else "audit failed")
 
 
 def migrate(*, as_json: options.AsJson = False) -> None:
@@ -222,13 +354,6 @@ def _show_topics(states: "list[TopicState]") -> None:
     print_entries(counted(len(entries), "topic"), entries)
 
 
-def settings(*, as_json: options.AsJson = False) -> None:
-    """List every setting with its value, its default and its meaning. A wrong one is named (exit code 2)."""
-    rows = list(rows_of(cli_settings()))
-    entries = [Entry(row.variable, row.meaning, list(_values(row))) for row in rows]
-    print_result(rows, lambda _: print_entries(counted(len(rows), "setting"), entries), as_json=as_json)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
     """One setting; secrets are hidden."""
@@ -240,27 +365,32 @@ class SettingRow:
     meaning: str
 
 
-def _values(row: SettingRow) -> Iterator[str]:
-    yield f"{row.value or 'not set'}" + ("" if row.is_set else " (default)")
-    if row.is_set and row.value != row.default:
-        yield f"default: {row.default or 'not set'}"
+def settings(*, as_json: options.AsJson = False) -> None:
+    """List every setting with its value, its default and its meaning. A wrong one is named (exit code 2)."""
+    rows = list(setting_rows(cli_settings()))
+    entries = []
+    for row in rows:
+        values = [f"{row.value or 'not set'}" + ("" if row.is_set else " (default)")]
+        values += [f"default: {row.default or 'not set'}"] if row.is_set and row.value != row.default else []
+        entries.append(Entry(row.variable, row.meaning, values))
+    print_result(rows, lambda _: print_entries(counted(len(rows), "setting"), entries), as_json=as_json)
 
 
-def rows_of(known: "Settings") -> Iterator[SettingRow]:
+def setting_rows(known: "Settings") -> Iterator[SettingRow]:
     """Every setting in the order of the documentation."""
     from mnemolog.settings import PREFIX  # noqa: PLC0415 - loads pydantic
 
     for name, field in type(known).model_fields.items():
         yield SettingRow(
             variable=PREFIX + name.upper(),
-            value=_shown(getattr(known, name)),
-            default=_shown(field.default),
+            value=_setting_value(getattr(known, name)),
+            default=_setting_value(field.default),
             is_set=name in known.model_fields_set,
             meaning=field.description or "",
         )
 
 
-def _shown(value: Any) -> str | None:
+def _setting_value(value: Any) -> str | None:
     match value:
         case None | "":
             return None
@@ -270,150 +400,3 @@ def _shown(value: Any) -> str | None:
             return ", ".join(map(str, value))
         case _:
             return str(value)  # a SecretStr shows asterisks
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.producer import TurnReceipt
-    from mnemolog.projections.queries.audit import FailedTurn
-    from mnemolog.projections.queries.results import WriteResult
-    from mnemolog.streams.kafka.dead_letters import StoredDeadLetter
-
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="how many at the most, the newest")]
-
-
-def show_failed(found: "Sequence[FailedTurn]", _: ShortIds) -> None:
-    """The turns, why each failed, and how to publish one again."""
-    if not found:
-        print_text("no turn failed or was rejected")
-        return
-    now = datetime.now(UTC)
-    print_entries(
-        f"{counted(len(found), 'turn')} failed or rejected, the newest first",
-        [Entry(one.turn_id, _why(one), list(_failed_details(one, now))) for one in found],
-    )
-    again = next((one for one in found if one.can_retry), None)
-    if again is not None:
-        print_line(
-            f"publish one again: {program_name()} retry {shlex.quote(again.turn_id)}{turn_options(again)} --wait"
-        )
-
-
-def _why(turn: "FailedTurn") -> str:
-    return f"{turn.status}: {turn.reason or 'no reason'}"
-
-
-def _failed_details(turn: "FailedTurn", now: datetime) -> Iterator[str]:
-    yield turn.detail
-    yield owner_of(turn) or "of no scope"
-    attempts = f", attempt {turn.attempt}" if turn.attempt > 1 else ""
-    yield f"{ago(turn.decided_at, now)} ({moment(turn.decided_at)}){attempts}"
-    if not turn.can_retry:
-        yield "the same turn would end so again: mend it and publish it under a new id"
-
-
-@query_command(show_failed, scope=WHOLE_TENANT)
-def failed(*, limit: Limit = 20) -> Query:
-    """List turns that ended failed or rejected, with the reason, and how to publish them again."""
-    return lambda client: client.failed_turns(limit=limit)
-
-
-def retry(
-    *,
-    turn_id: Annotated[str, typer.Argument(help="a turn that failed, or was rejected for a limit")],
-    user: Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this id")] = None,
-    wait: options.Wait = None,
-    tenant: options.Tenant = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Publish a failed turn again as it was received, for another attempt."""
-
-    async def work(client: "AsyncMemoryClient") -> "TurnReceipt | WriteResult":
-        before = await client.status(await whole_turn_id(client, turn_id, user=user), user_id=user)
-        turn = await client.received_turn(before.turn_id, user_id=user)
-        if before.success or before.status == "pending":
-            raise _refused(f"turn {before.turn_id} is {before.status}: there is nothing to try again")
-        if turn is None:
-            raise _refused(f"the journal has no valid turn {before.turn_id}: mend it and publish it under a new id")
-        (receipt,) = await client.add_many([turn])
-        if not wait:
-            return receipt
-        return await client.wait(turn.turn_id, timeout=wait, user_id=user, attempt=before.attempt + 1)
-
-    end = call_client(work, tenant=tenant)
-    print_result(end, _show_attempt, as_json=as_json)
-    exit_for_ends([end])
-
-
-def _refused(why: str) -> typer.Exit:
-    print_labelled("error:", why, style="bold red")
-    return typer.Exit(FAILED)
-
-
-def _show_attempt(end: "TurnReceipt | WriteResult") -> None:
-    from mnemolog.client.producer import TurnReceipt  # noqa: PLC0415 - it is loaded by now
-
-    if isinstance(end, TurnReceipt):
-        show_turn_receipt(end)
-    else:
-        show_results([end])
-
-
-def dead_letters(
-    *,
-    limit: Limit = 20,
-    show: Annotated[
-        str | None, typer.Option("--show", metavar="POSITION", help="write the bytes of this one to stdout")
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """List the newest records that could not be processed: stage, reason, time and position."""
-    if show is not None:
-        _write_bytes(show)
-        return
-    from mnemolog.admin import dead_letters as newest  # noqa: PLC0415 - loads the drivers
-
-    found = run_async(newest(discovered_settings(), limit=limit))
-    print_result(found, show_dead_letters, as_json=as_json)
-
-
-def show_dead_letters(found: "Sequence[StoredDeadLetter]") -> None:
-    """The dead letters, and how to see and mend one."""
-    if not found:
-        print_text("no dead letters")
-        return
-    now = datetime.now(UTC)
-    rows = [
-        Entry(one.position, f"{one.letter.stage}: {one.letter.reason}", list(_letter_details(one, now)))
-        for one in found
-    ]
-    print_entries(f"{counted(len(rows), 'dead letter')}, the newest first", rows)
-    program, position = program_name(), found[0].position
-    print_line(f"its bytes, to mend:  {program} dead-letters --show {position} > mended.jsonl")
-    print_line(f"then:                {program} publish mended.jsonl --wait")
-
-
-def _letter_details(one: "StoredDeadLetter", now: datetime) -> Iterator[str]:
-    letter = one.letter
-    yield letter.detail
-    yield f"turn {letter.source_id}" if letter.source_id else ""
-    size = "no value" if letter.size < 0 else counted(letter.size, "byte")
-    cut = " (cut)" if letter.value is not None and letter.size > len(letter.value) else ""
-    yield f"{size}{cut} of {letter.origin}, {counted(letter.tries, 'try', 'tries')}"
-    yield f"{ago(letter.at, now)} ({moment(letter.at)})"
-
-
-def _write_bytes(position: str) -> None:
-    from mnemolog.admin import dead_letter  # noqa: PLC0415 - loads the drivers
-
-    _, _, place = position.rpartition("dead_letters/")
-    partition, _, offset = place.partition("/")
-    if not (partition.isdecimal() and offset.isdecimal()):
-        raise typer.BadParameter(f"{position!r} is not a position: `mnemolog dead-letters` lists them")
-    found = run_async(dead_letter(discovered_settings(), int(partition), int(offset)))
-    if found is None:
-        raise _refused(f"no dead letter is at {position}: perhaps it is older than the topic keeps them")
-    sys.stdout.buffer.write((found.letter.value or b"") + b"\n")
-    sys.stdout.flush()

@@ -6,10 +6,6 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from mnemolog.cli import admin, commands, entities, publish, read, servers
-from mnemolog.cli import admin as failed
-from mnemolog.cli import commands as policies
-from mnemolog.cli import read as lists
-from mnemolog.cli import servers as status
 from mnemolog.cli.errors import INTERRUPTED, print_error
 from mnemolog.cli.options import CliCommand
 from mnemolog.cli.output import prepare_streams, print_line
@@ -25,7 +21,7 @@ _SHORT_IDS: Final = "Ids may be shortened to their first characters where these 
 
 
 class CommandEntry(NamedTuple):
-    """A command, with an example for its help, and its name where Python does not allow it as that of a function."""
+    """A command with an example for its help; its name, where a function cannot have it."""
 
     run: Callable[..., None]
     example: str
@@ -36,12 +32,12 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     "Start": (
         CommandEntry(servers.up, "mnemolog up"),
         CommandEntry(servers.demo, "mnemolog demo"),
-        CommandEntry(status.status, "mnemolog status"),
+        CommandEntry(servers.status, "mnemolog status"),
     ),
     "Write": (
         CommandEntry(publish.add, 'mnemolog add "I moved to Bern." --user alice --wait'),
         CommandEntry(publish.publish, "mnemolog publish turns.jsonl --wait"),
-        CommandEntry(lists.import_facts, "mnemolog import facts.jsonl --wait", name="import"),
+        CommandEntry(read.import_facts, "mnemolog import facts.jsonl --wait", name="import"),
         CommandEntry(read.dry_run, 'mnemolog dry-run "I moved to Ulm." --user alice'),
         CommandEntry(commands.update, 'mnemolog update 3f2a1b4c "Alice lives in Bonn." --user alice'),
         CommandEntry(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
@@ -52,11 +48,11 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     "Read": (
         CommandEntry(read.search, 'mnemolog search "Where does Alice live?" --user alice'),
         CommandEntry(read.facts, "mnemolog facts --user alice"),
-        CommandEntry(lists.count, "mnemolog count --user alice"),
-        CommandEntry(lists.export, "mnemolog export facts.jsonl --user alice"),
-        CommandEntry(lists.users, "mnemolog users --limit 100"),
-        CommandEntry(lists.agents, "mnemolog agents --user alice"),
-        CommandEntry(lists.runs, "mnemolog runs --user alice"),
+        CommandEntry(read.count, "mnemolog count --user alice"),
+        CommandEntry(read.export, "mnemolog export facts.jsonl --user alice"),
+        CommandEntry(read.users, "mnemolog users --limit 100"),
+        CommandEntry(read.agents, "mnemolog agents --user alice"),
+        CommandEntry(read.runs, "mnemolog runs --user alice"),
         CommandEntry(entities.entities, "mnemolog entities --user alice"),
         CommandEntry(entities.relations, "mnemolog relations --user alice"),
         CommandEntry(entities.neighbours, "mnemolog neighbours Ana --hops 2 --user alice"),
@@ -82,9 +78,9 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(commands.reject, "mnemolog reject 3f2a1b4c --user alice"),
         CommandEntry(read.unresolved, "mnemolog unresolved --user alice"),
         CommandEntry(commands.resolve, "mnemolog resolve 3f2a1b4c keep_both --user alice"),
-        CommandEntry(failed.failed, "mnemolog failed"),
-        CommandEntry(failed.retry, "mnemolog retry t1 --user alice --wait"),
-        CommandEntry(failed.dead_letters, "mnemolog dead-letters"),
+        CommandEntry(admin.failed, "mnemolog failed"),
+        CommandEntry(admin.retry, "mnemolog retry t1 --user alice --wait"),
+        CommandEntry(admin.dead_letters, "mnemolog dead-letters"),
     ),
     "Operate": (
         CommandEntry(servers.worker, "mnemolog worker extract embed"),
@@ -112,9 +108,9 @@ for panel, listed in PANELS.items():
         app.command(name, cls=CliCommand, rich_help_panel=panel, epilog=f"Example: {example}")(run_command)
 GROUPS: Final[dict[str, tuple[str, typer.Typer]]] = {
     "Read": ("entity", entities.entity),
-    "Operate": ("policy", policies.policy),
+    "Operate": ("policy", commands.policy),
 }
-"""Commands with commands of their own, by the panel that they are in."""
+"""Commands that have sub-commands, by the panel that shows them."""
 for panel, (group_name, group) in GROUPS.items():
     app.add_typer(group, name=group_name, rich_help_panel=panel)
 

@@ -1,7 +1,6 @@
 """Commands that change memory: update, correct, delete, confirm, reject, resolve, promote, undo, and policies."""
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -15,6 +14,7 @@ from mnemolog.cli.options import (
     CliCommand,
     FactArgument,
     FactsArgument,
+    ListFilter,
     Query,
     change_command,
     id_option,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.producer import CommandReceipt
+    from mnemolog.schemas.policy import Policy, StoredPolicies
 
 
 Text = Annotated[str, typer.Argument(help="the new text")]
@@ -98,10 +99,7 @@ def delete_all(
     *,
     key: Annotated[str | None, typer.Option(help="only facts of this key")] = None,
     category: Annotated[str | None, typer.Option(help="only of this category")] = None,
-    filters: Annotated[
-        dict[str, Any] | None,
-        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
-    ] = None,
+    filters: ListFilter = None,
     yes: Annotated[bool, typer.Option("--yes", help="confirm")] = False,
 ) -> Change:
     """Delete all facts of a scope, or those of a key, category or filter. '*' or '**': in every scope that has any."""
@@ -142,10 +140,7 @@ def promote(
         typer.Argument(parser=parse_id, metavar="ID", help="ids of facts; all unless given"),
     ] = None,
     turn: Annotated[str | None, typer.Option(help="what this turn brought")] = None,
-    filters: Annotated[
-        dict[str, Any] | None,
-        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
-    ] = None,
+    filters: ListFilter = None,
     into: Annotated[
         dict[str, Any] | None,
         typer.Option("--into", parser=parse_object, metavar="JSON", help='ids that differ there: {"agent_id": null}'),
@@ -203,23 +198,16 @@ def undo(
     if event is not None:
         return lambda client: client.undo(event_id=event, cascade=cascade)
     if turn is not None:
-        return _undo_of_turn(turn, cascade=cascade)
+
+        async def undo_turn(client: "AsyncMemoryClient") -> "CommandReceipt":
+            return await client.undo(turn_id=await whole_turn_id(client, turn), cascade=cascade)
+
+        return undo_turn
     if since is None:
         raise typer.BadParameter("--model and --prompt-version need --since: from when their decisions are undone")
     end = until or datetime.now(UTC)
     return lambda client: client.undo(model=model, prompt_version=prompt, since=since, until=end, cascade=cascade)
 
-
-def _undo_of_turn(turn: str, *, cascade: bool) -> Change:
-    async def change(client: "AsyncMemoryClient") -> "CommandReceipt":
-        return await client.undo(turn_id=await whole_turn_id(client, turn), cascade=cascade)
-
-    return change
-
-
-if TYPE_CHECKING:
-    from mnemolog.schemas.instructions import Instructions
-    from mnemolog.schemas.policy import Policy, StoredPolicies
 
 _LIMITS: Final = ("active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day")
 SummaryTime = Literal["off", "on_demand", "after_changes"]
@@ -285,22 +273,16 @@ def set_policy(
     note: Annotated[str | None, _option("why (free text, stored)")] = None,
 ) -> Change:
     """Set the policy of a tenant, or of the scope that is given; rules that are not given are unset."""
-    return _change(locals())
-
-
-def _change(given: Mapping[str, Any]) -> Change:
-    """What sets the rules that options give, under their names; one that was not given is unset."""
-    rules = {name: value for name, value in given.items() if value not in (None, [])}
+    rules = {name: given for name, given in locals().items() if given not in (None, [])}
     limits = {name: rules.pop(name) for name in _LIMITS if name in rules}
     if "cost_per_day" in limits:
         limits["cost_per_day"] = str(limits["cost_per_day"])
-    if "instructions" in rules:
-        rules["instructions"] = _read_instructions(rules["instructions"])
+    if instructions is not None:
+        rules["instructions"] = _read_instructions(instructions)
     return lambda client: client.set_policy({**rules, "limits": limits})
 
 
 def _read_instructions(path: Path) -> Any:
-    """What the file has. The client checks it."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -323,24 +305,20 @@ def show_policy() -> Query:
     return lambda client: client.policies()
 
 
-def _instruction_parts(given: "Instructions") -> str:
-    """The version, and what there is of each part."""
-    topics = ", ".join(one.name for one in given.never_store)
-    parts = [
-        given.version,
-        counted(len(given.text), "character") if given.text else "",
-        counted(len(given.categories), "category", "categories") if given.categories else "",
-        f"never stored: {topics}" if topics else "",
-        f"in {', '.join(given.languages)}" if given.languages else "",
-    ]
-    return "; ".join(filter(None, parts))
-
-
 def _rule_rows(policy: "Policy | None") -> dict[str, str]:
+    """Each rule that is set, as it is shown; of instructions the version, and what there is of each part."""
     if policy is None:
         return {}
     fields = policy.model_dump(exclude_none=True, exclude={"instructions"})
     flat = {**{name: value for name, value in fields.items() if name != "limits"}, **fields["limits"]}
-    if policy.instructions is not None:
-        flat["instructions"] = _instruction_parts(policy.instructions)
+    if (given := policy.instructions) is not None:
+        topics = ", ".join(one.name for one in given.never_store)
+        parts = [
+            given.version,
+            counted(len(given.text), "character") if given.text else "",
+            counted(len(given.categories), "category", "categories") if given.categories else "",
+            f"never stored: {topics}" if topics else "",
+            f"in {', '.join(given.languages)}" if given.languages else "",
+        ]
+        flat["instructions"] = "; ".join(filter(None, parts))
     return {name: ", ".join(value) if isinstance(value, tuple) else cell(value) for name, value in flat.items()}

@@ -18,7 +18,6 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka
 from mnemolog.admin import Source, audit, rebuild
 from mnemolog.all_in_one import StopRequested, cancel_on_stop, run_all_in_one
 from mnemolog.cli import demo_results as results
-from mnemolog.cli.demo_results import print_lines
 from mnemolog.cli.errors import INTERRUPTED
 from mnemolog.cli.output import ProgressBars, print_json, program_name
 from mnemolog.cli.runtime import stop_on_signals
@@ -60,7 +59,8 @@ class Demo:
     async def run(self) -> None:
         async with AsyncMemoryClient.from_settings(self._settings) as client:
             self._heading("Kafka, Postgres and all stages run", "as `mnemolog up` runs them")
-            self._show(lambda _: results.print_lines(*self._notices()), self._servers)
+            notices = [OFFLINE_NOTICE] if self._settings.provider == "offline" else []
+            self._show(lambda _: results.print_lines(*notices), self._servers)
             turns = await self._publish()
             memories = await self._wait_for_facts(client, turns)
             replaced = await self._show_replaced(client, memories)
@@ -78,9 +78,6 @@ class Demo:
         self._heading("Audit", "from the tables alone: no turn is lost, none is counted twice")
         self._show(results.show_audit, report)
         _check(report.ok, "the audit found errors")
-
-    def _notices(self) -> list[str]:
-        return [OFFLINE_NOTICE] if self._settings.provider == "offline" else []
 
     async def _publish(self) -> list[TurnReceipt]:
         records = list(shifted_records(self._began.date() - timedelta(days=1)))
@@ -230,8 +227,18 @@ async def run_demo(keep: Path | None, *, as_json: bool) -> int:
                 await cancel_on_stop(stop, Demo(settings, servers, as_json=as_json).run())
         except StopRequested:
             return INTERRUPTED
-    if not as_json:
-        _show_next_steps(keep)
+    if as_json:
+        return 0
+    mnemolog = program_name()
+    results.print_lines("", "Done. What to do next:", indent=0)
+    if keep:
+        results.print_lines("run it over the data of this conversation, and see what to type there:")
+        results.print_lines(f"{mnemolog} up --data {shlex.quote(str(keep))}", indent=4)
+    else:
+        results.print_lines("run it over data of your own, and see what to type there:")
+        results.print_lines(f"{mnemolog} up", indent=4)
+        results.print_lines("show this again and keep its data, to look at it closely:")
+        results.print_lines(f"{mnemolog} demo --keep demo-data", indent=4)
     return 0
 
 
@@ -267,16 +274,3 @@ def _data_folder(keep: Path | None) -> Iterator[Path]:
         # Postgres may run under another user, who has to traverse it.
         Path(folder).chmod(0o711)
         yield Path(folder) / "data"
-
-
-def _show_next_steps(keep: Path | None) -> None:
-    mnemolog = program_name()
-    print_lines("", "Done. What to do next:", indent=0)
-    if keep:
-        print_lines("run it over the data of this conversation, and see what to type there:")
-        print_lines(f"{mnemolog} up --data {shlex.quote(str(keep))}", indent=4)
-    else:
-        print_lines("run it over data of your own, and see what to type there:")
-        print_lines(f"{mnemolog} up", indent=4)
-        print_lines("show this again and keep its data, to look at it closely:")
-        print_lines(f"{mnemolog} demo --keep demo-data", indent=4)

@@ -8,7 +8,7 @@ from typing import Final
 from rich.text import Text
 
 from mnemolog.cli.output import stdout, without_control_characters
-from mnemolog.cli.show_facts import in_words
+from mnemolog.cli.show_facts import relation_words
 from mnemolog.cli.tables import counted
 from mnemolog.client.search import SearchResult
 from mnemolog.client.turn_files import PublishReport
@@ -129,7 +129,7 @@ def show_entity(found: EntityDetails) -> None:
 def show_relations(found: Sequence[EntityRelation]) -> None:
     for one in found:
         until = f"  (until {one.until:%Y-%m-%d})" if one.until else ""
-        print_lines(f"{in_words(one)}{until}")
+        print_lines(f"{relation_words(one)}{until}")
 
 
 def show_graph(found: EntityGraph) -> None:

@@ -129,6 +129,12 @@ FactsArgument = Annotated[
 ]
 
 
+ListFilter = Annotated[
+    dict[str, Any] | None,
+    typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
+]
+
+
 def id_option(meaning: str, *flags: str) -> Any:
     """An option that takes the id of a fact or event, or its first characters."""
     return typer.Option(*flags, parser=parse_id, metavar="ID", help=meaning)
@@ -143,11 +149,10 @@ def query_command(
     show: Callable[[Any, ShortIds], None],
     *,
     scope: AddedOptions = ANY_SCOPE,
-    is_failure: Callable[[Any], bool] = lambda _: False,
 ) -> Callable[[Callable[..., Query]], Callable[..., None]]:
     """Make a command of a function that returns a query; `show` writes its result for people.
 
-    The query gets a client that is bound to the scope of the options. The exit code is 1 where `is_failure`.
+    The query gets a client that is bound to the scope of the options.
     """
 
     def execute(query: Query, *, tenant: str | None, as_json: bool, full_ids: bool, **ids: Any) -> None:
@@ -157,8 +162,6 @@ def query_command(
 
         result, shown = call_client(work, tenant=tenant)
         print_result(result, lambda _: show(result, shown), as_json=as_json)
-        if is_failure(result):
-            raise typer.Exit(FAILED)
 
     return with_options(execute, {**scope, **OUTPUT_OPTIONS})
 
@@ -170,14 +173,7 @@ def change_command(scope: AddedOptions = EXACT_SCOPE) -> Callable[[Callable[...,
     """
 
     def execute(
-        change: Change,
-        *,
-        tenant: str | None,
-        actor: str | None,
-        wait: float,
-        as_json: bool,
-        full_ids: bool,
-        **ids: Any,
+        change: Change, *, tenant: str | None, actor: str | None, wait: float, as_json: bool, full_ids: bool, **ids: Any
     ) -> None:
         sent: list[CommandReceipt] = []
 
@@ -203,7 +199,7 @@ def exit_for_ends(ends: "Iterable[TurnReceipt | CommandReceipt | WriteResult]") 
 
 
 async def whole_turn_id(client: "AsyncMemoryClient", given: str, *, user: str | None = None) -> str:
-    """The id of the turn or command of which only the first characters may be given; one not known yet as it is."""
+    """The whole id of a turn or command whose first characters are given; the given text where no known id has them."""
     from mnemolog.errors import UnknownTurnError  # noqa: PLC0415 - loads pydantic
 
     try:
@@ -222,7 +218,7 @@ def state_of_sent(sent: "Sequence[CommandReceipt]") -> str:
 def with_options(
     execute: Callable[..., None], added: AddedOptions
 ) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Make a command of a function: `added` options go to `execute`, with what the function returns for its own."""
+    """Make a command of a function: `execute` gets what the function returns, and the values of the `added` options."""
 
     def make(build: Callable[..., Any]) -> Callable[..., None]:
         @wraps(build)

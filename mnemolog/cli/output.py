@@ -9,11 +9,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TextIO, TypeVar
+from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
-from rich import markup
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -22,7 +21,6 @@ R = TypeVar("R")
 _WIDTH: Final = 160  # of output that goes to no terminal, where rich would take 80
 NOTHING_CHANGED: Final = "nothing was changed"
 """What a command that was interrupted in time has left behind."""
-_HIDDEN: Final = "********"
 _MIN_TEXT_WIDTH: Final = 20
 _PLAIN_LOCALES: Final = frozenset({"C", "POSIX"})
 
@@ -64,12 +62,9 @@ def print_json(document: object) -> None:
     text = orjson.dumps(
         document, default=_json_default, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
     ).decode()
+    takes_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     # Not through rich, which would wrap it.
-    print(text if _takes_utf8(sys.stdout) else json.dumps(orjson.loads(text)), flush=True)  # noqa: T201
-
-
-def _takes_utf8(stream: TextIO) -> bool:
-    return (stream.encoding or "").lower().replace("-", "") == "utf8"
+    print(text if takes_utf8 else json.dumps(orjson.loads(text)), flush=True)  # noqa: T201
 
 
 def print_result(result: R, show: Callable[[R], object], *, as_json: bool) -> None:
@@ -149,12 +144,7 @@ def without_control_characters(text: str) -> str:
 def without_password(url: str) -> str:
     """A URL with its password hidden; any other text as it is."""
     password = urlsplit(url).password if "://" in url else None
-    return url.replace(f":{password}@", f":{_HIDDEN}@") if password else url
-
-
-def escape(text: str) -> str:
-    """The same for rich: markup in it is shown as it is."""
-    return markup.escape(without_control_characters(text))
+    return url.replace(f":{password}@", ":********@") if password else url
 
 
 def _json_default(value: Any) -> object:
@@ -172,7 +162,7 @@ def _json_default(value: Any) -> object:
 
 
 class _RateColumn(ProgressColumn):
-    """How many of the step's things are done in a second, lately."""
+    """How many items of the step are done in a second, lately."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed

@@ -1,7 +1,4 @@
-"""Commands that read: what is known, where it comes from, what storing a text would do.
-
-Counts, lists and files of facts.
-"""
+"""Commands that read: what is known, where it comes from, and what storing a text would do; files of facts."""
 
 import json
 import sys
@@ -19,6 +16,7 @@ from mnemolog.cli.options import (
     WHOLE_TENANT,
     AsJson,
     FactArgument,
+    ListFilter,
     Query,
     Tenant,
     Wait,
@@ -33,6 +31,7 @@ from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.files import ImportReport
     from mnemolog.client.search_arguments import SearchArgs
     from mnemolog.projections.queries.write_result import WhyNot
     from mnemolog.projections.search.search import Fusion
@@ -42,6 +41,8 @@ FilterOption = Annotated[
     dict[str, Any] | None,
     typer.Option("--filter", parser=parse_object, metavar="JSON", help='such as \'{"categories": "health"}\''),
 ]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")]
+After = Annotated[str | None, typer.Option("--after", metavar="ID", help="go on after this id, the last one before")]
 TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
 
 
@@ -211,13 +212,13 @@ def dry_run(
 ) -> Query:
     """Show what storing a text would do and cost. Nothing is stored."""
     overrides = dict(map(_override, override or []))
+
+    def show_wait(reason: str) -> None:
+        print_note(f"waiting for {reason}")
+
     return lambda client: client.dry_run(
-        text, occurred_at=at, speaker=speaker, infer=not raw, overrides=overrides, on_wait=_show_wait
+        text, occurred_at=at, speaker=speaker, infer=not raw, overrides=overrides, on_wait=show_wait
     )
-
-
-def _show_wait(reason: str) -> None:
-    print_note(f"waiting for {reason}")
 
 
 def _override(text: str) -> tuple[str, Any]:
@@ -231,22 +232,11 @@ def _override(text: str) -> tuple[str, Any]:
         return name, value
 
 
-if TYPE_CHECKING:
-    from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.files import ImportReport
-
-Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")]
-After = Annotated[str | None, typer.Option("--after", metavar="ID", help="go on after this id, the last one before")]
-
-
 @query_command(show_facts.show_count, scope=ANY_SCOPE)
 def count(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="count all versions")] = False,
-    filters: Annotated[
-        dict[str, Any] | None,
-        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
-    ] = None,
+    filters: ListFilter = None,
 ) -> Query:
     """Count the current facts of a scope."""
     return lambda client: client.count(all_versions=all_versions, filters=filters)
@@ -275,10 +265,7 @@ def export(
     *,
     file: Annotated[str, typer.Argument(help="the file to write; - writes to stdout")],
     all_versions: Annotated[bool, typer.Option("--all", help="write all versions")] = False,
-    filters: Annotated[
-        dict[str, Any] | None,
-        typer.Option("--filter", parser=parse_object, metavar="JSON", help="only what `mnemolog facts` lists with it"),
-    ] = None,
+    filters: ListFilter = None,
 ) -> Query:
     """Write the facts of a scope as JSON lines, however many they are."""
     target = sys.stdout.buffer if file == "-" else file

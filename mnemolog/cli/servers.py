@@ -28,6 +28,19 @@ from mnemolog.cli.show_decisions import show_status
 from mnemolog.cli.tables import ShortIds, ago, counted, moment, print_table, shown_ids
 from mnemolog.extras import Extra, require_extras
 
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from mnemolog.client.async_client import AsyncMemoryClient
+    from mnemolog.client.discovery import ServerAddresses
+    from mnemolog.projections.queries.audit import TableCounts
+    from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.settings import Settings
+    from mnemolog.streams.kafka.lag import StageLag
+
+R = TypeVar("R")
+
 
 class StartSteps:
     """On a terminal, running steps are shown as they go; elsewhere each has a line when it begins and when it ends."""
@@ -68,11 +81,6 @@ class StartSteps:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-if TYPE_CHECKING:
-    from mnemolog.client.discovery import ServerAddresses
-    from mnemolog.settings import Settings
 
 
 def up(
@@ -195,22 +203,9 @@ def next_commands(data: Path) -> Iterator[str]:
     yield f"{mnemolog} facts --user alice"
 
 
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
-
-    from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.projections.queries.audit import TableCounts
-    from mnemolog.projections.queries.results import WriteResult
-    from mnemolog.settings import Settings
-    from mnemolog.streams.kafka.lag import StageLag
-
-R = TypeVar("R")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackState:
-    """The servers of a stack and what can be told of them; what cannot be reached has its error instead."""
+    """The servers of a stack, its stages and tables; a server that cannot be reached has its error instead."""
 
     kafka: str
     postgres: str
@@ -258,39 +253,38 @@ def status(
 
 
 def _show_stack(*, as_json: bool) -> None:
+    from mnemolog.admin import count_tables, lags  # noqa: PLC0415 - loads the drivers
+
     settings = discovered_settings()
-    state = run_async(_stack_state(settings))
+
+    async def look() -> StackState:
+        stages, kafka_error = await _or_error(lags(settings))
+        totals, postgres_error = await _or_error(count_tables(settings))
+        return StackState(
+            kafka=settings.kafka or "",
+            postgres=without_password(settings.postgres or ""),
+            stages=stages,
+            totals=totals,
+            kafka_error=kafka_error,
+            postgres_error=postgres_error,
+        )
+
+    state = run_async(look())
     print_result(state, show_stack, as_json=as_json)
     if state.kafka_error or state.postgres_error:
         raise typer.Exit(UNAVAILABLE)
 
 
-async def _stack_state(settings: "Settings") -> StackState:
-    from mnemolog.admin import count_tables, lags  # noqa: PLC0415 - loads the drivers
-
-    stages, kafka_error = await _or_error(lags(settings))
-    totals, postgres_error = await _or_error(count_tables(settings))
-    return StackState(
-        kafka=settings.kafka or "",
-        postgres=without_password(settings.postgres or ""),
-        stages=stages,
-        totals=totals,
-        kafka_error=kafka_error,
-        postgres_error=postgres_error,
-    )
-
-
-async def _or_error(question: "Coroutine[Any, Any, R]") -> tuple[R | None, str | None]:
+async def _or_error(request: "Coroutine[Any, Any, R]") -> tuple[R | None, str | None]:
     from mnemolog.errors import ServerUnavailableError  # noqa: PLC0415 - loads pydantic
 
     try:
-        return await question, None
+        return await request, None
     except ServerUnavailableError as error:
         return None, str(error)
 
 
 def show_stack(state: StackState) -> None:
-    """The servers, the stages, and what the tables hold."""
     print_text(f"Kafka     {state.kafka}: {state.kafka_error or 'reachable'}")
     print_text(f"Postgres  {state.postgres}: {state.postgres_error or 'reachable'}")
     if state.kafka_error or state.postgres_error:
@@ -300,14 +294,14 @@ def show_stack(state: StackState) -> None:
         print_table("stages", ("stage", "workers", "records waiting"), rows)
         if not all(one.workers for one in state.stages):
             print_text(f"some stages do not run, and turns wait for them: `{program_name()} up` or `worker` runs them")
-    if state.totals is not None:
-        _show_totals(state.totals, datetime.now(UTC))
-
-
-def _show_totals(totals: "TableCounts", now: datetime) -> None:
-    print_text(f"{counted(totals.turns, 'turn')} received, {totals.in_flight} in flight")
-    if totals.last_turn_at:
-        print_text(f"the last one came {ago(totals.last_turn_at, now)} ({moment(totals.last_turn_at)})")
-    print_text(f"{counted(totals.active_facts, 'active fact')}, {totals.pending_facts} waiting for a confirmation")
-    if totals.failed_turns:
-        print_text(f"{counted(totals.failed_turns, 'turn')} failed or rejected: `{program_name()} failed` lists them")
+    if (totals := state.totals) is not None:
+        print_text(f"{counted(totals.turns, 'turn')} received, {totals.in_flight} in flight")
+        if totals.last_turn_at:
+            print_text(
+                f"the last one came {ago(totals.last_turn_at, datetime.now(UTC))} ({moment(totals.last_turn_at)})"
+            )
+        print_text(f"{counted(totals.active_facts, 'active fact')}, {totals.pending_facts} waiting for a confirmation")
+        if totals.failed_turns:
+            print_text(
+                f"{counted(totals.failed_turns, 'turn')} failed or rejected: `{program_name()} failed` lists them"
+            )

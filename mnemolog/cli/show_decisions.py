@@ -24,15 +24,24 @@ from mnemolog.cli.tables import (
 )
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from mnemolog.client.producer import CommandReceipt, TurnReceipt
-    from mnemolog.projections.queries.results import EventResult, Tokens, WriteResult
+    from mnemolog.projections.queries.diff import Change, Diff
+    from mnemolog.projections.queries.explain import Explanation, History
+    from mnemolog.projections.queries.quality import CostFigures, DecisionQuality
+    from mnemolog.projections.queries.results import WriteResult
     from mnemolog.projections.queries.trace import Trace, TracedCall, TracedDecision
+    from mnemolog.projections.queries.write_result import WhyNot
+
+_STANDS_BESIDE = frozenset({"fact_extended", "facts_related", "fact_pending", "pending_rejected"})
+"""Events whose fact does not take the place of the known one."""
 
 
 def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:
-    again = f", attempt {result.attempt}" if result.attempt > 1 else ""
+    attempt = f", attempt {result.attempt}" if result.attempt > 1 else ""
     what = f"command {result.turn_id} ({result.order})" if result.order else f"turn {result.turn_id}"
-    print_line(f"{what}: {result.status}{again}")
+    print_line(f"{what}: {result.status}{attempt}")
     if result.error:
         print_text(f"reason: {result.error}")
     for note in result.notes:
@@ -41,24 +50,20 @@ def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:
         print_line(f"wait for its end: {program_name()} status {shlex.quote(result.turn_id)} --wait")
         return
     if result.memories:
-        print_entries(_totals(result), [_change(one, ids) for one in result.memories])
+        entries = []
+        for one in result.memories:
+            fact = one.fact_id or next(iter(one.targets), None)  # an undo is about no single fact
+            action = f" ({one.action})" if one.action else ""
+            flags = [*(["unresolved"] if one.unresolved else []), *(["needs a person"] if one.needs_human else [])]
+            reason = f"{one.event}{action}: {one.reason}" + (f" ({', '.join(flags)})" if flags else "")
+            entries.append(Entry(ids(fact), one.text or one.event, [reason]))
+        print_entries(_changed_facts(result), entries)
     print_text(_cost(result))
     if result.trace is not None:
         _show_trace(result, result.trace, ids)
 
 
-def _change(one: "EventResult", ids: ShortIds) -> Entry:
-    about = one.fact_id or next(iter(one.targets), None)  # an undo is about no single fact
-    return Entry(ids(about), one.text or one.event, list(_reason(one)))
-
-
-def _reason(one: "EventResult") -> Iterator[str]:
-    action = f" ({one.action})" if one.action else ""
-    flags = [*(["unresolved"] if one.unresolved else []), *(["needs a person"] if one.needs_human else [])]
-    yield f"{one.event}{action}: {one.reason}" + (f" ({', '.join(flags)})" if flags else "")
-
-
-def _totals(result: "WriteResult") -> str:
+def _changed_facts(result: "WriteResult") -> str:
     counts = {
         "added": result.facts_added,
         "updated": result.facts_updated,
@@ -82,37 +87,42 @@ def _cost(result: "WriteResult") -> str:
 
 
 def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
-    costs = [
-        (
-            stage.stage,
-            f"{stage.milliseconds:.1f}",
-            stage.llm_calls,
-            stage.embedding_calls,
-            _tokens(stage.tokens),
-            stage.cost.amount or "unknown",
-            ", ".join((*stage.models, *stage.prompt_versions)),
+    costs = []
+    for stage in result.stages:
+        tokens = stage.tokens
+        cached = f" ({tokens.cached} cached)" if tokens.cached is not None else ""
+        costs.append(
+            (
+                stage.stage,
+                f"{stage.milliseconds:.1f}",
+                stage.llm_calls,
+                stage.embedding_calls,
+                f"{tokens.input}{cached} + {tokens.output}",
+                stage.cost.amount or "unknown",
+                ", ".join((*stage.models, *stage.prompt_versions)),
+            )
         )
-        for stage in result.stages
-    ]
     print_table("cost by stage", ("stage", "ms", "LLM", "embedding", "tokens", "cost", "model, prompt"), costs)
     decisions = [
-        Entry(ids(one.fact_id), f"{one.event}: {one.statement or ''}", list(_decided(one, ids)))
+        Entry(ids(one.fact_id), f"{one.event}: {one.statement or ''}", list(_decision_details(one, ids)))
         for one in trace.decisions
     ]
     print_entries(counted(len(decisions), "decision"), decisions)
     show_names(trace.names)
     show_shared_calls(trace.shared_calls)
-    if trace.background.turn_ids:
-        print_line(f"the extraction was shown turns {', '.join(trace.background.turn_ids)}")
-    if trace.background.facts:
-        known = [Entry(ids(fact.fact_id), fact.text or "") for fact in trace.background.facts]
-        print_entries("the extraction was shown facts", known)
-    if trace.background.entities:
-        told = ", ".join(one.name or str(one.entity_id) for one in trace.background.entities)
-        print_text(f"the extraction was told the names of {told}")
+    shown = trace.background
+    if shown.turn_ids:
+        print_line(f"the extraction was shown turns {', '.join(shown.turn_ids)}")
+    if shown.facts:
+        print_entries(
+            "the extraction was shown facts", [Entry(ids(fact.fact_id), fact.text or "") for fact in shown.facts]
+        )
+    if shown.entities:
+        names = ", ".join(one.name or str(one.entity_id) for one in shown.entities)
+        print_text(f"the extraction was told the names of {names}")
     if mood := trace.mood:
         print_line(f"mood: {mood['emotion']}, intensity {mood['intensity']:g}, {mood['energy']} energy")
-    for note in trace.background.notes:
+    for note in shown.notes:
         print_text(f"note: {note}")
     if trace.reprompts:
         print_entries("asked again", [Entry(one.stage, one.complaint) for one in trace.reprompts])
@@ -121,19 +131,7 @@ def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
         print_entries("statements left out", omitted)
 
 
-def show_shared_calls(calls: "Sequence[TracedCall]") -> None:
-    from mnemolog.texts import shared_call_sentence  # noqa: PLC0415 - loads the results of queries
-
-    for call in calls:
-        print_text(shared_call_sentence(call))
-
-
-def _tokens(tokens: "Tokens") -> str:
-    cached = f" ({tokens.cached} cached)" if tokens.cached is not None else ""
-    return f"{tokens.input}{cached} + {tokens.output}"
-
-
-def _decided(decided: "TracedDecision", ids: ShortIds) -> Iterator[str]:
+def _decision_details(decided: "TracedDecision", ids: ShortIds) -> Iterator[str]:
     yield f"decided by {decided.by}: {decided.reason}"
     if decided.verdict:
         yield f"verdict {decided.verdict}" + (f", blocked by guard {decided.guard}" if decided.guard else "")
@@ -143,6 +141,13 @@ def _decided(decided: "TracedDecision", ids: ShortIds) -> Iterator[str]:
         yield f"compared with {ids(known.fact_id)} {known.text or ''} (similarity {known.similarity:.3f})"
     for one in decided.before:
         yield f"before: {one.text}"
+
+
+def show_shared_calls(calls: "Sequence[TracedCall]") -> None:
+    from mnemolog.texts import shared_call_sentence  # noqa: PLC0415 - loads the results of queries
+
+    for call in calls:
+        print_text(shared_call_sentence(call))
 
 
 def show_results(results: "Sequence[WriteResult]", ids: ShortIds = WHOLE_IDS) -> None:
@@ -172,49 +177,26 @@ def _print_status_command(published_id: str, receipt: "CommandReceipt | TurnRece
     print_line(f"its result: {program_name()} status {shlex.quote(published_id)}{turn_options(receipt)} --wait")
 
 
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from mnemolog.projections.queries.diff import Change, Diff
-    from mnemolog.projections.queries.explain import Explanation, FactEvent, FactRelation, History
-    from mnemolog.projections.queries.results import Fact
-    from mnemolog.projections.queries.write_result import WhyNot
-
-_KEEPS_OLD_FACT = frozenset({"fact_extended", "facts_related", "fact_pending", "pending_rejected"})
-
-
 def show_history(history: "History", ids: ShortIds = WHOLE_IDS) -> None:
-    print_entries(
-        counted(len(history.versions), "version"),
-        [Entry(ids(fact.fact_id), fact.text, list(_version_details(fact))) for fact in history.versions],
-    )
-    print_entries(
-        counted(len(history.events), "event"),
-        [Entry(ids(one.event_id), _happened(one), list(_event_details(one))) for one in history.events],
-    )
-    if history.relations:
-        relations = [Entry(ids(one.fact_id), one.text, [_related(one, ids)]) for one in history.relations]
+    versions = []
+    for fact in history.versions:
+        status = f"{fact.status.replace('_', ' ')}, true {span(fact.true_from, fact.true_to)}"
+        believed = f"believed {span(fact.believed_from, fact.believed_to)}"
+        versions.append(Entry(ids(fact.fact_id), fact.text, [status, believed]))
+    print_entries(counted(len(versions), "version"), versions)
+    events = []
+    for event in history.events:
+        notes = [*(["undone since"] if event.undone else []), *(["stale"] if event.stale else [])]
+        what = f"{event.event} on {moment(event.decided_at)}" + (f" ({', '.join(notes)})" if notes else "")
+        events.append(Entry(ids(event.event_id), what, [event.reason, f"source {event.source_id}"]))
+    print_entries(counted(len(events), "event"), events)
+    relations = []
+    for one in history.relations:
+        ended = "" if one.holds else " (one of them has ended)"
+        related = f"{one.relation.replace('similar', 'is similar to')} {ids(one.related_id)} {one.related_text}{ended}"
+        relations.append(Entry(ids(one.fact_id), one.text, [related]))
+    if relations:
         print_entries(counted(len(relations), "relation"), relations)
-
-
-def _version_details(fact: "Fact") -> Iterator[str]:
-    yield f"{fact.status.replace('_', ' ')}, true {span(fact.true_from, fact.true_to)}"
-    yield f"believed {span(fact.believed_from, fact.believed_to)}"
-
-
-def _happened(event: "FactEvent") -> str:
-    notes = [*(["undone since"] if event.undone else []), *(["stale"] if event.stale else [])]
-    return f"{event.event} on {moment(event.decided_at)}" + (f" ({', '.join(notes)})" if notes else "")
-
-
-def _event_details(event: "FactEvent") -> Iterator[str]:
-    yield event.reason
-    yield f"source {event.source_id}"
-
-
-def _related(one: "FactRelation", ids: ShortIds) -> str:
-    ended = "" if one.holds else " (one of them has ended)"
-    return f"{one.relation.replace('similar', 'is similar to')} {ids(one.related_id)} {one.related_text}{ended}"
 
 
 def show_explanation(explanation: "Explanation", ids: ShortIds = WHOLE_IDS) -> None:
@@ -251,13 +233,16 @@ def show_diff(changes: "Diff", ids: ShortIds = WHOLE_IDS) -> None:
     print_entries(f"{counted(len(rows), 'change')} {interval}", rows)
     for facts, what in ((changes.gained, "known at its end and not at its start"), (changes.lost, "no longer known")):
         if facts:
-            print_entries(f"{counted(len(facts), 'fact')} {what}", _spans(facts, ids))
+            entries = [
+                Entry(ids(fact.fact_id), fact.text, [f"true {span(fact.true_from, fact.true_to)}"]) for fact in facts
+            ]
+            print_entries(f"{counted(len(facts), 'fact')} {what}", entries)
     if changes.skipped:
         print_text(f"{counted(changes.skipped, 'statement')} only repeated what was known")
 
 
 def _facts_of(change: "Change") -> "Iterable[tuple[UUID | None, str]]":
-    """The fact that a change brought or is about; where nothing took their place, those that it ended."""
+    """The fact that a change brought or is about; the facts that it ended, where nothing took their place."""
     if change.text is not None or not change.old:
         return [(change.fact_id, change.text or change.event)]
     return [(old.fact_id, old.text) for old in change.old]
@@ -265,7 +250,7 @@ def _facts_of(change: "Change") -> "Iterable[tuple[UUID | None, str]]":
 
 def _change_details(change: "Change", when: str, ids: ShortIds) -> Iterator[str]:
     if change.text is not None:
-        to_old = "beside" if change.event in _KEEPS_OLD_FACT else "instead of"
+        to_old = "beside" if change.event in _STANDS_BESIDE else "instead of"
         yield from (f"{to_old} {ids(old.fact_id)} {old.text}" for old in change.old)
     yield change.reason
     if change.status is not None:
@@ -273,33 +258,28 @@ def _change_details(change: "Change", when: str, ids: ShortIds) -> Iterator[str]
     yield f"{when} {moment(change.at)}" + (", undone since" if change.undone else "")
 
 
-def _spans(facts: "Sequence[Fact]", ids: ShortIds) -> list[Entry]:
-    return [Entry(ids(fact.fact_id), fact.text, [f"true {span(fact.true_from, fact.true_to)}"]) for fact in facts]
-
-
-if TYPE_CHECKING:
-    from mnemolog.projections.queries.quality import CostFigures, DecisionQuality, FeedbackFigures, OverwriteCounts
-
-
 def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
     print_text(f"decisions from {moment(figures.since)} to {moment(figures.until)}")
     print_text(
-        f"{counted(figures.decisions, 'decision')} on statements, overwrite rate {_rate(figures.overwrite_rate)}, "
-        f"rate of wrong ones {_rate(figures.wrong_overwrite_rate)}"
+        f"{counted(figures.decisions, 'decision')} on statements, "
+        f"overwrite rate {cell(figures.overwrite_rate) or 'unknown'}, "
+        f"rate of wrong ones {cell(figures.wrong_overwrite_rate) or 'unknown'}"
     )
-    of_models = [one for one in figures.overwrites if one.by == "model"]
-    others = [one for one in figures.overwrites if one.by != "model"]
+    of_models, others = [], []
+    for one in figures.overwrites:
+        overwrites = counted(one.overwrites, "overwrite")
+        if one.by == "model":
+            results = ", ".join(f"{number} {name}" for name, number in one.results.items() if number)
+            model = ", ".join(filter(None, (one.model, one.prompt_version)))
+            of_models.append(Entry(one.event, f"{overwrites}: {results}", [model]))
+        else:
+            others.append(Entry(one.event, overwrites, [f"by {one.by}"]))
     if of_models:
-        entries = [
-            Entry(one.event, _results(one), [", ".join(filter(None, (one.model, one.prompt_version)))])
-            for one in of_models
-        ]
-        print_entries("overwrites proposed by models", entries)
+        print_entries("overwrites proposed by models", of_models)
     else:
         print_text("no overwrites proposed by models")
     if others:
-        entries = [Entry(one.event, counted(one.overwrites, "overwrite"), [f"by {one.by}"]) for one in others]
-        print_entries("other overwrites", entries)
+        print_entries("other overwrites", others)
     held = figures.held
     print_text(
         f"{counted(held.held, 'overwrite')} held back: {held.confirmed} confirmed, {held.rejected} rejected, "
@@ -313,34 +293,20 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
     )
     if figures.costs.models:
         _show_costs(figures.costs)
-    if figures.feedback.used:
-        print_text(_feedback(figures.feedback))
+    if (feedback := figures.feedback).used:
+        shares = [f"{cell(share)} in the first {k}" for k, share in feedback.recall_at.items() if share is not None]
+        recall = f"; recall {', '.join(shares)}" if shares else ""
+        print_text(f"feedback: {counted(feedback.used, 'fact')} used, {feedback.missed} of them not shown{recall}")
 
 
 def _show_costs(costs: "CostFigures") -> None:
-    """The days, the money in all and for a thousand turns, and each model."""
-    often = f", {costs.per_thousand_turns} for a thousand turns" if costs.per_thousand_turns else ""
+    per_thousand = f", {costs.per_thousand_turns} for a thousand turns" if costs.per_thousand_turns else ""
     print_text(
         f"cost of {counted(costs.turns, 'turn')} published from {costs.first} to {costs.last} (UTC): "
-        f"{costs.total}{often}"
+        f"{costs.total}{per_thousand}"
     )
     rows = [
         (one.model, one.input_tokens, one.cached_tokens, one.output_tokens, one.cost.amount or "unknown")
         for one in costs.models
     ]
     print_table("cost by model", ("model", "input", "cached", "output", "cost"), rows)
-
-
-def _feedback(figures: "FeedbackFigures") -> str:
-    recall = ", ".join(f"{cell(share)} in the first {k}" for k, share in figures.recall_at.items() if share is not None)
-    words = f"feedback: {counted(figures.used, 'fact')} used, {figures.missed} of them not shown"
-    return f"{words}; recall {recall}" if recall else words
-
-
-def _rate(share: float | None) -> str:
-    return cell(share) or "unknown"
-
-
-def _results(one: "OverwriteCounts") -> str:
-    results = (f"{number} {name}" for name, number in one.results.items() if number)
-    return f"{counted(one.overwrites, 'overwrite')}: {', '.join(results)}"

@@ -19,9 +19,8 @@ from mnemolog.client.inputs import (
     FactId,
     ScopeArgs,
     When,
-    argument_names,
+    argument_hints,
     check_text,
-    checks_of,
     hint_checks,
     kind_of,
     refuse_positional,
@@ -158,7 +157,8 @@ def checked(error: ErrorType) -> Callable[[type[T]], type[T]]:
 
 
 def _checked(method: Callable[..., Coroutine[Any, Any, R]], error: ErrorType) -> Callable[..., Coroutine[Any, Any, R]]:
-    known, checks, signature = argument_names(method), checks_of(method), inspect.signature(method)
+    hints, signature = argument_hints(method), inspect.signature(method)
+    checks = hint_checks(hints)
 
     def checked_value(name: str, value: object) -> object:
         check = checks.get(name)
@@ -166,9 +166,9 @@ def _checked(method: Callable[..., Coroutine[Any, Any, R]], error: ErrorType) ->
 
     @wraps(method)
     async def call(self: ClientBase, /, *args: Any, **kwargs: Any) -> R:
-        refuse_unknown(kwargs, known, method.__name__)
+        refuse_unknown(kwargs, hints, method.__name__)
         try:
-            given = signature.bind(self, *args, **self._completed(kwargs, known))
+            given = signature.bind(self, *args, **self._completed(kwargs, hints))
         except TypeError as fault:
             raise UnknownArgumentError(f"{method.__name__}(): {fault}") from fault
         for name, value in given.arguments.items():

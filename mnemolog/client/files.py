@@ -1,4 +1,4 @@
-"""Files of facts and turns: import of an export, and publishing of JSON lines."""
+"""Import of facts from a file: each line of JSON, as `export` writes it, becomes a command."""
 
 import asyncio
 import codecs
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from os import PathLike
 from typing import IO, Any, Final, Unpack, get_args
@@ -20,9 +19,10 @@ import orjson
 from mnemolog.client.base import checked
 from mnemolog.client.commands import CommandBase
 from mnemolog.client.inputs import BoundArgs, Wait, check_file, path_of, scope_ids
+from mnemolog.client.producer import CommandReceipt
 from mnemolog.client.records import CommandDraft, build_command
 from mnemolog.errors import InvalidCommandError
-from mnemolog.projections.queries.results import MEMORY_NAMES, WriteResult
+from mnemolog.projections.queries.results import MEMORY_NAMES
 from mnemolog.schemas.command import Command, ImportedFact
 from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.scope import SCOPE_FIELDS
@@ -31,21 +31,23 @@ MAX_LINE_BYTES: Final = 1 << 21
 """A line of `export` has the text of a fact three times at the most: as a record of the log, which is of a megabyte."""
 MAX_NAMED: Final = 1000
 """How many lines a report names: a file of any size has one of a few hundred kilobytes."""
+IMPORT_BATCH: Final = 500
+"""How many commands are on their way at a time."""
 _MAX_REASON: Final = 300
-_DIGEST_CHARACTERS: Final = 32
 _MAX_QUOTED: Final = 40
+_MAX_SHOWN: Final = 5
+_DIGEST_CHARACTERS: Final = 32
 _FIELD: Final = re.compile(r"\bimport\.(?:fact\.)?(\w+)")
 """A field of an `import`, as an error names its place."""
-_OTHER_NAMES: Final = {
-    "text": ("memory",),
-    "true_from": ("created_at",),
-    "category": ("categories",),
-    "valid_until": ("true_to",),
-}
-"""Under what names a line may have given a field."""
-_ENDS: Final = ("true_to", "valid_until")
-_BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 _OWN_NAMES: Final = frozenset(ImportedFact.model_fields)
+_OTHER_NAMES: Final = {
+    "text": "memory",
+    "true_from": "created_at",
+    "category": "categories",
+    "valid_until": "true_to",
+}
+"""What an export calls a field of an `import`."""
+_BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +83,7 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineReader:
-    """Makes commands of lines; `ids` go before those that a line names, and `tenant` is never that of a line."""
+    """Makes commands of lines; `ids` go before the ids of a line, and the tenant is never that of a line."""
 
     ids: Mapping[str, str | None]
     issued_at: datetime
@@ -103,30 +105,40 @@ class LineReader:
         fact = _with_one_end(_parsed(line))
         if fact.get("status", "active") != "active":
             return None
-        named = {name: fact.get(name) for name in SCOPE_FIELDS} | {
-            name: value for name, value in self.ids.items() if value is not None or name == "tenant"
-        }
-        given = {name: fact[name] for name in _OWN_NAMES if name in fact}
-        same = {"text": fact.get("memory"), "true_from": fact.get("created_at"), "category": _category(fact)}
-        same["valid_until"] = fact.get("true_to")
-        stated = {name: value for name, value in same.items() if value is not None} | given
+        given = {name: value for name, value in self.ids.items() if value is not None or name == "tenant"}
+        ids = {name: fact.get(name) for name in SCOPE_FIELDS} | given
+        exported = {own: fact.get(other) for own, other in _OTHER_NAMES.items()}
+        if isinstance(categories := exported["category"], list):
+            exported["category"] = categories[0] if categories else None
+        stated = {own: value for own, value in exported.items() if value is not None}
+        stated |= {name: fact[name] for name in _OWN_NAMES if name in fact}
         metadata = fact.get("metadata")
         draft = CommandDraft(
-            command_id=_command_id(fact, named, stated),
-            scope_ids=named,
+            command_id=_command_id(fact, ids, stated),
+            scope_ids=ids,
             issued_at=self.issued_at,
             payload={"kind": "import", "fact": stated, "metadata": {} if metadata is None else metadata},
             actor=self.actor,
         )
+
+        def as_the_line_names_it(place: re.Match[str]) -> str:
+            own, other = place[1], _OTHER_NAMES.get(place[1])
+            return other if other in fact and own not in fact else own
+
         try:
             return build_command(draft)
         except InvalidCommandError as error:
-            raise InvalidCommandError(_FIELD.sub(partial(_as_named, fact), str(error))) from error
+            raise InvalidCommandError(_FIELD.sub(as_the_line_names_it, str(error))) from error
 
 
-def _as_named(fact: Mapping[str, Any], place: re.Match[str]) -> str:
-    """The field at fault, as the line names it."""
-    return next((name for name in (place[1], *_OTHER_NAMES.get(place[1], ())) if name in fact), place[1])
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines, of a line that is too long the beginning; without the mark at the start of some programs' files."""
+    mark = codecs.BOM_UTF8
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        yield line.removeprefix(mark)
+        mark = b""
+        while not line.endswith(b"\n") and len(line) > MAX_LINE_BYTES:
+            line = stream.readline(MAX_LINE_BYTES + 1)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -146,55 +158,31 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return fact
 
 
-def _command_id(fact: Mapping[str, Any], named: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    """The id of the fact in its file, and a digest of its scope and of what it says: the same line is one command."""
+def _with_one_end(fact: dict[str, Any]) -> dict[str, Any]:
+    """The fact with the earlier of its two ends; an end that is no time with a zone is left to the command's checks."""
+    ends: dict[str, datetime] = {}
+    for name in ("true_to", "valid_until"):
+        if fact.get(name) is not None:
+            try:
+                end = datetime.fromisoformat(str(fact[name]))
+            except ValueError:
+                end = _BEFORE_ALL
+            ends[name] = end if end.tzinfo else _BEFORE_ALL
+    if not ends:
+        return fact
+    first = min(ends, key=ends.__getitem__)
+    return {name: value for name, value in fact.items() if name not in ("true_to", "valid_until") or name == first}
+
+
+def _command_id(fact: Mapping[str, Any], ids: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
+    """The id of the fact in its file, and a digest of its scope and content: an equal line is the same command."""
     try:
-        said = orjson.dumps([named, stated, fact.get("metadata")], option=orjson.OPT_SORT_KEYS)
+        content = orjson.dumps([ids, stated, fact.get("metadata")], option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:
         raise InvalidCommandError(f"it cannot be written as JSON again ({error})") from error
-    digest = hashlib.sha256(said).hexdigest()[:_DIGEST_CHARACTERS]
+    digest = hashlib.sha256(content).hexdigest()[:_DIGEST_CHARACTERS]
     known = fact.get("id") or fact.get("fact_id")
     return f"import/{known}/{digest}" if known else f"import/{digest}"
-
-
-def _with_one_end(fact: dict[str, Any]) -> dict[str, Any]:
-    """The line with the earlier of its ends; one that is none, or has no zone, is left to the command's checks."""
-    ends = {name: _moment(fact[name]) for name in _ENDS if fact.get(name) is not None}
-    first = min(ends, key=lambda name: ends[name] or _BEFORE_ALL, default=None)
-    return {name: value for name, value in fact.items() if name not in _ENDS or name == first or not ends}
-
-
-def _moment(time: object) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(str(time))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else None
-
-
-def _category(fact: Mapping[str, Any]) -> object:
-    match fact.get("categories"):
-        case [category, *_]:
-            return category
-        case []:
-            return None
-        case given:
-            return given
-
-
-def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines, of one that is too long the beginning; without the mark that some programs write at a file's start."""
-    mark = codecs.BOM_UTF8
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        yield line.removeprefix(mark)
-        mark = b""
-        while not line.endswith(b"\n") and len(line) > MAX_LINE_BYTES:
-            line = stream.readline(MAX_LINE_BYTES + 1)
-
-
-IMPORT_BATCH: Final = 500
-"""How many commands are on their way at a time."""
-_MAX_SHOWN: Final = 5
 
 
 @checked(InvalidCommandError)
@@ -222,37 +210,23 @@ class ImportMixin(CommandBase):
             start = stream.tell()
             report = await asyncio.to_thread(_checked_lines, reader, stream)
             if report.damaged and not skip_damaged:
-                raise InvalidCommandError(f"{_in_words(report)}: nothing was imported")
+                faults = [f"line {number}: {what}" for number, what in islice(report.damaged.items(), _MAX_SHOWN)]
+                if (hidden := report.damaged_count - len(faults)) > 0:
+                    faults.append(f"and {hidden} more lines")
+                raise InvalidCommandError(f"{'; '.join(faults)}: nothing was imported")
             stream.seek(start)
             commands = (found for _, found in reader.commands(stream) if isinstance(found, Command))
-            while batch := await asyncio.to_thread(_next_batch, commands):
-                _count(report, await self._publish(batch, wait))
+            while batch := await asyncio.to_thread(lambda: list(islice(commands, IMPORT_BATCH))):
+                for end in await self._publish(batch, wait):
+                    if isinstance(end, CommandReceipt):
+                        continue
+                    if end.success:
+                        report.added += end.facts_added
+                        report.known += not end.facts_added
+                    else:
+                        report.name_rejected(end.turn_id, end.error or end.status)
                 report.sent += len(batch)
         return report
-
-
-@contextmanager
-def _rewindable(file: str | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
-    """The file, or a copy of a stream that cannot be read twice."""
-    if not isinstance(file, str | PathLike):
-        check_file(file, "read", InvalidCommandError)
-        if file.seekable():
-            yield file
-            return
-        with tempfile.TemporaryFile() as copy:
-            shutil.copyfileobj(file, copy)
-            copy.seek(0)
-            yield copy
-        return
-    path = path_of(file, InvalidCommandError)
-    try:
-        stream = path.open("rb")
-    except OSError as error:
-        raise InvalidCommandError(
-            f"{path} is not a file that can be read ({error.strerror}): check its name"
-        ) from error
-    with stream:
-        yield stream
 
 
 def _checked_lines(reader: LineReader, stream: IO[bytes]) -> ImportReport:
@@ -266,21 +240,25 @@ def _checked_lines(reader: LineReader, stream: IO[bytes]) -> ImportReport:
     return report
 
 
-def _next_batch(commands: Iterator[Command]) -> list[Command]:
-    return list(islice(commands, IMPORT_BATCH))
-
-
-def _count(report: ImportReport, ends: object) -> None:
-    for end in ends if isinstance(ends, list) else ():
-        if isinstance(end, WriteResult) and end.success:
-            report.added += end.facts_added
-            report.known += not end.facts_added
-        elif isinstance(end, WriteResult):
-            report.name_rejected(end.turn_id, end.error or end.status)
-
-
-def _in_words(report: ImportReport) -> str:
-    shown = [f"line {number}: {what}" for number, what in islice(report.damaged.items(), _MAX_SHOWN)]
-    hidden = report.damaged_count - len(shown)
-    more = [f"and {hidden} more lines"] if hidden else []
-    return "; ".join([*shown, *more])
+@contextmanager
+def _rewindable(file: str | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
+    """The file, or a copy of a stream that cannot be read twice."""
+    if isinstance(file, str | PathLike):
+        path = path_of(file, InvalidCommandError)
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise InvalidCommandError(
+                f"{path} is not a file that can be read ({error.strerror}): check its name"
+            ) from error
+        with stream:
+            yield stream
+        return
+    check_file(file, "read", InvalidCommandError)
+    if file.seekable():
+        yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(file, copy)
+        copy.seek(0)
+        yield copy

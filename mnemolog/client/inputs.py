@@ -34,15 +34,15 @@ Check = Callable[[str, Any, ErrorType], Any]
 _NAMES: Final = {"str": "text", "NoneType": "None", "bool": "True or False", "dict": "a dict", "list": "a list"}
 
 
-def checks_of(method: Callable[..., object]) -> Mapping[str, Check]:
-    """The checks of the arguments of a method, those of its bundle (`**scope: Unpack[ScopeArgs]`) among them."""
+def argument_hints(method: Callable[..., object]) -> dict[str, Any]:
+    """The annotations of a method's arguments, those of its bundle (`**scope: Unpack[ScopeArgs]`) among them."""
     hints = get_type_hints(method)
+    del hints["return"]
     for parameter in inspect.signature(method).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
-            (bundle,) = get_args(parameter.annotation)
+            (bundle,) = get_args(hints.pop(parameter.name))
             hints |= get_type_hints(bundle)
-    hints.pop("return", None)
-    return hint_checks(hints)
+    return hints
 
 
 def hint_checks(hints: Mapping[str, Any]) -> Mapping[str, Check]:
@@ -269,18 +269,6 @@ def scope_and_filter(scope: ScopeArgs, filters: Mapping[str, Any] | None) -> tup
     """Whose facts and which: a filter narrows the scope that is named. Without one it says itself whose they are."""
     wanted = parse_filter({} if filters is None else filters)
     return scope_of(scope, wanted), wanted
-
-
-def argument_names(method: Callable[..., object]) -> frozenset[str]:
-    """The arguments of a method, those of its bundle (`**scope: Unpack[ScopeArgs]`) among them."""
-    names: set[str] = set()
-    for parameter in inspect.signature(method).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            (bundle,) = get_args(parameter.annotation)
-            names |= bundle.__annotations__.keys()
-        else:
-            names.add(parameter.name)
-    return frozenset(names - {"self"})
 
 
 def refuse_positional(given: Sequence[object], known: Iterable[str], method: str) -> None:

@@ -1,6 +1,6 @@
-"""Publishes records: one counts as accepted once every in-sync replica of the broker has it.
+"""Publishes records, and the receipts by which `status` and `wait` find their ends.
 
-Receipts say by what `status` and `wait` find it.
+A record counts as accepted once every in-sync replica of the broker has it.
 """
 
 import asyncio
@@ -26,7 +26,17 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, command_h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnReceipt:
+class _Receipt:
+    """By what `wait` and `status` find the end of a record; `position` is its topic/partition/offset."""
+
+    tenant: str | None = field(default=None, repr=False)
+    user_id: str | None = field(default=None, repr=False)
+    agent_id: str | None = field(default=None, repr=False)
+    position: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnReceipt(_Receipt):
     """A turn that the broker has. It will reach exactly one end; `wait` and `status` take the receipt and tell which.
 
     `position` is its topic/partition/offset. `notes` say in words what was left out of its messages.
@@ -34,16 +44,12 @@ class TurnReceipt:
 
     turn_id: str
     status: Literal["pending"] = "pending"
-    tenant: str | None = field(default=None, repr=False)
-    user_id: str | None = field(default=None, repr=False)
-    agent_id: str | None = field(default=None, repr=False)
-    position: str | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     content_hash: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandReceipt:
+class CommandReceipt(_Receipt):
     """A command that the broker has. It will reach exactly one end; `wait` and `status` take the receipt.
 
     `position` is its topic/partition/offset.
@@ -51,58 +57,49 @@ class CommandReceipt:
 
     command_id: str
     status: Literal["pending"] = "pending"
-    tenant: str | None = field(default=None, repr=False)
-    user_id: str | None = field(default=None, repr=False)
-    agent_id: str | None = field(default=None, repr=False)
-    position: str | None = field(default=None, repr=False)
 
 
 Published = str | TurnReceipt | CommandReceipt | WriteResult
 """A turn or a command: its id, its receipt or its result."""
 SeveralPublished = Iterable[TurnReceipt | CommandReceipt | WriteResult] | list[str] | tuple[str, ...]
-"""Several turns or commands. Not any iterable of texts: a text is one itself."""
+"""Several turns or commands. Not any iterable of texts: a text is an iterable of texts itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedId:
-    """By what the end of a turn or a command is found; the user, else the agent, tells those of one id apart."""
+class PublishedId(_Receipt):
+    """An id with what tells it apart: ids are unique for a user, else for an agent."""
 
     id: str
     kind: SourceKind = "turn"
-    tenant: str | None = None
-    user_id: str | None = None
-    agent_id: str | None = None
     receipt: TurnReceipt | None = None
-    position: str | None = None
 
     @classmethod
     def of(cls, published: object) -> "PublishedId":
         """Raises `QueryError` for what is neither an id nor what publishing returned."""
         match published:
+            case str():
+                check_id_text(turn_id=published)
+                return cls(id=published)
             case TurnReceipt():
                 return cls(id=published.turn_id, receipt=published, position=published.position, **_owner(published))
             case CommandReceipt():
                 return cls(id=published.command_id, kind="command", position=published.position, **_owner(published))
             case WriteResult():
                 return cls(id=published.turn_id, kind=published.source_kind, **_owner(published))
-            case str():
-                check_id_text(turn_id=published)
-                return cls(id=published)
         raise QueryError(
             f"turn_id must be text, or what `add`, a command, `wait` or `status` returned, not {kind_of(published)}"
         )
 
     def may_follow(self, result: WriteResult) -> bool:
-        """Whether a result is the end of an earlier record of this id, after which that of this one will come."""
+        """Whether a result is the end of an earlier record of this id, so that the end of this record is still to come.
+
+        A turn that failed, or what was rejected for a limit, may be published again under its id.
+        """
         can_retry = result.limit is not None or (result.source_kind == "turn" and result.status == "failed")
-        return can_retry and _precedes(result.position, self.position)
-
-
-def _precedes(position: str | None, later: str | None) -> bool:
-    """Whether a record lies before another one of the same partition."""
-    where, _, offset = (position or "").rpartition("/")
-    place, _, bound = (later or "").rpartition("/")
-    return bool(where) and where == place and int(offset) < int(bound)
+        partition, _, offset = (result.position or "").rpartition("/")
+        own_partition, _, own_offset = (self.position or "").rpartition("/")
+        is_earlier = bool(partition) and partition == own_partition and int(offset) < int(own_offset)
+        return can_retry and is_earlier
 
 
 def _owner(published: TurnReceipt | CommandReceipt | WriteResult) -> dict[str, Any]:
@@ -111,9 +108,9 @@ def _owner(published: TurnReceipt | CommandReceipt | WriteResult) -> dict[str, A
 
 def message_hash(messages: Iterable[Any]) -> str:
     """Equal for equal messages, given as records or as the journal has them."""
-    plain = [one if isinstance(one, dict) else one.model_dump() for one in messages]
-    said = [[one["role"], one["content"], one.get("name")] for one in plain]
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+    plain = [message if isinstance(message, dict) else message.model_dump() for message in messages]
+    fields = [[message["role"], message["content"], message.get("name")] for message in plain]
+    return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 
 
 def turn_receipt(turn: Turn, *, position: str | None, notes: tuple[str, ...] = ()) -> TurnReceipt:

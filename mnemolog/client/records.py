@@ -1,7 +1,4 @@
-"""From a caller's arguments to a `Turn` or `Command`, validated as the pipeline will validate it.
-
-Before it is sent.
-"""
+"""Makes a `Turn` or `Command` of a caller's arguments, and validates it as the pipeline will, before it is sent."""
 
 import hashlib
 import re
@@ -59,31 +56,34 @@ _SILENT_FIELDS: Final = frozenset({"tool_call_id", "annotations", "id", "type", 
 _FIELDS: Final = frozenset({"role", "content", "name", *_LEFT_OUT_FIELDS}) | _SILENT_FIELDS
 
 
+PLACEHOLDER_SCOPE: Final = Scope(user_id="anybody")
+"""Stands for the scope of a command while it is not known, so that the rest can be validated."""
+_DIGEST_CHARACTERS: Final = 16
+_NOBODY: Final = "give a user_id or an agent_id, or call it on `memory.scope(user_id=...)`"
+
+
 def as_messages(given: object) -> tuple[list[dict[str, str]], tuple[str, ...]]:
     """The messages that have text, and notes on what was left out. Raises `InvalidTurnError` that names the place."""
     if isinstance(given, str):
-        return [{"role": "user", "content": _not_blank(given)}], ()
+        given = [{"role": "user", "content": given}]
+    elif isinstance(given, Mapping | Message | MessageModel):
+        given = [given]
+    elif isinstance(given, bytes | bytearray) or not isinstance(given, Iterable):
+        raise InvalidTurnError(
+            f"messages must be a text, or a list of messages with role and content, not {kind_of(given)}"
+        )
     read: list[dict[str, str]] = []
     left_out: dict[str, None] = {}
-    for number, one in enumerate(_listed(given)):
+    for number, one in enumerate(given):
         message, parts = _read_message(f"messages.{number}", one)
         left_out |= dict.fromkeys(f"{part} (messages.{number})" for part in parts)
         if message["content"] or not parts:
             read.append(message)
+    named = ", ".join(left_out)
     if not any(message["content"].strip() for message in read):
-        raise InvalidTurnError(_no_text(left_out))
-    notes = (f"left out, because it is not text: {', '.join(left_out)}",) if left_out else ()
-    return read, notes
-
-
-def _listed(given: object) -> Iterable[object]:
-    if isinstance(given, Mapping | Message | MessageModel):
-        return [given]
-    if isinstance(given, bytes | bytearray) or not isinstance(given, Iterable):
-        raise InvalidTurnError(
-            f"messages must be a text, or a list of messages with role and content, not {kind_of(given)}"
-        )
-    return given
+        but = f" besides {named}, and only text is remembered" if named else ""
+        raise InvalidTurnError(f"empty: no message has any text{but}: publish at least one message with content")
+    return read, (f"left out, because it is not text: {named}",) if named else ()
 
 
 def _read_message(place: str, given: object) -> tuple[dict[str, str], list[str]]:
@@ -98,21 +98,17 @@ def _read_message(place: str, given: object) -> tuple[dict[str, str], list[str]]
             raise InvalidTurnError(f"{place} has an unknown field {name!r:.60}: a message has role, content and name")
     texts, left_out = _read_content(f"{place}.content", fields)
     left_out += [name for name in _LEFT_OUT_FIELDS if fields.get(name)]
-    message = {"role": _role(place, fields), "content": "\n".join(texts)}
-    if (name := fields.get("name")) is not None:
-        if not isinstance(name, str):
-            raise InvalidTurnError(f"{place}.name must be text, not {kind_of(name)}")
-        message["name"] = name
-    return message, left_out
-
-
-def _role(place: str, fields: Mapping[str, Any]) -> str:
     role = fields.get("role")
     if role is None:
         raise InvalidTurnError(f"{place}.role is missing: give one of {', '.join(ROLES)}")
     if not isinstance(role, str) or role not in ROLES:
         raise InvalidTurnError(f"{place}.role is {role!r:.60}: choose one of {', '.join(ROLES)}")
-    return ROLES[role]
+    message = {"role": ROLES[role], "content": "\n".join(texts)}
+    if (name := fields.get("name")) is not None:
+        if not isinstance(name, str):
+            raise InvalidTurnError(f"{place}.name must be text, not {kind_of(name)}")
+        message["name"] = name
+    return message, left_out
 
 
 def _read_content(place: str, fields: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -153,24 +149,6 @@ def _read_part(place: str, given: object) -> tuple[str | None, str]:
     return text, kind
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise InvalidTurnError(_no_text(()))
-    return text
-
-
-def _no_text(left_out: Iterable[str]) -> str:
-    named = ", ".join(left_out)
-    but = f" besides {named}, and only text is remembered" if named else ""
-    return f"empty: no message has any text{but}: publish at least one message with content"
-
-
-PLACEHOLDER_SCOPE: Final = Scope(user_id="anybody")
-"""Stands for the scope of a command while that is not known, so that the rest can be validated."""
-_DIGEST_CHARACTERS: Final = 16
-_NOBODY: Final = "give a user_id or an agent_id, or call it on `memory.scope(user_id=...)`"
-
-
 def build_turn(messages: Sequence[Mapping[str, str]], arguments: TurnArgs, *, max_bytes: int) -> Turn:
     """Make a turn of a caller's arguments, `turn_id`, `occurred_at` and `tenant` among them.
 
@@ -178,9 +156,13 @@ def build_turn(messages: Sequence[Mapping[str, str]], arguments: TurnArgs, *, ma
     """
     if not names_owner(arguments):
         raise InvalidTurnError(_NOBODY)
-    given = {name: dict(value) if isinstance(value, Mapping) else value for name, value in arguments.items()}
+    given = {
+        name: dict(value) if isinstance(value, Mapping) else value
+        for name, value in arguments.items()
+        if name not in SCOPE_FIELDS and value is not None
+    }
     document = {
-        **{name: value for name, value in given.items() if name not in SCOPE_FIELDS and value is not None},
+        **given,
         "scope": scope_ids(arguments),
         "messages": messages,
     }
@@ -206,20 +188,17 @@ def read_turn(data: bytes, *, max_bytes: int) -> Turn:
     """Read one turn document. Raises `InvalidTurnError` with the reason the pipeline would give if it came now."""
     now = datetime.now(UTC)
     judged = parse_turn(data, position="", max_bytes=max_bytes, published_at=now)
-    if isinstance(judged, Refusal) and (converted := _with_plain_messages(data)) is not None:
-        judged = parse_turn(converted, position="", max_bytes=max_bytes, published_at=now)
+    if isinstance(judged, Refusal):
+        try:  # the messages may be in OpenAI's form
+            document = orjson.loads(data)
+            converted = orjson.dumps({**document, "messages": as_messages(document["messages"])[0]})
+        except (ValueError, KeyError, TypeError, InvalidTurnError):
+            pass
+        else:
+            judged = parse_turn(converted, position="", max_bytes=max_bytes, published_at=now)
     if isinstance(judged, Refusal):
         raise InvalidTurnError(f"{judged.reason}: {judged.detail}")
     return judged
-
-
-def _with_plain_messages(data: bytes) -> bytes | None:
-    """The document with messages of OpenAI's form as a turn has them; None where they are none."""
-    try:
-        document = orjson.loads(data)
-        return orjson.dumps({**document, "messages": as_messages(document["messages"])[0]})
-    except (ValueError, KeyError, TypeError, InvalidTurnError):
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +239,9 @@ def build_command(draft: CommandDraft) -> Command:
         ) from error
     judged = parse_command(data, position="")
     if isinstance(judged, Refusal):
-        raise InvalidCommandError(f"{judged.reason}: {_plain(judged.detail)}: nothing was published")
+        # A command's own fields are in the field `order` of its record, which callers do not know.
+        faults = re.sub(r"(^|; )order\.", r"\1", judged.detail)
+        raise InvalidCommandError(f"{judged.reason}: {faults}: nothing was published")
     return judged
 
 
@@ -281,11 +262,6 @@ def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
 def names_owner(arguments: Mapping[str, object]) -> bool:
     """Whether a user or an agent is given: a scope has one of them at least."""
     return arguments.get("user_id") is not None or arguments.get("agent_id") is not None
-
-
-def _plain(faults: str) -> str:
-    """Faults without the field of the record that holds a command's own fields."""
-    return re.sub(r"(^|; )order\.", r"\1", faults)
 
 
 def _json_default(value: object) -> object:

@@ -13,7 +13,6 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.factory import build_embedder, build_reranker, build_variants
 from mnemolog.streams.llm.ports import Embedder, ProviderConfigurationError, ProviderError
 from mnemolog.streams.llm.rerank import QuestionVariants, Reranker
-from mnemolog.streams.runtime.effective_settings import search_floor
 from mnemolog.streams.settings import StreamsSettings
 
 M = TypeVar("M", bound=Embedder | Reranker | QuestionVariants)
@@ -128,6 +127,8 @@ class QueryEmbedder:
 
     def floor_for(self, vector: Vector) -> float:
         """The similarity from which a search shows facts that have no word in common with the query."""
+        from mnemolog.streams.runtime.effective_settings import search_floor  # noqa: PLC0415 - only a search loads it
+
         return search_floor(vector.model, self._settings.search_threshold)
 
     async def close(self) -> None:

@@ -89,7 +89,7 @@ class Child:
             self.command.server, what, log=log, tail="\n".join(lines[-TAIL_LINES:]), timed_out=timed_out
         )
 
-    async def wait_until_finished(self, *, timeout: float) -> None:  # noqa: ASYNC109 - seconds, and what to say when they are over
+    async def wait_until_finished(self, *, timeout: float) -> None:  # noqa: ASYNC109 - the error says the seconds
         """Wait for a command that ends by itself; ServerFailedError when it fails or takes too long."""
         if not await self._end_or_kill(timeout):
             raise self.failure(f"did not finish within {timeout:.0f} s")
@@ -125,4 +125,4 @@ class Child:
 
 
 StartedCallback = Callable[[Child], None]
-"""Told of a server as soon as it is a process, before it is ready."""
+"""Called with a server once its process runs, before it takes requests."""

@@ -110,8 +110,13 @@ class DataFolder:
 
     def stop_stale_children(self) -> None:
         """Stop servers of an earlier start, after checking that these processes are really them."""
+        import psutil  # noqa: PLC0415 - an optional extra
+
         for server, child in self.state.children.items():
-            _stop_stale_child(server, child)
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(child.pid)
+                if abs(process.create_time() - child.started) <= SAME_START_SECONDS:
+                    _stop(server, process)
         self._save_state(children={})
 
     def _save_state(self, **changes: dict[str, int] | dict[str, RunningChild]) -> None:
@@ -183,23 +188,17 @@ def _write_privately(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def _stop_stale_child(server: str, child: RunningChild) -> None:
-    import psutil  # noqa: PLC0415 - an optional extra
-
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(child.pid)
-        if abs(process.create_time() - child.started) > SAME_START_SECONDS:
+def _stop(server: str, process: psutil.Process) -> None:
+    for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
+        if not _is_running(process):
             return
-        for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
-            if not _is_running(process):
-                return
-            log.warning("stale_server_stopped", server=server, pid=child.pid, signal=request.name)
-            process.send_signal(request)
-            deadline = time.monotonic() + STALE_CHILD_SECONDS
-            while _is_running(process) and time.monotonic() < deadline:
-                time.sleep(0.05)
-        if _is_running(process):
-            raise DataFolderError(f"{server} of an earlier start, process {child.pid}, cannot be ended")
+        log.warning("stale_server_stopped", server=server, pid=process.pid, signal=request.name)
+        process.send_signal(request)
+        deadline = time.monotonic() + STALE_CHILD_SECONDS
+        while _is_running(process) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    if _is_running(process):
+        raise DataFolderError(f"{server} of an earlier start, process {process.pid}, cannot be ended")
 
 
 def _is_running(process: psutil.Process) -> bool:

@@ -26,7 +26,7 @@ WATCH_SECONDS = 0.5
 log = get_logger(__name__)
 
 Prepare = Callable[[str], Awaitable[None]]
-"""Given the address of a server that takes requests."""
+"""Called with the address of a server once it takes requests."""
 
 
 class EmbeddedStack:

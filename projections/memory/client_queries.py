@@ -21,7 +21,7 @@ class ClientQuery:
 
     `parameters` are the expressions of its parameters, as far as they are not the function's own of the same names;
     `row`, `state` and `at` are what the columns and the condition of a scope are about; `parts` are further places with
-    the names of the queries of the same file that stand there, empty for none.
+    the names of the queries of the same file that stand there, empty for nothing and None for no condition.
     """
 
     file: str
@@ -29,7 +29,7 @@ class ClientQuery:
     row: str = "f"
     state: str = "f"
     at: str = "now()"
-    parts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    parts: Mapping[str, str | None] = field(default_factory=lambda: MappingProxyType({}))
     parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def body_in(self, function: str) -> SQL:
@@ -38,7 +38,9 @@ class ClientQuery:
         if any(place in text.as_string() for place in ("{fact}", "{scope}")):
             scope = scope_condition(function, self.row)
             parts = {
-                place: queries(self.file)[part].format(scope=scope, filter=SQL("true")) if part else SQL("")
+                place: queries(self.file)[part].format(scope=scope, filter=SQL("true"))
+                if part
+                else SQL("true" if part is None else "")
                 for place, part in self.parts.items()
             }
             at = SQL(self._with_parameters(self.at, function))
@@ -123,12 +125,10 @@ _UNFILTERED: Final = {
 CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyType(
     {
         "facts_as_of": {
-            "query": ClientQuery(
-                file="facts", name="facts_as_of", state="s", at="%(true_at)s", parts={"known": "at_any_time"}
-            )
+            "query": ClientQuery(file="facts", name="facts_as_of", state="s", at="%(true_at)s", parts={"known": None})
         },
         "changes_between": {"query": ClientQuery(file="history", name="changes", row="e")},
-        "profile": {"query": ClientQuery(file="facts", name="profile", parameters=_exact("profile"))},
+        "profile": {"query": ClientQuery(file="profiles", name="profile", parameters=_exact("profile"))},
         "search": {
             "query": ClientQuery(
                 file="search",
@@ -154,7 +154,7 @@ CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyTyp
         },
         "context": {
             "query": ClientQuery(
-                file="context",
+                file="profiles",
                 name="lasting_facts",
                 parameters={
                     **_exact("context"),

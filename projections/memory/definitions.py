@@ -12,32 +12,14 @@ from mnemolog.projections.sql import queries
 
 MEMORY_SCHEMA: Final = "memory"
 _VIEWS_AND_HELPERS: Final = (
-    *(
-        "check_scope",
-        "check_given",
-        "check_search",
-        "state_at",
-        "fact_rows",
-        "facts",
-        "current_facts",
-        "pending_rows",
-        "pending",
-    ),
-    *("event_rows", "events", "turn_rows", "turns"),
+    *("check_scope", "check_given", "check_search", "state_at"),
+    *("fact_rows", "facts", "current_facts", "pending_rows", "pending", "event_rows", "events", "turn_rows", "turns"),
     *("entity_rows", "entities", "entity_alias_rows", "entity_aliases", "fact_entity_rows", "fact_entities"),
     *("relationship_rows", "relationships"),
 )
 _SHARED_TEXTS: Final = ("fact_types", "scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})
-_FILES: Final = (
-    "memory",
-    "memory_views",
-    "memory_entities",
-    "memory_columns",
-    "memory_functions",
-    "memory_search",
-)
-_SQL: Final = {name: text for file in _FILES for name, text in queries(file).items()}
+_SQL: Final = {**queries("memory"), **queries("memory_views")}
 
 
 def statements() -> list[SQL]:

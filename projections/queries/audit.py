@@ -117,9 +117,25 @@ async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: time
     await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     try:
         async with conn.transaction():
-            return await _audit_snapshot(conn, now, overdue)
+            sql = queries("audit")
+            (accounts,) = await fetch_rows(conn, _Accounts, sql["accounts"], {"overdue_before": now - overdue})
+            ends: dict[str, int] = dict(await (await conn.execute(sql["ends"])).fetchall())
+            partitions = tuple(await fetch_rows(conn, PartitionAudit, sql["partitions"], {}))
+            (links,) = await fetch_rows(conn, dict, sql["broken_links"], {})
     finally:
         await conn.set_isolation_level(before)
+    return Audit(
+        accepted=accounts.journaled + accounts.unjournaled,
+        ends=ends,
+        in_flight=accounts.in_flight,
+        oldest_in_flight=now - accounts.oldest if accounts.oldest else None,
+        partitions=partitions,
+        findings=(
+            *_turn_findings(accounts, ends, overdue),
+            *_log_findings(partitions),
+            *_link_findings(links),
+        ),
+    )
 
 
 async def table_counts(conn: AsyncConnection[TupleRow]) -> TableCounts:
@@ -147,26 +163,6 @@ async def received_turn(
     if len(found) > 1:
         raise AmbiguousTurnError(turn_id, [owner for owner, _ in found])
     return Turn.model_validate_json(orjson.dumps(found[0][1])) if found else None
-
-
-async def _audit_snapshot(conn: AsyncConnection[TupleRow], now: datetime, overdue: timedelta) -> Audit:
-    sql = queries("audit")
-    (accounts,) = await fetch_rows(conn, _Accounts, sql["accounts"], {"overdue_before": now - overdue})
-    ends: dict[str, int] = dict(await (await conn.execute(sql["ends"])).fetchall())
-    partitions = tuple(await fetch_rows(conn, PartitionAudit, sql["partitions"], {}))
-    (links,) = await fetch_rows(conn, dict, sql["broken_links"], {})
-    return Audit(
-        accepted=accounts.journaled + accounts.unjournaled,
-        ends=ends,
-        in_flight=accounts.in_flight,
-        oldest_in_flight=now - accounts.oldest if accounts.oldest else None,
-        partitions=partitions,
-        findings=(
-            *_turn_findings(accounts, ends, overdue),
-            *_log_findings(partitions),
-            *_link_findings(links),
-        ),
-    )
 
 
 def _turn_findings(accounts: _Accounts, ends: dict[str, int], overdue: timedelta) -> Iterator[Finding]:

@@ -234,10 +234,34 @@ def _changed(facts: Iterable[dict[str, Any]]) -> tuple[ChangedFact, ...]:
 def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: datetime) -> _Changes:
     """The ends of facts with what replaced them, and the starts of facts without a predecessor, in order of time."""
     ends = [(row.ends_at, row) for row in rows if row.ends_at is not None and since <= row.ends_at < until]
-    changes = [(_kind_of_end(row), _truth_end(row, at)) for at, row in ends]
+    changes: _Changes = [
+        (
+            _kind_of_end(row),
+            Change(
+                at=at,
+                event=row.told_by or ("fact_added" if row.newer_id else "fact_expired"),
+                fact_id=row.newer_id,
+                text=row.newer_text,
+                old=(ChangedFact(fact_id=row.fact_id, text=row.text),),
+                reason=row.reason or "",
+                decided_by=row.decided_by or "",
+            ),
+        )
+        for at, row in ends
+    ]
     newer_ids = {row.newer_id for _, row in ends}
-    begun = [row for row in rows if since <= row.true_from < until and row.fact_id not in newer_ids]
-    changes += [("added", _truth_begin(row)) for row in begun]
+    for row in rows:
+        if since <= row.true_from < until and row.fact_id not in newer_ids:
+            begun = Change(
+                at=row.true_from,
+                event="fact_added",
+                fact_id=row.fact_id,
+                text=row.text,
+                old=(),
+                reason=row.begun_because or "",
+                decided_by=row.begun_by or "",
+            )
+            changes.append(("added", begun))
     return sorted(changes, key=lambda change: change[1].at)
 
 
@@ -250,27 +274,3 @@ def _kind_of_end(row: _TurningPoint) -> ChangeKind:
         return "replaced" if row.newer_id else "expired"
     kind = _kind(row.told_by, row.action)
     return "retracted" if kind == "replaced" and row.newer_id is None else kind
-
-
-def _truth_end(row: _TurningPoint, at: datetime) -> Change:
-    return Change(
-        at=at,
-        event=row.told_by or ("fact_added" if row.newer_id else "fact_expired"),
-        fact_id=row.newer_id,
-        text=row.newer_text,
-        old=(ChangedFact(fact_id=row.fact_id, text=row.text),),
-        reason=row.reason or "",
-        decided_by=row.decided_by or "",
-    )
-
-
-def _truth_begin(row: _TurningPoint) -> Change:
-    return Change(
-        at=row.true_from,
-        event="fact_added",
-        fact_id=row.fact_id,
-        text=row.text,
-        old=(),
-        reason=row.begun_because or "",
-        decided_by=row.begun_by or "",
-    )

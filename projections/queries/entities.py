@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow, dict_row
+from psycopg.rows import TupleRow
 
 from mnemolog.projections.database import fetch_rows
 from mnemolog.projections.errors import (
@@ -172,12 +173,6 @@ class EntityMoment:
     fact_id: UUID | None
 
 
-async def profile_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> EntityProfile:
-    """The profile of an entity."""
-    rows = await (await conn.execute(queries("relations")["profile_of_entity"], {"entity_id": entity_id})).fetchall()
-    return _profile(rows)
-
-
 def profile_of_facts(facts: Iterable[tuple[Role, Fact]]) -> EntityProfile:
     """The profile that facts make, each with the role of the entity in it."""
     roles: dict[Role, list[Fact]] = {"subject": [], "object": []}
@@ -186,12 +181,12 @@ def profile_of_facts(facts: Iterable[tuple[Role, Fact]]) -> EntityProfile:
             roles[role].append(fact)
     about = {fact.fact_id for fact in roles["subject"]}
     roles["object"] = [fact for fact in roles["object"] if fact.fact_id not in about]
-    ranked = [(role, fact) for role, its in roles.items() for fact in sorted(its, key=_weight, reverse=True)]
+    ranked = [
+        (role, fact)
+        for role, its in roles.items()
+        for fact in sorted(its, key=attrgetter("importance", "recorded_at"), reverse=True)
+    ]
     return _profile([(role, fact.key, fact.value, fact.text) for role, fact in ranked[:_MAX_TEXTS]])
-
-
-def _weight(fact: Fact) -> tuple[float, datetime]:
-    return fact.importance, fact.recorded_at
 
 
 def _profile(rows: Iterable[TupleRow]) -> EntityProfile:
@@ -201,11 +196,6 @@ def _profile(rows: Iterable[TupleRow]) -> EntityProfile:
         if role == "subject" and key is not None and value is not None:
             values.setdefault(key, value)
     return EntityProfile(values=values, texts=list(dict.fromkeys(text for *_, text in rows)))
-
-
-async def timeline_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> list[EntityMoment]:
-    """What happened to an entity, the oldest first."""
-    return await fetch_rows(conn, EntityMoment, queries("relations")["timeline_of_entity"], {"entity_id": entity_id})
 
 
 MIN_ID: Final = 4
@@ -328,7 +318,7 @@ async def entities(
 async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str, key: str) -> list[Entity]:
     """The entities with this name, at most 20, or whose id begins so; `key` is the form in which it is compared.
 
-    Where there are none in a scope, the persons of whom it is the first name.
+    In a scope without any, the persons who have it as their first name.
     """
     check_id_text(name=given)
     is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
@@ -366,17 +356,23 @@ async def details(
     scope = ScopeFilter.of_scope(one.scope)
     similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     twins = {**scope.parameters, "entity_id": one.entity_id, "twins": one.possible_twins}
+    named = {"entity_id": one.entity_id}
+    wanted = {**named, "all_versions": all_versions or as_of != NOW}
+    facts = await fetch_rows(conn, dict, read_query("entities", "facts_of_entity"), wanted)
+    history = await fetch_rows(conn, dict, queries("entities")["history_of_entity"], named)
     shown = EntityDetails(
         entity=one,
-        names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], {"entity_id": one.entity_id}),
-        facts=await _facts_of(conn, one.entity_id, all_versions=all_versions or as_of != NOW),
+        names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], named),
+        facts=[EntityFact(role=row.pop("role"), fact=Fact(**row)) for row in facts],
         twins=await fetch_rows(conn, Entity, similar, twins),
         relations=await relations(
             conn, scope, subject_ids=[one.entity_id], all_versions=all_versions, mirrors=True, as_of=as_of
         ),
-        profile=await profile_of(conn, one.entity_id),
-        timeline=await timeline_of(conn, one.entity_id),
-        history=await _history_of(conn, one.entity_id),
+        profile=_profile(await (await conn.execute(queries("relations")["profile_of_entity"], named)).fetchall()),
+        timeline=await fetch_rows(conn, EntityMoment, queries("relations")["timeline_of_entity"], named),
+        history=[
+            EntityHistoryEntry(**row | {"reason": shown_reason(row["reason"], row.pop("names"))}) for row in history
+        ],
         summary=await summary_of(conn, one.entity_id),
     )
     return shown if as_of == NOW else await _details_then(conn, shown, as_of)
@@ -384,7 +380,12 @@ async def details(
 
 async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, as_of: AskedTimes) -> EntityDetails:
     """Of what is known of an entity in all versions what was known at a time."""
-    then = {fact.fact_id: fact for fact in await _scope_then(conn, shown.entity, as_of)}
+    believed_at = as_of.believed_at or datetime.now(UTC)
+    true_at = as_of.true_at or believed_at
+    of_scope = await facts_as_of(
+        conn, ScopeFilter.of_scope(shown.entity.scope), believed_at=believed_at, true_at=true_at
+    )
+    then = {fact.fact_id: fact for fact in of_scope}
     named = [(one.role, then[one.fact.fact_id]) for one in shown.facts if one.fact.fact_id in then]
     return replace(
         shown,
@@ -395,22 +396,3 @@ async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, a
         history=[one for one in shown.history if as_of.had_happened(one.decided_at)],
         summary=None,
     )
-
-
-async def _scope_then(conn: AsyncConnection[TupleRow], one: Entity, as_of: AskedTimes) -> list[Fact]:
-    """What was known of the whole scope of an entity."""
-    believed_at = as_of.believed_at or datetime.now(UTC)
-    scope = ScopeFilter.of_scope(one.scope)
-    return await facts_as_of(conn, scope, believed_at=believed_at, true_at=as_of.true_at or believed_at)
-
-
-async def _history_of(conn: AsyncConnection[TupleRow], entity_id: UUID) -> list[EntityHistoryEntry]:
-    rows = await fetch_rows(conn, dict, queries("entities")["history_of_entity"], {"entity_id": entity_id})
-    return [EntityHistoryEntry(**row | {"reason": shown_reason(row["reason"], row.pop("names"))}) for row in rows]
-
-
-async def _facts_of(conn: AsyncConnection[TupleRow], entity_id: UUID, *, all_versions: bool) -> list[EntityFact]:
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        asked = {"entity_id": entity_id, "all_versions": all_versions}
-        rows = await (await cursor.execute(read_query("entities", "facts_of_entity"), asked)).fetchall()
-    return [EntityFact(role=row.pop("role"), fact=Fact(**row)) for row in rows]

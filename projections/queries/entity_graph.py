@@ -173,20 +173,33 @@ async def related(
     pairs = {(one.subject_id, one.object_id) for one in found}
     pairs |= await _given_ties(conn, scope, owner_ids, asked, as_of)
     entities = await _entities(conn, scope, [entity_id for _, entity_id in pairs])
-    keys = await _keys_of(conn, entities)
+    keys: dict[tuple[UUID, str], set[str]] = defaultdict(set)
+    listed = {"entity_ids": [one.entity_id for one in entities]}
+    for entity_id, kind, key in await (await conn.execute(queries("relations")["aliases_of"], listed)).fetchall():
+        keys[entity_id, kind].add(key)
     if asked.name_key:
-        entities = [one for one in entities if asked.name_key in _names(keys[one.entity_id, "name"])]
+        # The key of "Tom Keller (Graz)" without what tells two of one name apart, or its first word.
+        entities = [
+            one
+            for one in entities
+            if any(
+                asked.name_key in (key.partition(" (")[0], key.partition(" ")[0]) for key in keys[one.entity_id, "name"]
+            )
+        ]
     meant: set[UUID] = set()
     for owner_id in owner_ids:
         its = [one.entity_id for one in entities if (owner_id, one.entity_id) in pairs]
-        meant.update(_called(its, {one: _ties(keys[one, "tie"], owner_id) for one in its}, asked.tie))
+        ties = {
+            one: {key.partition(" ")[0] for key in keys[one, "tie"] if key.endswith(f" of {owner_id}")} for one in its
+        }
+        meant.update(_called(its, ties, asked.tie))
     return [one for one in entities if one.entity_id in meant]
 
 
 async def _given_ties(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie, as_of: AskedTimes
 ) -> set[tuple[UUID, UUID]]:
-    """The owners, and to whom persons gave the tie to them that is asked for."""
+    """Pairs of an owner and an entity to which a person gave the asked tie to that owner."""
     if asked.tie is None:
         return set()
     keys = {f"{asked.tie} of {owner_id}": owner_id for owner_id in owner_ids}
@@ -196,30 +209,12 @@ async def _given_ties(
     return {(keys[key], entity_id) for entity_id, key in rows}
 
 
-async def _keys_of(conn: AsyncConnection[TupleRow], entities: Sequence[Entity]) -> dict[tuple[UUID, str], set[str]]:
-    """The keys of the names of entities, by the kind of name."""
-    listed = _ids([one.entity_id for one in entities])
-    keys: dict[tuple[UUID, str], set[str]] = defaultdict(set)
-    for entity_id, kind, key in await (await conn.execute(queries("relations")["aliases_of"], listed)).fetchall():
-        keys[entity_id, kind].add(key)
-    return keys
-
-
 def _called(entity_ids: Sequence[UUID], ties: Mapping[UUID, set[str]], tie: str | None) -> list[UUID]:
     """Those of one owner's who are called by a tie, else those who are called by none."""
     if tie is None:
         return list(entity_ids)
     called = [one for one in entity_ids if tie in ties[one]]
     return called or [one for one in entity_ids if not ties[one]]
-
-
-def _ties(keys: set[str], owner_id: UUID) -> set[str]:
-    """What an entity is called of an owner."""
-    return {key.partition(" ")[0] for key in keys if key.endswith(f" of {owner_id}")}
-
-
-def _names(keys: set[str]) -> set[str]:
-    return {form for key in keys for form in (key.partition(" (")[0], key.partition(" ")[0])}
 
 
 async def _entities(
@@ -231,9 +226,5 @@ async def _entities(
     limit: int | None = None,
 ) -> list[Entity]:
     query = read_query("entities", "entities_of_ids", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
-    asked = {**_ids(ids), "with_user": with_user, "limit": limit}
+    asked = {"entity_ids": list(ids), "with_user": with_user, "limit": limit}
     return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
-
-
-def _ids(ids: Sequence[UUID]) -> dict[str, list[UUID]]:
-    return {"entity_ids": list(ids)}

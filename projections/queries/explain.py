@@ -163,8 +163,8 @@ class LinkedEntity:
 
     These were found by their words, or by `compared_by`.
 
-    `reason` is that of the model, where one was asked whom the name means. `changes` are what persons decided about it
-    since: renames, merges, splits and others, the oldest first.
+    `reason` is that of the model, where it was asked which entity the name means. `changes` are what
+    persons decided about it since: renames, merges, splits and others, the oldest first.
     """
 
     entity_id: UUID
@@ -208,11 +208,11 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     Raises `UnknownFactError`.
     """
     named = {"tenant": tenant, "fact_id": fact_id}
-    facts = await fetch_rows(conn, Fact, read_query("explain", "fact"), named)
+    facts = await fetch_rows(conn, Fact, read_query("facts", "one_fact"), named)
     if not facts:
         raise UnknownFactError(tenant, fact_id)
     (fact,) = facts
-    origin = await conn.execute(queries("explain")["origin"], named)
+    origin = await conn.execute(queries("history")["origin"], named)
     ((event_id, record, messages),) = await origin.fetchall()
     commit = await with_shown_reasons(conn, Commit.from_bytes(record))
     event = next(event for event in commit.events if event.event_id == event_id)
@@ -221,6 +221,8 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     named_ids = {*fact_ids_of_event(event), *(other for one in later for other in (*one.targets, one.fact_id) if other)}
     named_ids |= {UUID(moved["ender"]) for one in later for moved in one.moved_ends}
     texts = await fact_texts(conn, fact.scope, named_ids)
+    repeated = await (await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})).fetchall()
+    repetitions = [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]
     thresholds = commit.provenance.thresholds
     explanation = Explanation(
         fact=fact,
@@ -230,23 +232,18 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
         thresholds=thresholds.model_dump() if thresholds else None,
         later=later,
         relations=relations,
-        entities=await _linked_entities(conn, [commit, *await _repetitions(conn, fact_id)], fact_id),
+        entities=await _linked_entities(conn, [commit, *repetitions], fact_id),
         shared_calls=shared_calls(commit),
     )
     return explanation, texts
 
 
-async def _repetitions(conn: AsyncConnection[TupleRow], fact_id: UUID) -> list[Commit]:
-    rows = await conn.execute(queries("explain")["repetitions"], {"fact_id": fact_id})
-    return [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in await rows.fetchall()]
-
-
 async def _linked_entities(
     conn: AsyncConnection[TupleRow], commits: Sequence[Commit], fact_id: UUID
 ) -> list[LinkedEntity]:
-    """What the fact names, each shown entity once, and how it was found, as the commits have it that told of it."""
-    told = [event for commit in commits for event in commit.entity_events if isinstance(event, FactLinked)]
-    said = [link for event in told if event.fact_id == fact_id for link in event.links]
+    """The entities that readers see and the fact names, each once, and how the commits say that each was found."""
+    linked = [event for commit in commits for event in commit.entity_events if isinstance(event, FactLinked)]
+    said = [link for event in linked if event.fact_id == fact_id for link in event.links]
     links = [link for place, link in enumerate(said) if link.entity_id not in {one.entity_id for one in said[:place]}]
     named = [entity_id for link in links for entity_id in (link.entity_id, *link.compared)]
     rows = await conn.execute(queries("entities")["names"], {"entity_ids": named}) if named else None
@@ -273,12 +270,17 @@ async def _changes(conn: AsyncConnection[TupleRow], entity_ids: set[UUID]) -> di
     """What was decided about these entities, of each."""
     if not entity_ids:
         return {}
-    rows = await conn.execute(queries("explain")["entity_changes"], {"entity_ids": list(entity_ids)})
+    rows = await conn.execute(queries("history")["entity_changes"], {"entity_ids": list(entity_ids)})
     found: dict[UUID, list[EntityDecision]] = {}
     async for entity_id, *columns in rows:
         event, decided_at, decided_by, reason, names, undone = columns
-        told = shown_reason(reason, names)
-        decision = EntityDecision(event=event, decided_at=decided_at, decided_by=decided_by, reason=told, undone=undone)
+        decision = EntityDecision(
+            event=event,
+            decided_at=decided_at,
+            decided_by=decided_by,
+            reason=shown_reason(reason, names),
+            undone=undone,
+        )
         found.setdefault(entity_id, []).append(decision)
     return found
 

@@ -1,6 +1,6 @@
 """The facts and the profile of a scope, now or as of a time; counts of facts, and their export as JSON lines."""
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import islice
@@ -10,11 +10,11 @@ from uuid import UUID
 
 import orjson
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow, class_row, dict_row
+from psycopg.rows import TupleRow, class_row
 from psycopg.sql import Composed
 from pydantic import ValidationError
 
-from mnemolog.projections.database import Query, fetch_rows, fetch_value
+from mnemolog.projections.database import fetch_rows, fetch_value
 from mnemolog.projections.errors import QueryError, UnknownFactError, check_limit, check_zones
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query, with_filter
@@ -38,6 +38,7 @@ FACT_SECTIONS: Final = (
 """The sections that hold facts, by their categories."""
 PROFILE_SECTIONS: Final = (*FACT_SECTIONS, "upcoming", "recent_changes")
 """All sections; `upcoming` has what begins later of all categories."""
+_PROFILES: Final = queries("profiles")
 
 
 async def facts(
@@ -54,14 +55,19 @@ async def facts(
 
     Those that are active and hold at `at`, or begin later, which is marked; with `all_versions`, and where the filter
     asks about the state, every version that ever was. `limit` of them, or all; from the first, or those that were
-    learned after the fact `after`, of which only its place matters. A fact keeps its place for good, so pages of which
-    each begins after the last fact of the one before have each fact once, whatever is stored meanwhile.
+    learned after the fact `after`. A fact keeps its place in the order for good: pages that each begin after the last
+    fact of the page before have each fact once, whatever is stored meanwhile.
     Raises `QueryError` for a limit below 1, and `UnknownFactError`.
     """
     check_limit(limit)
     query, parameters = listing_query(scope, wanted, all_versions=all_versions, continued=after is not None)
-    place = {} if after is None else await _place(conn, scope.tenant, after)
-    return await fetch_rows(conn, Fact, query, {**parameters, **scope.parameters, **place, "at": at, "limit": limit})
+    asked = {**parameters, **scope.parameters, "at": at, "limit": limit}
+    if after is not None:
+        place = await fetch_rows(conn, dict, queries("facts")["place"], {"tenant": scope.tenant, "after": after})
+        if not place:
+            raise UnknownFactError(scope.tenant, after)
+        asked |= place[0]
+    return await fetch_rows(conn, Fact, query, asked)
 
 
 def listing_query(
@@ -69,23 +75,15 @@ def listing_query(
 ) -> tuple[Composed, dict[str, Any]]:
     """The query of `facts`, and the parameters of the filter."""
     parts = {
-        "states": "in_any_state" if all_versions or wanted.asks_about_state else "holding",
-        "following": "after_a_fact" if continued else "from_the_first",
+        "states": None if all_versions or wanted.asks_about_state else "holding",
+        "following": "after_a_fact" if continued else None,
     }
     return with_filter(read_query("facts", "listed_facts", scope=scope.parameters, at="%(at)s", parts=parts), wanted)
 
 
-async def _place(conn: AsyncConnection[TupleRow], tenant: str, after: UUID) -> dict[str, Any]:
-    """The parameters of a list that goes on after a fact. Raises `UnknownFactError`."""
-    found = await fetch_rows(conn, dict, queries("facts")["place"], {"tenant": tenant, "after": after})
-    if not found:
-        raise UnknownFactError(tenant, after)
-    return found[0]
-
-
 async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Fact:
     """One fact, whatever its status. Raises `UnknownFactError`."""
-    found = await fetch_rows(conn, Fact, read_query("explain", "fact"), {"tenant": tenant, "fact_id": fact_id})
+    found = await fetch_rows(conn, Fact, read_query("facts", "one_fact"), {"tenant": tenant, "fact_id": fact_id})
     if not found:
         raise UnknownFactError(tenant, fact_id)
     return found[0]
@@ -106,7 +104,7 @@ async def facts_as_of(
     Raises `QueryError` for a time without a zone.
     """
     check_zones(believed_at=believed_at, true_at=true_at)
-    parts = {"known": "at_any_time" if unknown_at is None else "not_known_at_another_time"}
+    parts = {"known": None if unknown_at is None else "not_known_at_another_time"}
     query = read_query("facts", "facts_as_of", scope=scope.parameters, state="s", at="%(true_at)s", parts=parts)
     times = {"believed_at": believed_at, "true_at": true_at, "other_time": unknown_at}
     return await fetch_rows(conn, Fact, query, {**scope.parameters, **times})
@@ -120,7 +118,7 @@ async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     Raises `QueryError` for a wider scope.
     """
     check_exact(scope)
-    found = await fetch_rows(conn, Profile, queries("facts")["profile"], scope.parameters)
+    found = await fetch_rows(conn, Profile, _PROFILES["profile"], scope.parameters)
     return with_upcoming(found[0], at) if found else Profile()
 
 
@@ -149,7 +147,6 @@ def _begins_later(entry: Mapping[str, Any], at: datetime) -> bool:
 
 
 SECTION_ENTRIES: Final = 50
-_SQL: Final = queries("profiles")
 
 
 async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
@@ -168,7 +165,7 @@ async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter,
     if rules.publish_profile == "at_once":
         return await _with_sources(conn, await profile(conn, scope, at))
     every = rules.profile_every if rules.publish_profile == "every_turns" else None
-    published_at = await fetch_value(conn, _SQL["published_at"], {**scope.parameters, "every": every})
+    published_at = await fetch_value(conn, _PROFILES["published_at"], {**scope.parameters, "every": every})
     if published_at is None:
         return Profile()
     return await _with_sources(conn, await _profile_at(conn, scope, published_at, at))
@@ -179,9 +176,9 @@ async def _profile_at(
 ) -> Profile:
     parameters = {**scope.parameters, "published_at": published_at, "at": at}
     sections: dict[str, list[dict[str, Any]]] = {name: [] for name in FACT_SECTIONS}
-    for entry in await _fetch_dicts(conn, _SQL["entries_at"], parameters):
+    for entry in await fetch_rows(conn, dict, _PROFILES["entries_at"], parameters):
         sections[entry.pop("section")].append(entry)
-    changes = await _fetch_dicts(conn, _SQL["changes_at"], parameters)
+    changes = await fetch_rows(conn, dict, _PROFILES["changes_at"], parameters)
     return with_upcoming(
         Profile(
             **{name: list(islice(entries, SECTION_ENTRIES)) for name, entries in sections.items()},
@@ -195,8 +192,8 @@ async def _profile_at(
 
 async def _with_sources(conn: AsyncConnection[TupleRow], known: Profile) -> Profile:
     """Each entry with the source of its fact, and what that said."""
-    wanted = list({UUID(entry["fact_id"]) for entry in _entries(known)})
-    rows = await _fetch_dicts(conn, _SQL["sources"], {"fact_ids": wanted}) if wanted else []
+    wanted = list({UUID(entry["fact_id"]) for name in _LISTS for entry in getattr(known, name)})
+    rows = await fetch_rows(conn, dict, _PROFILES["sources"], {"fact_ids": wanted}) if wanted else []
     sources = {str(row.pop("fact_id")): row for row in rows}
     with_sources: dict[str, Any] = {
         name: [entry | sources.get(entry["fact_id"], {}) for entry in getattr(known, name)] for name in _LISTS
@@ -205,19 +202,6 @@ async def _with_sources(conn: AsyncConnection[TupleRow], known: Profile) -> Prof
 
 
 _LISTS: Final = tuple(one.name for one in fields(Profile) if not one.name.endswith("_at"))
-
-
-def _entries(known: Profile) -> Iterator[dict[str, Any]]:
-    for name in _LISTS:
-        yield from getattr(known, name)
-
-
-async def _fetch_dicts(
-    conn: AsyncConnection[TupleRow], query: Query, parameters: dict[str, Any]
-) -> list[dict[str, Any]]:
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(query, parameters)
-        return await cursor.fetchall()
 
 
 IdName = Literal["user_id", "agent_id", "run_id"]
@@ -241,7 +225,7 @@ async def count_facts(
     at: datetime,
 ) -> int:
     """How many facts `facts` of the same arguments lists. It reads the facts of the scope, and no others."""
-    states = {"states": "in_any_state" if all_versions or wanted.asks_about_state else "holding"}
+    states = {"states": None if all_versions or wanted.asks_about_state else "holding"}
     counted = read_query("facts", "counted_facts", scope=scope.parameters, at="%(at)s", parts=states)
     query, parameters = with_filter(counted, wanted)
     found: int = await fetch_value(conn, query, {**parameters, **scope.parameters, "at": at})

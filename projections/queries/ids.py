@@ -65,7 +65,8 @@ async def find_facts(
     found = await _find(conn, kind, within, asked)
     for number, one in enumerate(asked):
         if number not in found:
-            elsewhere = await _find(conn, kind, _whole_tenant(within), [one])
+            whole_tenant = replace(within, **{name: ANY_OR_NONE for name in SCOPE_FIELDS if name != "tenant"})
+            elsewhere = await _find(conn, kind, whole_tenant, [one])
             scopes = [match.scope for match in elsewhere.get(0, [])]
             raise UnknownFactError(within.tenant, one.given, within=within.named, scope=scopes[0] if scopes else None)
     return [_only("fact", one.given, found[number]) for number, one in enumerate(asked)]
@@ -171,10 +172,6 @@ def _only(kind: str, given: str, matches: Sequence[IdMatch]) -> IdMatch:
     if len(matches) > 1:
         raise AmbiguousIdError(kind, given, [(one.id, one.text) for one in matches])
     return matches[0]
-
-
-def _whole_tenant(within: ScopeFilter) -> ScopeFilter:
-    return replace(within, **{name: ANY_OR_NONE for name in SCOPE_FIELDS if name != "tenant"})
 
 
 def _shared(one: str, other: str) -> int:

@@ -44,7 +44,7 @@ async def feedback_figures(
     conn: AsyncConnection[TupleRow], ids: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> FeedbackFigures:
     """The figures of the scopes of `ids`, for feedback from `since` on and before `until`."""
-    query = read_query("feedback", "used_at_rank", scope=ids, row="c")
+    query = read_query("quality", "used_at_rank", scope=ids, row="c")
     used: dict[int, int] = dict(await (await conn.execute(query, parameters)).fetchall())
     return FeedbackFigures(missed=used.pop(0, 0), used_at_rank=used)
 
@@ -89,27 +89,26 @@ async def cost_figures(
     asked = {**ids, "first": first, "last": last}
     is_whole_tenant = all(value == ANY_OR_NONE for name, value in ids.items() if name != "tenant")
     rows = {"rows": "of_tenants" if is_whole_tenant else "of_scopes"}
-    usages = await fetch_rows(conn, ModelUsage, read_query("costs", "usage", scope=ids, row="u", parts=rows), asked)
+    usages = await fetch_rows(conn, ModelUsage, read_query("quality", "usage", scope=ids, row="u", parts=rows), asked)
     by_model: dict[str, list[ModelUsage]] = {}
     for usage in usages:
         by_model.setdefault(usage.model, []).append(usage)
-    ((turns,),) = await (await conn.execute(read_query("costs", "turns", scope=ids, row="c"), asked)).fetchall()
+    ((turns,),) = await (await conn.execute(read_query("quality", "turns", scope=ids, row="c"), asked)).fetchall()
     return CostFigures(
         first=first,
         last=last,
         turns=turns,
         total=prices.cost(usages),
-        models=tuple(_model_cost(model, of_model, prices) for model, of_model in by_model.items()),
-    )
-
-
-def _model_cost(model: str, usages: list[ModelUsage], prices: PriceTable) -> ModelCost:
-    return ModelCost(
-        model=model,
-        input_tokens=sum(usage.input_tokens for usage in usages),
-        cached_tokens=sum(usage.cached_tokens for usage in usages),
-        output_tokens=sum(usage.output_tokens for usage in usages),
-        cost=prices.cost(usages),
+        models=tuple(
+            ModelCost(
+                model=model,
+                input_tokens=sum(usage.input_tokens for usage in of_model),
+                cached_tokens=sum(usage.cached_tokens for usage in of_model),
+                output_tokens=sum(usage.output_tokens for usage in of_model),
+                cost=prices.cost(of_model),
+            )
+            for model, of_model in by_model.items()
+        ),
     )
 
 

@@ -23,8 +23,8 @@ Status = Literal["pending"] | Outcome
 def brief_repr(value: object, *names: str) -> str:
     """A representation for people: these fields, as far as they say anything, in the form of the constructor."""
     shown = ((name, getattr(value, name)) for name in names)
-    told = ", ".join(f"{name}={_brief(one)}" for name, one in shown if one not in _SAYS_NOTHING)
-    return f"{type(value).__name__}({told})"
+    words = ", ".join(f"{name}={_brief(one)}" for name, one in shown if one not in _SAYS_NOTHING)
+    return f"{type(value).__name__}({words})"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -238,8 +238,8 @@ class WriteResult:
     `facts_added` counts facts that are active from now on, `facts_updated` known ones that were merged, replaced,
     corrected or reinstated, `facts_unchanged` those that were only repeated, `facts_deleted` those that ended with
     nothing in their place or never were true, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
-    statements that a model had to weigh against known facts. `entities_resolved` counts whom and what its facts name,
-    the user among them, `entities_added` those of them that were not known before; the trace has their names.
+    statements that a model had to weigh against known facts. `entities_resolved` counts the entities that its facts
+    name, the user among them, `entities_added` those of them that were not known before; the trace has their names.
     `duration_ms` is from the broker's acknowledgement to the decision, `milliseconds` the work of each stage, `stages`
     all costs of each. `cost` is the
     money for the tokens by the prices of this client's settings; its `amount` is None where a price is unknown.

@@ -36,7 +36,7 @@ def read_query(
     row: str = "f",
     state: str = "f",
     at: LiteralString = "now()",
-    parts: Mapping[str, str] = MappingProxyType({}),
+    parts: Mapping[str, str | None] = MappingProxyType({}),
 ) -> SQL:
     """A query with the columns of `Fact` at `{fact}`, and the condition of a filter's parameters on `row` at `{scope}`.
 
@@ -44,7 +44,7 @@ def read_query(
 
     What events can change of a fact is read from `state`: the facts themselves, or their former states. `at` is an SQL
     expression: what begins after it is marked as beginning later. `parts` are further places with the names of the
-    queries of the same file that stand there. `{filter}` is left for `with_filter`.
+    queries of the same file that stand there, None for no condition. `{filter}` is left for `with_filter`.
     """
     wildcards = tuple(wildcards_of(scope).items())
     return _composed(file=file, name=name, wildcards=wildcards, row=row, state=state, at=at, parts=tuple(parts.items()))
@@ -57,11 +57,10 @@ def wildcards_of(scope: Mapping[str, str]) -> dict[str, str]:
 
 def scope_condition(wildcards: Mapping[str, str], row: str = "f") -> Composable:
     """The condition that `row` is of a scope, which the parameters named as the ids give, but for its wildcards."""
-    this_value = "this_value" if any(wildcards.values()) else "this_value_unseen"
+    # For a question about one scope Postgres makes one plan, and keeps it, where it does not see the values.
+    this_value = SQL("{id} = {value}" if any(wildcards.values()) else "{id} = (SELECT {value}::text)")
     conditions = [
-        queries("scopes")["any_value" if wildcard else this_value].format(
-            row=Identifier(row), id=Identifier(column), value=Placeholder(column)
-        )
+        (SQL("{id} <> ''") if wildcard else this_value).format(id=Identifier(row, column), value=Placeholder(column))
         for column, wildcard in wildcards.items()
         if wildcard != ANY_OR_NONE
     ]
@@ -84,7 +83,7 @@ def _composed(
     row: str,
     state: str,
     at: LiteralString,
-    parts: tuple[tuple[str, str], ...],
+    parts: tuple[tuple[str, str | None], ...],
 ) -> SQL:
     """One statement for each combination of wildcards: a condition that depends on values could use no index."""
     scope = scope_condition(dict(wildcards), row)
@@ -92,7 +91,7 @@ def _composed(
         fact=fact_columns(state=state, at=at),
         scope=scope,
         filter=SQL("{filter}"),
-        **{place: queries(file)[part].format(scope=scope) for place, part in parts},
+        **{place: queries(file)[part].format(scope=scope) if part else SQL("true") for place, part in parts},
         conflicting=queries("pending")["conflicting_fact"],
         decided=queries("event_history")["decided"],
     )
@@ -142,7 +141,7 @@ class ScopeFilter:
 
     @classmethod
     def of_filter(cls, tenant: str, wanted: Filter) -> Self:
-        """The widest scopes of which a filter alone, without any other argument, can let facts through.
+        """The widest scopes whose facts a filter alone, without any other argument, can let through.
 
         Where the filter names ids outside of OR and NOT, those that it names nowhere are not set. Where it names them
         in OR alone, the others may be any or none. Raises `QueryError` where it does not say whose facts: every part of

@@ -37,23 +37,18 @@ def shown_reason(reason: str, names: Mapping[str, bool]) -> str:
 
 
 async def with_shown_reasons(conn: AsyncConnection[TupleRow], commit: Commit) -> Commit:
-    """The commit, with `HIDDEN` for what a model said of entities of which readers do not see a name.
+    """The commit, with `HIDDEN` for what a model said of entities that have a name hidden from readers.
 
     A model may write a name in any way, and what facts say of its bearer: nothing of such a reason is shown.
     """
     answers = [answer for step in commit.provenance.steps for answer in step.answered_names]
     asked = {twin for answer in answers for twin in answer.twins}
-    asked |= {entity_id for link in _explained_links(commit) for entity_id in _named(link)}
+    asked |= {entity_id for _, link in _links(commit) if link.reason is not None for entity_id in _named(link)}
     if not asked:
         return commit
     rows = await conn.execute(queries("entities")["with_hidden_names"], {"entity_ids": list(asked)})
     hidden = {entity_id for (entity_id,) in await rows.fetchall()}
     return _without_reasons(commit, hidden) if hidden else commit
-
-
-def _explained_links(commit: Commit) -> list[EntityLink]:
-    linked = (event for event in commit.entity_events if isinstance(event, FactLinked))
-    return [link for event in linked for link in event.links if link.reason is not None]
 
 
 def _named(link: EntityLink) -> tuple[UUID, ...]:
@@ -102,7 +97,7 @@ class TracedName:
 
     `left_out` says why it links no fact; then `fact_id` is None, and an entity and a step are there only where it was
     looked for. `entity` is what the entity is called now, None where it is not known (any more). Of a name that is
-    taken, `since` is when its bearer was told of first.
+    taken, `since` is when its bearer was first named.
     """
 
     name: str | None
@@ -117,7 +112,8 @@ class TracedName:
 
 async def entity_names(conn: AsyncConnection[TupleRow], commit: Commit) -> dict[UUID, CalledEntity]:
     """What the entities are called that a commit links, has looked at, or that its extraction was shown."""
-    named = {entity_id for one in _read(commit) for entity_id in (one.entity_id, *one.compared) if entity_id}
+    read: list[EntityLink | UnlinkedName] = [*(link for _, link in _links(commit)), *_unlinked(commit)]
+    named = {entity_id for one in read for entity_id in (one.entity_id, *one.compared) if entity_id}
     named |= {entity_id for step in commit.provenance.steps for entity_id in step.entities}
     if not named:
         return {}
@@ -150,11 +146,6 @@ def _traced(one: EntityLink | UnlinkedName, called: EntityNames, fact_id: UUID |
         left_out=reason,
         since=entity.since if entity and reason == "name_taken" else None,
     )
-
-
-def _read(commit: Commit) -> Iterator[EntityLink | UnlinkedName]:
-    yield from (link for _, link in _links(commit))
-    yield from _unlinked(commit)
 
 
 def _links(commit: Commit) -> Iterator[tuple[UUID, EntityLink]]:
@@ -229,7 +220,7 @@ class OmittedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedAnswer:
-    """A name of which a model was asked which of `twins` it means, and its answer; None where nobody can tell."""
+    """A name that may mean several `twins`, and which of them a model answered; None where nobody can tell."""
 
     name: str
     twins: tuple[UUID, ...]
@@ -247,7 +238,7 @@ class BackgroundFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundEntity:
-    """A known entity whose names an extraction was told; `name` is None where readers see none of them now."""
+    """A known entity whose names an extraction was shown; `name` is None where readers see none of them now."""
 
     entity_id: UUID
     name: str | None
@@ -286,8 +277,8 @@ class Trace:
 
     `thresholds` are the similarities that applied; None where the turn ended before they mattered. `mood` is the
     emotion of the turn, with its intensity and energy; None where an extraction is not asked for it. `names` are those
-    that were read, with the entity that each means, or why it was left out; `answers` those of which a model was asked
-    whom they mean.
+    that were read, with the entity that each means, or why it was left out; `answers` the names that a model was asked
+    about.
     """
 
     decisions: tuple[TracedDecision, ...]

@@ -247,7 +247,7 @@ def _count(ids: Iterable[tuple[UUID, ...]]) -> int:
 
 
 def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
-    """What a command that was carried out says of itself; what was changed in a turn, and whom its names mean."""
+    """What a command that was carried out says of itself; what was changed in a turn, and what its names mean."""
     said = (commit.detail,) if success and commit.detail else ()
     steps = commit.provenance.steps
     notes = (note for step in steps for note in step.notes)
@@ -268,26 +268,26 @@ def end_detail(commit: Commit) -> str:
 
 def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[StageCost, ...]:
     """The costs by stage, in the order in which the stages came."""
-    names = dict.fromkeys(step.stage for step in steps)
-    return tuple(_stage(name, [step for step in steps if step.stage == name], prices, day) for name in names)
-
-
-def _stage(name: str, steps: Sequence[Step], prices: PriceTable, day: date) -> StageCost:
-    return StageCost(
-        stage=name,
-        milliseconds=sum(step.milliseconds for step in steps),
-        llm_calls=sum(step.llm_calls for step in steps),
-        embedding_calls=sum(step.embedding_calls for step in steps),
-        tokens=_tokens(steps),
-        reprompts=sum(step.reprompts for step in steps),
-        models=_distinct(step.model for step in steps),
-        prompt_versions=_distinct(name for step in steps for name in (step.prompt_version, step.instructions)),
-        cost=prices.cost(usages_of(steps, day)),
+    by_stage: dict[str, list[Step]] = {}
+    for step in steps:
+        by_stage.setdefault(step.stage, []).append(step)
+    return tuple(
+        StageCost(
+            stage=stage,
+            milliseconds=sum(step.milliseconds for step in its),
+            llm_calls=sum(step.llm_calls for step in its),
+            embedding_calls=sum(step.embedding_calls for step in its),
+            tokens=_tokens(its),
+            reprompts=sum(step.reprompts for step in its),
+            models=_distinct(step.model for step in its),
+            prompt_versions=_distinct(name for step in its for name in (step.prompt_version, step.instructions)),
+            cost=prices.cost(usages_of(its, day)),
+        )
+        for stage, its in by_stage.items()
     )
 
 
-def _tokens(steps: Iterable[Step]) -> Tokens:
-    steps = tuple(steps)
+def _tokens(steps: Sequence[Step]) -> Tokens:
     return Tokens(
         input=sum(step.input_tokens for step in steps),
         output=sum(step.output_tokens for step in steps),

@@ -30,7 +30,7 @@ _KEPT_EVENTS: Final = _kept_rows(MEMORY_EVENTS, "log_offset, ordinal")
 
 
 class LogCopyVerifier:
-    """Writes the rows of a fold, but for those of the copy of the log: these have to be in the live tables already.
+    """Writes the rows of a fold without commits and events, which have to be in the live tables already.
 
     With `with_records` the bytes of the records are compared too; a log that is read from the copy itself needs none.
     Numbers in JSON are compared as floats: one that Postgres writes in another way may be taken for damage.

@@ -182,7 +182,7 @@ async def _fill(context: _Context, replayer: Replayer) -> None:
 
 async def _finish_tables(url: str, connection: RowConnection, report: ProgressCallback) -> None:
     """Make what readers need of filled tables: indexes, statistics, the state of entities and profiles."""
-    statements = [SQL(index.definition) for index in await missing_indexes(connection)]
+    statements = await missing_indexes(connection)
     await run_jobs(url, map(_statement_job, statements), _reporter(report, "indexing"))
     tables = [Identifier(NEXT_SCHEMA, table.name) for table in await tables_of(connection, NEXT_SCHEMA)]
     await run_jobs(url, (_statement_job(_SQL["analyze"].format(table=table)) for table in tables), lambda *_: None)

@@ -5,11 +5,9 @@ How the new schema is made, which live tables it keeps, and how it takes the pla
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.resources import files
-from itertools import chain
 from typing import Any, Final, LiteralString, cast
 
 from psycopg.errors import LockNotAvailable
@@ -29,6 +27,68 @@ FIRST_LOCK_MILLISECONDS: Final = 1500
 LOCK_MILLISECONDS: Final = 300
 """So long new readers of the kept tables wait at a time behind the swap, which waits for those that are in them."""
 _REPLACED: Final = "replaced_"
+REBUILD_LOCK: Final = 0x6D6E656D_0003
+"""Advisory lock of the one rebuild of a database, held by its session."""
+FILL_LOCK: Final = 0x6D6E656D_0004
+"""Advisory lock: shared by the processes that fill the tables of a rebuild; they may outlive it by a moment."""
+
+# While a pause waits for a projector that is at work, the others wait behind it: not for long at a time.
+LOCK_TIMEOUT_MILLISECONDS: Final = 2000
+LOCK_ATTEMPTS: Final = 30
+LOCK_RETRY_SECONDS: Final = 0.2
+
+_SQL: Final = queries("rebuild")
+
+
+async def make_next_schema(connection: RowConnection, *, full: bool) -> bool:
+    """Make the schema with empty tables and without the indexes of readers; its comment keeps them.
+
+    Unless it is to be `full`, it shows the live copy of the log instead of tables for it; whether it does.
+    """
+    async with connection.transaction():
+        await create_projection_schema(connection, NEXT_SCHEMA)
+        keeps = not full and await show_live_tables(connection)
+        rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
+        for name, _, _ in rows:
+            await connection.execute(_SQL["drop_index"].format(index=Identifier(NEXT_SCHEMA, name)))
+        comment = json.dumps({"made_by": fingerprint(), "indexes": rows})
+        await _set_comment(connection, comment)
+    return keeps
+
+
+async def was_made_by_this_program(connection: RowConnection) -> bool:
+    """Whether there is such a schema, with tables that this program folds and makes in the same way."""
+    comment = await _comment(connection)
+    return comment is not None and json.loads(comment)["made_by"] == fingerprint()
+
+
+async def missing_indexes(connection: RowConnection) -> list[SQL]:
+    """The statements that make the indexes of readers which the schema still lacks."""
+    comment = await _comment(connection)
+    indexes = json.loads(comment)["indexes"] if comment else []
+    rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
+    present = {name for name, _, _ in rows}
+    return [SQL(cast("LiteralString", definition)) for name, _, definition in indexes if name not in present]
+
+
+def fingerprint() -> str:
+    """SHA-256 of all that decides about the rows: the fold with its records, and the tables."""
+    texts = []
+    for package in ("mnemolog.projections.write", "mnemolog.schemas"):
+        modules = sorted(files(package).iterdir(), key=lambda entry: entry.name)
+        texts += [module.read_text(encoding="utf-8") for module in modules if module.name.endswith(".py")]
+    texts += map(migration_text, ("journal/functions.sql", *projection_files()))  # the first finds the words of facts
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+async def _comment(connection: RowConnection) -> str | None:
+    row = await (await connection.execute(_SQL["schema_comment"], {"schema": NEXT_SCHEMA})).fetchone()
+    return row[0] if row else None
+
+
+async def _set_comment(connection: RowConnection, comment: str | None) -> None:
+    statement = _SQL["set_schema_comment"].format(schema=Identifier(NEXT_SCHEMA), comment=Literal(comment))
+    await connection.execute(statement)
 
 
 async def show_live_tables(connection: RowConnection) -> bool:
@@ -107,95 +167,6 @@ async def _structure(connection: RowConnection, schema: str, table: str) -> Sequ
     return [definition for (definition,) in await rows.fetchall()]
 
 
-_FOLDING_PACKAGES: Final = (
-    "mnemolog.projections.write",
-    "mnemolog.schemas",
-)
-_SQL: Final = queries("rebuild")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
-    """An index that only readers need, with the statement that makes it."""
-
-    name: str
-    table: str
-    definition: LiteralString
-
-
-async def make_next_schema(connection: RowConnection, *, full: bool) -> bool:
-    """Make the schema with empty tables and without the indexes of readers; its comment keeps them.
-
-    Unless it is to be `full`, it shows the live copy of the log instead of tables for it; whether it does.
-    """
-    async with connection.transaction():
-        await create_projection_schema(connection, NEXT_SCHEMA)
-        keeps = not full and await show_live_tables(connection)
-        rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
-        for name, _, _ in rows:
-            await connection.execute(_SQL["drop_index"].format(index=Identifier(NEXT_SCHEMA, name)))
-        comment = json.dumps({"made_by": fingerprint(), "indexes": rows})
-        await _set_comment(connection, comment)
-    return keeps
-
-
-async def was_made_by_this_program(connection: RowConnection) -> bool:
-    """Whether there is such a schema, with tables that this program folds and makes in the same way."""
-    comment = await _comment(connection)
-    return comment is not None and json.loads(comment)["made_by"] == fingerprint()
-
-
-async def missing_indexes(connection: RowConnection) -> list[Index]:
-    """The indexes of readers that the schema lacks still."""
-    indexes = [Index(name=name, table=table, definition=text) for name, table, text in await _indexes(connection)]
-    rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
-    present = {name for name, _, _ in rows}
-    return [index for index in indexes if index.name not in present]
-
-
-async def forget_origin(connection: RowConnection) -> None:
-    """Remove what `make_next_schema` has noted: the schema becomes one like any other."""
-    await _set_comment(connection, None)
-
-
-def fingerprint() -> str:
-    """SHA-256 of all that decides about the rows: the fold with its records, and the tables."""
-    files_of_tables = ("journal/functions.sql", *projection_files())  # the words of facts are found by the former
-    return hashlib.sha256("\n".join(chain(_sources(), map(migration_text, files_of_tables))).encode()).hexdigest()
-
-
-def _sources() -> Iterator[str]:
-    for package in _FOLDING_PACKAGES:
-        modules = sorted(files(package).iterdir(), key=lambda entry: entry.name)
-        yield from (module.read_text(encoding="utf-8") for module in modules if module.name.endswith(".py"))
-
-
-async def _indexes(connection: RowConnection) -> list[tuple[str, str, LiteralString]]:
-    comment = await _comment(connection)
-    return cast("list[tuple[str, str, LiteralString]]", json.loads(comment)["indexes"]) if comment else []
-
-
-async def _comment(connection: RowConnection) -> str | None:
-    row = await (await connection.execute(_SQL["schema_comment"], {"schema": NEXT_SCHEMA})).fetchone()
-    return row[0] if row else None
-
-
-async def _set_comment(connection: RowConnection, comment: str | None) -> None:
-    statement = _SQL["set_schema_comment"].format(schema=Identifier(NEXT_SCHEMA), comment=Literal(comment))
-    await connection.execute(statement)
-
-
-REBUILD_LOCK: Final = 0x6D6E656D_0003
-"""Advisory lock of the one rebuild of a database, held by its session."""
-FILL_LOCK: Final = 0x6D6E656D_0004
-"""Advisory lock: shared by the processes that fill the tables of a rebuild; they may outlive it by a moment."""
-
-# While a pause waits for a projector that is at work, the others wait behind it: not for long at a time.
-LOCK_TIMEOUT_MILLISECONDS: Final = 2000
-LOCK_ATTEMPTS: Final = 30
-LOCK_RETRY_SECONDS: Final = 0.2
-
-
 @asynccontextmanager
 async def only_rebuild(connection: RowConnection) -> AsyncIterator[None]:
     """Run as the only rebuild. Raises `RebuildRunningError` where another one is at work."""
@@ -258,7 +229,7 @@ async def swap_schemas(connection: RowConnection, *, keeps: bool, wait_milliseco
             await take_over_live_tables(connection, wait_milliseconds)
         for (grant,) in await (await connection.execute(_SQL["grants"], names)).fetchall():
             await connection.execute(SQL(cast("LiteralString", grant)))  # quoted by format() where it was made
-        await forget_origin(connection)
+        await _set_comment(connection, None)  # the schema becomes one like any other
         for old, new in ((LIVE_SCHEMA, OLD_SCHEMA), (NEXT_SCHEMA, LIVE_SCHEMA)):
             await connection.execute(_SQL["rename_schema"].format(old=Identifier(old), new=Identifier(new)))
 

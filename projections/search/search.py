@@ -5,7 +5,7 @@ Its options, the one statement that answers a question by vector and by words, a
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
 from itertools import groupby
@@ -110,7 +110,7 @@ def _as_states(value: object) -> object:
 
 
 class SearchOptions(Record):
-    """What a search may be told besides its question and its scope. It refuses what it does not know.
+    """What a search takes besides its question and its scope. It refuses what it does not know.
 
     `threshold` is the cosine from which a fact without a word in common is a hit: None for that of the embedding
     model. `filters` are conditions on facts. `state` names the statuses that are found; without it they are active
@@ -215,7 +215,7 @@ SearchMode = Literal["hybrid", "lexical"]
 LeftOutReason = Literal["below_threshold", "outside_period", "same_matter", "over_top_k", "other_state"]
 """`other_state` are facts with a word of the question that are in no state that was asked for, or did not hold then."""
 SHOWN: Final = 5
-"""How many ids are told of what was left out for a reason."""
+"""How many ids are given of the facts that were left out for a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,10 +268,6 @@ class LeftOutHits:
 
     facts: int
     first: tuple[UUID, ...]
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Self:
-        return cls(facts=found["facts"], first=tuple(map(UUID, found["first"])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +329,12 @@ def search_query(
 
     Several scopes come as arrays. `indexed` gives the one for scopes that have indexes of their own.
     """
-    source = "from_indexes" if indexed else _source(options)
+    if indexed:
+        source = "from_indexes"
+    elif options.travels:
+        source = "as_of"
+    else:
+        source = "scanned" if options.state is None and not options.filters.asks_about_state else "in_states"
     wildcards = () if len(scopes) > 1 else tuple(scopes[0].wildcards.items())
     is_filtered = options.filters != EVERYTHING
     query = _composed(
@@ -360,12 +361,6 @@ def scope_parameters(scopes: Sequence[ScopeFilter]) -> Mapping[str, Any]:
     rows = [one.parameters for one in scopes]
     arrays = {f"{name}s": [row[name] for row in rows] for name in rows[0] if name != "tenant"}
     return {"tenant": rows[0]["tenant"], **arrays}
-
-
-def _source(options: SearchOptions) -> str:
-    if options.travels:
-        return "as_of"
-    return "scanned" if options.state is None and not options.filters.asks_about_state else "in_states"
 
 
 @cache
@@ -410,9 +405,9 @@ def _composed(
 
 
 CANDIDATES_PER_HIT: Final = 8
+"""How many facts the vector index of a large scope gives for each hit: other signals change their order."""
 MIN_CANDIDATES: Final = 400
-"""Of those that the indexes of a large scope give by the vector: other signals change their order."""
-"""How many facts each signal of an index brings, or top_k where that is more."""
+"""The fewest facts that each signal of an index gives."""
 MAX_SCOPES: Final = 20
 DEFAULT_OPTIONS: Final = SearchOptions()
 
@@ -445,7 +440,7 @@ async def search(
 
 
 def checked_scopes(scope: ScopeFilter | Sequence[ScopeFilter]) -> tuple[ScopeFilter, ...]:
-    """The scopes of one search, each once. Raises `QueryError` for too many, and for such as do not go together."""
+    """The scopes of one search, each once. Raises `QueryError` for too many, and for scopes that do not go together."""
     if isinstance(scope, ScopeFilter):
         return (scope,)
     scopes = tuple(dict.fromkeys(scope))
@@ -501,7 +496,10 @@ def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
     return Findings(
         hits=tuple(_hit(group, mode) for group in of_hits),
         below_threshold=rows[0]["below_threshold"],
-        left_out={reason: LeftOutHits.from_json(one) for reason, one in (rows[0]["left_out"] or {}).items()},
+        left_out={
+            reason: LeftOutHits(facts=one["facts"], first=tuple(map(UUID, one["first"])))
+            for reason, one in (rows[0]["left_out"] or {}).items()
+        },
     )
 
 
@@ -513,8 +511,5 @@ def _hit(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Hit:
     return Hit(fact=facts.pop(0), score=score, neighbours=tuple(facts.values()), messages=messages)
 
 
-_SCORE_COLUMNS: Final = (
-    *("total", "vector_rank", "similarity", "vector_part", "text_rank", "text_score", "text_part"),
-    *("names_part", "recency_part", "times_part", "neighbours_part", "prior"),
-)
+_SCORE_COLUMNS: Final = tuple(one.name for one in fields(Score) if one.name != "mode")
 _OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step", "messages"})

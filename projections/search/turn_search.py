@@ -1,7 +1,7 @@
 """Search in the turns themselves, by the words that people said in them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, Literal
@@ -85,8 +85,7 @@ class TurnFindings:
     left_out: Mapping[LeftOutTurns, int] = field(default_factory=dict)
 
 
-_PARTS: Final = ("text_part", "names_part", "recency_part", "times_part", "neighbours_part")
-_SCORE_COLUMNS: Final = ("total", "text_score", *_PARTS)
+_SCORE_COLUMNS: Final = tuple(one.name for one in fields(TurnScore))
 _OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "left_out"})
 
 

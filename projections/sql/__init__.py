@@ -13,11 +13,17 @@ from typing import Final
 
 from psycopg.sql import SQL
 
-from mnemolog.schemas.facts import FactState
+from mnemolog.schemas.facts import ExtractedFact, FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 _QUERY_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _INCLUDE: Final = re.compile(r"\{\{(\w+)((?: [^\s{}]+)*)\}\}")
+_STORED_FACT: Final = (
+    *("fact_id", *SCOPE_FIELDS, "speaker", "authority"),
+    *(name for name in ExtractedFact.model_fields if name not in ("entities", "relations", "unlinked")),
+    *FactState.model_fields,
+)
+"""What a new version of a fact takes over, and the state of the fact."""
 
 
 @cache
@@ -59,6 +65,7 @@ _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
     "shown_scope": _shown_scope,
     "in_scope": lambda row="": f"({_scope_ids(row)}) = ({_listed('%({name})s')})",
     "same_scope": lambda row, other: f"({_scope_ids(row)}) = ({_scope_ids(other)})",
+    "stored_fact": lambda row: _listed(f"{row}.{{name}}", _STORED_FACT),
     "state_of": lambda row: _listed(f"{row}.{{name}}", tuple(FactState.model_fields)),
     "holds": lambda row, at: (
         f"({row}.valid_until IS NULL OR {row}.valid_until > {at}) AND ({row}.true_to IS NULL OR {row}.true_to > {at})"

@@ -221,7 +221,7 @@ ARRAY(
 ) AS pending_merges
 
 -- name: listed_entities
--- The entities of a scope in the order in which they were named first: all, or some of those that follow another one.
+-- The entities of a scope in the order in which facts named them first: all, or a page that begins after an entity.
 WITH pending AS MATERIALIZED ( -- once for all that are listed
     SELECT e.event_id, e.decided_at, e.merged, e.into_id
     FROM merge_proposals AS e
@@ -301,7 +301,7 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id
 LIMIT %(limit)s;
 
 -- name: twins_of_entity
--- The entities of a scope that may be the same as one.
+-- The entities of a scope that may be the same as a given entity.
 SELECT
     {entity_columns},
     {pending_merges}
@@ -357,7 +357,8 @@ WHERE change.entity_ids && ARRAY(
 ORDER BY change.partition, change.log_offset, change.ordinal;
 
 -- name: names
--- The names of these entities that are shown, of a merged one that of its own which is, and since when each is known.
+-- The name under which readers see each of these entities, and since when it is known. A merged entity keeps its own
+-- name where readers see that; else it has the name of the entity that it is a part of.
 SELECT
     e.entity_id,
     CASE
@@ -402,7 +403,7 @@ WHERE EXISTS (
 
 -- name: shown_of_entities
 -- The names of each of these entities that readers see, its own first, and the texts of the newest active facts that name
--- it, those about it first; of long ones the beginning.
+-- it, the facts about it first; of a long text the beginning.
 SELECT
     asked.entity_id,
     ARRAY(

@@ -17,7 +17,7 @@ FROM unnest(%(event_id)s::uuid [], %(undone_by)s::uuid []) AS turned (event_id, 
 WHERE entity_changes.event_id = turned.event_id;
 
 -- name: named_by_facts
--- The entities that these facts name, or named before a split, and those of which their sources told a name.
+-- The entities that these facts name, or named before a split, and the entities that got a name from their sources.
 SELECT entity_id FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid [])
 UNION
 SELECT moved_to FROM fact_entities WHERE fact_id = ANY(%(fact_ids)s::uuid []) AND moved_to IS NOT NULL
@@ -27,8 +27,8 @@ FROM facts
 INNER JOIN entity_aliases AS alias ON facts.owner = alias.owner AND facts.source_id = alias.source_id
 WHERE facts.fact_id = ANY(%(fact_ids)s::uuid []);
 
--- name: told_by_events
--- The entities that these repetitions told of.
+-- name: entities_of_repetitions
+-- The entities that these repetitions named.
 SELECT entity_id FROM fact_entities WHERE told_by = ANY(%(event_ids)s::uuid [])
 UNION
 SELECT moved_to FROM fact_entities WHERE told_by = ANY(%(event_ids)s::uuid []) AND moved_to IS NOT NULL
@@ -36,7 +36,7 @@ UNION
 SELECT entity_id FROM entity_aliases WHERE told_by = ANY(%(event_ids)s::uuid []);
 
 -- name: derived_entities
--- The entities whose state is not, or may not be, what a new one has.
+-- The entities whose state is not, or may not be, that of a new entity.
 SELECT unnest(entity_ids) AS entity_id FROM entity_changes
 UNION
 SELECT entity_id FROM entities WHERE status <> 'active'
@@ -108,11 +108,11 @@ SELECT
             FROM facts
             WHERE facts.owner = e.owner AND facts.source_id = e.source_id AND facts.status <> 'undone'
         )
-    END AS is_told
+    END AS is_named
 FROM entities AS e
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
--- name: told_aliases
+-- name: given_aliases
 -- All names of these entities, and whether what told of them was not undone: a fact of their source that names the
 -- entity, or, where none of it does, any fact of it; and of what a repetition told, the repetition. A fact that named the
 -- entity by this proper name alone, before what told it was undone, has said it anew. Later ones tell it themselves.
@@ -134,7 +134,7 @@ SELECT
                     WHERE other.entity_id = a.entity_id AND other.key <> a.key AND has_name(again.words, other.alias)
                 )
         )
-    ) AS is_told
+    ) AS is_said
 FROM entity_aliases AS a
 LEFT JOIN undone AS repetition ON a.told_by = repetition.event_id
 CROSS JOIN LATERAL (
@@ -158,7 +158,7 @@ CROSS JOIN LATERAL (
 ) AS teller
 WHERE a.entity_id = ANY(%(entity_ids)s::uuid []);
 
--- name: told_types
+-- name: given_types
 -- What facts that were not undone told that these entities are, where nobody had told it before, or repetitions of them
 -- that were not; the first fact first.
 SELECT link.fact_id, link.entity_id, link.type
@@ -219,7 +219,7 @@ SELECT
 FROM entities AS e
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
--- name: facts_of_entity
+-- name: open_facts_of_entity
 -- The open facts that name an entity now, and how many there are.
 SELECT
     f.fact_id,
@@ -232,7 +232,7 @@ ORDER BY f.fact_id
 LIMIT %(limit)s;
 
 -- name: naming_facts
--- Those of these facts that name an entity now.
+-- The facts among these that name an entity now.
 SELECT DISTINCT fact_id
 FROM current_entity_links
 WHERE entity_id = %(entity_id)s AND fact_id = ANY(%(fact_ids)s::uuid []);

@@ -1,6 +1,6 @@
 -- name: fact_columns
--- The columns of one version of a fact as readers see it: everything but its vector.
--- What events can change comes from {state}: the facts as they are now, or as they were; {status} is made of it. What begins after {at}, and is
+-- The columns of one version of a fact as readers see it: everything but its vector. What events can change comes from
+-- {state}: the facts as they are now, or as they were; {status} is made of it. A fact that begins after {at}, and has
 -- not ended, begins later. The scope comes from {ids}: the fact, or the row of its scope.
 f.fact_id,
 {ids}.tenant,
@@ -29,6 +29,12 @@ f.supersedes,
 f.source_id, f.embedding_model, f.metadata,
 {state}.status IN ('active', 'pending_confirmation') AND {state}.true_from > {at} AS begins_later
 
+-- name: one_fact
+-- One version of a fact.
+SELECT {fact}
+FROM facts AS f
+WHERE f.tenant = %(tenant)s AND f.fact_id = %(fact_id)s;
+
 -- name: listed_facts
 -- The facts of a scope in some states that a filter lets through, in the order in which they were learned: all, or some
 -- of those that follow another fact.
@@ -49,12 +55,8 @@ WHERE {scope}
     AND {states}
     AND {filter};
 
--- name: from_the_first
--- A list from its beginning.
-true
-
 -- name: after_a_fact
--- What was learned after another fact. Nothing of that one's place ever changes.
+-- What was learned after a given fact, whose place in the order never changes.
 (f.recorded_at, f.ordinal, f.fact_id) > (%(after_time)s, %(after_ordinal)s, %(after_fact)s)
 
 -- name: place
@@ -67,13 +69,9 @@ WHERE tenant = %(tenant)s AND fact_id = %(after)s;
 -- What is active and holds at an instant or begins later.
 f.status = 'active' AND {{holds f %(at)s}}
 
--- name: in_any_state
--- Every version, ended ones too.
-true
-
 -- name: facts_as_of
--- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it since.
--- A state holds from its since up to, but not at, its until.
+-- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it
+-- since. A state holds from its since up to, but not at, its until.
 WITH mine AS (
     SELECT f.fact_id, {{state_of f}}, f.state_since
     FROM facts AS f
@@ -103,10 +101,6 @@ WHERE s.believed_from <= %(believed_at)s
     AND {known}
 ORDER BY f.recorded_at, f.ordinal, f.fact_id;
 
--- name: at_any_time
--- Whether it was known at another time does not matter.
-true
-
 -- name: not_known_at_another_time
 -- What was not known at another instant to be true then.
 NOT EXISTS (
@@ -129,14 +123,6 @@ NOT EXISTS (
         AND other.true_from <= %(other_time)s
         AND (other.true_to IS NULL OR other.true_to > %(other_time)s)
 )
-
--- name: profile
--- The profile of exactly one scope.
-SELECT
-    identity, work, relationships, sensitive_topics, hard_preferences, soft_preferences, current_tasks, other,
-    recent_changes, updated_at
-FROM profiles
-WHERE {{in_scope}};
 
 -- name: turn
 -- The last ends of a source id in a tenant, one row per owner; record is NULL while the end is not in the tables.

@@ -247,3 +247,207 @@ source_id text,
 embedding_model text,
 metadata jsonb,
 begins_later boolean
+
+-- name: entity_rows
+-- What the view entities shows.
+CREATE OR REPLACE FUNCTION memory.entity_rows() RETURNS TABLE (
+    entity_id uuid,
+    {{scope_types}},
+    name text,
+    type text,
+    is_user boolean,
+    possible_twins uuid [],
+    source_id text,
+    recorded_at timestamptz,
+    summary text,
+    summary_version integer,
+    summary_stale boolean
+)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
+SELECT
+    e.entity_id, {{shown_scope s}}, e.name, e.type,
+    EXISTS (
+        SELECT FROM mnemolog.current_entity_names AS n
+        WHERE n.entity_id = e.entity_id AND n.kind = 'user'
+    ),
+    ARRAY(SELECT t.twin_id FROM mnemolog.shown_entity_twins AS t WHERE t.entity_id = e.entity_id ORDER BY t.twin_id),
+    e.source_id, e.recorded_at, written.summary, written.version,
+    written.changed > 0
+FROM mnemolog.scopes AS s
+INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
+LEFT JOIN LATERAL mnemolog.summary_of_entity(e.entity_id) AS written ON true
+$$;
+COMMENT ON FUNCTION memory.entity_rows IS 'The rows of the view memory.entities.';
+
+-- name: entities
+-- Whom and what facts name.
+CREATE OR REPLACE VIEW memory.entities AS SELECT * FROM memory.entity_rows();
+COMMENT ON VIEW memory.entities IS
+'The people, places and things that facts of each scope name, as they are now: without those that were merged into '
+'another one or forgotten, and those that only facts name that were deleted or undone.';
+
+-- name: entity_alias_rows
+-- What the view entity_aliases shows.
+CREATE OR REPLACE FUNCTION memory.entity_alias_rows() RETURNS TABLE (
+    entity_id uuid,
+    {{scope_types}},
+    alias text,
+    kind text,
+    recorded_at timestamptz
+)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
+SELECT n.entity_id, {{shown_scope s}}, n.alias, n.kind, n.recorded_at
+FROM mnemolog.scopes AS s
+INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
+INNER JOIN mnemolog.shown_entity_names AS n ON e.entity_id = n.entity_id
+$$;
+COMMENT ON FUNCTION memory.entity_alias_rows IS 'The rows of the view memory.entity_aliases.';
+
+-- name: entity_aliases
+-- What entities are called.
+CREATE OR REPLACE VIEW memory.entity_aliases AS SELECT * FROM memory.entity_alias_rows();
+COMMENT ON VIEW memory.entity_aliases IS 'All names of each entity, its own among them, and since when it is called so.';
+
+-- name: fact_entity_rows
+-- What the view fact_entities shows.
+CREATE OR REPLACE FUNCTION memory.fact_entity_rows() RETURNS TABLE (
+    fact_id uuid,
+    entity_id uuid,
+    {{scope_types}},
+    role text
+)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
+SELECT link.fact_id, e.entity_id, {{shown_scope s}}, link.role
+FROM mnemolog.scopes AS s
+INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
+INNER JOIN mnemolog.current_entity_links AS link ON e.entity_id = link.entity_id
+$$;
+COMMENT ON FUNCTION memory.fact_entity_rows IS 'The rows of the view memory.fact_entities.';
+
+-- name: fact_entities
+-- Which entities facts name.
+CREATE OR REPLACE VIEW memory.fact_entities AS SELECT * FROM memory.fact_entity_rows();
+COMMENT ON VIEW memory.fact_entities IS
+'Which entity a fact, in any version, names: whom it is about (subject), what it says of them (object), or named besides '
+'(mention).';
+
+-- name: column_comments
+-- What the columns of the views hold: under their name in all of them, or in one of them.
+DO $$
+DECLARE
+    told record;
+BEGIN
+    FOR told IN
+        SELECT DISTINCT ON (c.relname, a.attname) c.relname, a.attname, known.comment
+        FROM (
+            VALUES
+            (NULL, 'fact_id', 'The id of this version of the fact.'),
+            ('events', 'fact_id', 'The new fact, or the one that the event is about; NULL for an undo and a policy.'),
+            (NULL, 'tenant', 'The customer of the installation.'),
+            (NULL, 'user_id', 'The user of the scope; NULL where it is not set.'),
+            (NULL, 'agent_id', 'The agent of the scope; NULL where it is not set.'),
+            (NULL, 'app_id', 'The app of the scope; NULL where it is not set.'),
+            (NULL, 'run_id', 'The run (session) of the scope; NULL where it is not set.'),
+            (NULL, 'text', 'The fact as a sentence.'),
+            (NULL, 'key', 'What the fact is about, for example home_city; NULL where it has no key.'),
+            (NULL, 'value', 'The value of the key.'),
+            (NULL, 'category', 'The category, by which the profile has its sections.'),
+            (NULL, 'importance', 'From 0 to 1.'),
+            (NULL, 'certainty', 'How certainly it was said.'),
+            (NULL, 'confidence', 'From 0 to 1.'),
+            (NULL, 'subject', 'The person or thing that the fact is about; NULL for the user.'),
+            (NULL, 'speaker', 'Who said it.'),
+            (NULL, 'excerpt', 'The words of the turn that it was taken from.'),
+            (NULL, 'status', 'active, pending_confirmation, superseded, archived, expired, retracted or undone.'),
+            ('turns', 'status', 'How the turn ended: facts, no_facts, rejected or failed; or pending.'),
+            (NULL, 'unresolved', 'Whether it contradicts another fact and no decision could be had: both are current.'),
+            (NULL, 'stale', 'Whether a target was no longer as the decision saw it.'),
+            (NULL, 'event_time', 'The time that the fact names, where it names one.'),
+            (NULL, 'valid_until', 'The end that was said with the fact.'),
+            (NULL, 'true_from', 'Since when it is so.'),
+            (NULL, 'true_to', 'Until when it was so: NULL while no end is known.'),
+            (NULL, 'closed_at', 'When true_to became known.'),
+            (NULL, 'believed_from', 'Since when it is held to be true; NULL for a pending fact.'),
+            (NULL, 'believed_to', 'Until when it was held to be true: it turned out that it never was.'),
+            (NULL, 'recorded_at', 'When it was added.'),
+            (NULL, 'state_since', 'Since when it has its present state.'),
+            (NULL, 'authority', 'extracted by a model, or given by a human.'),
+            (NULL, 'action_hint', 'new, update, or retract: a sentence that only ends or denies something.'),
+            (NULL, 'mention_count', 'How often it was said.'),
+            (NULL, 'last_confirmed_at', 'When it was said again.'),
+            (NULL, 'supersedes', 'The versions that this one ended.'),
+            (NULL, 'superseded_by', 'The version that took its place.'),
+            (NULL, 'source_id', 'The turn or command that it came from.'),
+            (NULL, 'embedding_model', 'The model of its vector.'),
+            (NULL, 'metadata', 'What the application gave with the turn.'),
+            (NULL, 'begins_later', 'Whether it is known and not so yet.'),
+            (NULL, 'state', 'The state in one word: see the function memory.state_at.'),
+            ('pending', 'action', 'What a confirmation would do to the challenged facts.'),
+            ('pending', 'ended_at', 'The end that it would give them.'),
+            ('pending', 'guard', 'The rule that held it back.'),
+            ('pending', 'needs_human', 'Whether no further statement can confirm it.'),
+            ('pending', 'since', 'Since when it waits.'),
+            (NULL, 'event_id', 'The event.'),
+            (NULL, 'reason', 'Why it was decided so.'),
+            (NULL, 'decided_by', 'Who decided: a rule, the model or a human.'),
+            (NULL, 'model', 'The model that decided; NULL where none did.'),
+            ('pending', 'verdict', 'What the model said.'),
+            ('pending', 'challenged', 'The facts that a confirmation would overwrite; they are current until then.'),
+            ('pending', 'beside', 'The facts that it would leave as they are, and stand beside.'),
+            ('events', 'event', 'What happened, for example fact_added.'),
+            ('events', 'text', 'What that fact says.'),
+            ('events', 'targets', 'The facts that it ended or touched.'),
+            (NULL, 'occurred_at', 'When it was said.'),
+            (NULL, 'decided_at', 'When it was decided.'),
+            ('events', 'prompt_version', 'The prompt that the model was asked with.'),
+            ('events', 'guard', 'The rule that held it back.'),
+            ('events', 'undone', 'Whether it is not in effect any more.'),
+            ('events', 'payload', 'The whole event.'),
+            ('turns', 'turn_id', 'The id that the application gave to the turn.'),
+            ('turns', 'end_reason', 'Why it was rejected, or failed.'),
+            ('turns', 'end_detail', 'More about that.'),
+            ('turns', 'published_at', 'When Kafka had it.'),
+            ('turns', 'infer', 'Whether a model extracts facts, or each message is one.'),
+            ('turns', 'messages', 'What was said: [{"role", "content", "name"}].'),
+            ('turns', 'emotion', 'How the user sounds, where the mood of turns is asked for.'),
+            ('turns', 'intensity', 'How strong the emotion is, from 0 to 1.'),
+            ('turns', 'energy', 'How much energy is in it: low, medium or high.'),
+            ('entities', 'entity_id', 'The entity.'),
+            ('entities', 'name', 'Its own name.'),
+            ('entities', 'type', 'person, place, organisation, product, event, animal or other.'),
+            ('entities', 'is_user', 'Whether it is the user.'),
+            ('entities', 'possible_twins', 'Entities that may be the same.'),
+            ('entities', 'recorded_at', 'When it was named first.'),
+            ('entities', 'summary', 'What a model wrote about it from its facts, if a policy allows that; no evidence.'),
+            ('entities', 'summary_version', 'Which of the summaries of the entity it is, from 1.'),
+            ('entities', 'summary_stale', 'Whether facts of the entity have changed since.'),
+            ('entity_aliases', 'entity_id', 'The entity that is called so.'),
+            ('entity_aliases', 'alias', 'How it was said first.'),
+            ('entity_aliases', 'kind', 'name, tie (what it is to somebody), or user.'),
+            ('entity_aliases', 'recorded_at', 'Since when it is called so.'),
+            ('fact_entities', 'entity_id', 'The entity that the fact names.'),
+            ('fact_entities', 'role', 'subject, object or mention.'),
+            ('turns', 'position', 'Its place in Kafka: topic/partition/offset.'),
+            ('relationships', 'subject_id', 'The entity from which the relation is read.'),
+            ('relationships', 'subject', 'Its name.'),
+            ('relationships', 'predicate', 'What the object is to the subject: spouse, parent, employer, lives_in.'),
+            ('relationships', 'object_id', 'The entity that is so.'),
+            ('relationships', 'object', 'Its name.'),
+            ('relationships', 'is_active', 'Whether it holds now.'),
+            ('relationships', 'is_mirror', 'Whether it was stated in the other direction only.'),
+            ('relationships', 'strength', 'How it is stated: strong, medium (in passing) or weak (only suggested).'),
+            ('relationships', 'since', 'When the first of its evidence began to be true.'),
+            ('relationships', 'until', 'When a relation that holds no longer ended.'),
+            ('relationships', 'recorded_at', 'When it was stated first.'),
+            ('relationships', 'evidence', 'The facts by which it holds, or that stated one that holds no longer.'),
+            ('relationships', 'endings', 'The facts that say that it is over.')
+        ) AS known (of_view, name, comment)
+        INNER JOIN pg_attribute AS a ON a.attname = known.name
+        INNER JOIN pg_class AS c ON c.oid = a.attrelid AND c.relkind = 'v' AND c.relname = coalesce(known.of_view, c.relname)
+        WHERE c.relnamespace = 'memory'::regnamespace
+        ORDER BY c.relname, a.attname, known.of_view NULLS LAST
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN memory.%I.%I IS %L', told.relname, told.attname, told.comment);
+    END LOOP;
+END
+$$;

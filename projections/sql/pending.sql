@@ -1,5 +1,5 @@
 -- name: conflicting_fact
--- What is told of a fact that another one would overwrite, or was added beside.
+-- A known fact, as JSON, that a new fact would overwrite or was added beside.
 jsonb_build_object(
     'fact_id', t.fact_id,
     'text', t.text,

@@ -1,3 +1,11 @@
+-- name: profile
+-- The profile of exactly one scope.
+SELECT
+    identity, work, relationships, sensitive_topics, hard_preferences, soft_preferences, current_tasks, other,
+    recent_changes, updated_at
+FROM profiles
+WHERE {{in_scope}};
+
 -- name: published_at
 -- When the profile of a scope was last published: at the last end of a session, or at the last turn whose number in the
 -- scope is a multiple of `every`; with a NULL there, at ends of sessions alone.
@@ -16,8 +24,8 @@ FROM (
 WHERE ended.source_kind = 'command' OR mod(ended.number, %(every)s::bigint) = 0;
 
 -- name: entries_at
--- What a profile had at an instant, with the state of each fact of that time, the surest first; what has ended by another
--- instant is left out, and so is what was deleted or retracted since.
+-- What a profile had at an instant, with the state of each fact of that time, the surest first; what has ended by
+-- another instant is left out, and so is what was deleted or retracted since.
 WITH mine AS (
     SELECT f.*
     FROM facts AS f
@@ -104,3 +112,38 @@ WHERE NOT had.is_deleted;
 SELECT f.fact_id, f.source_id, f.excerpt
 FROM facts AS f
 WHERE f.fact_id = any(%(fact_ids)s);
+
+-- name: lasting_facts
+-- The facts of one scope that a context holds whatever the question is, as far as its profile has them: at most the
+-- fifty surest of a section. They hold at an instant, or begin later. Of health, what happened at a time is none of
+-- them.
+SELECT {fact}
+FROM profiles AS p
+CROSS JOIN LATERAL jsonb_array_elements(
+    p.hard_preferences || p.sensitive_topics || p.current_tasks || p.soft_preferences
+) AS entry
+INNER JOIN facts AS f ON f.fact_id = (entry ->> 'fact_id')::uuid
+WHERE {{in_scope p}}
+    AND f.status = 'active'
+    AND f.category = any(%(categories)s)
+    AND NOT (
+        f.category = 'health'
+        AND f.event_time IS NOT NULL
+        AND coalesce(f.importance_category = any(%(events)s), false)
+    )
+    AND {{holds f %(at)s}};
+
+-- name: promoted
+-- The facts, of some given ones, that were promoted into one of several scopes: the promoted copy stands for them
+-- there, whatever has become of it since.
+SELECT promoted.promoted_from
+FROM memory_events AS promoted
+INNER JOIN facts AS f ON promoted.fact_id = f.fact_id
+LEFT JOIN undone ON promoted.event_id = undone.event_id
+WHERE promoted.promoted_from = ANY(%(fact_ids)s)
+    AND undone.event_id IS NULL
+    AND f.believed_from IS NOT NULL
+    AND f.tenant = %(tenant)s
+    AND (f.user_id, f.agent_id, f.app_id, f.run_id) IN (
+        SELECT * FROM unnest(%(user_ids)s::text [], %(agent_ids)s::text [], %(app_ids)s::text [], %(run_ids)s::text [])
+    );

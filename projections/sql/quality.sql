@@ -62,3 +62,61 @@ WHERE e.stale
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s
     AND {scope};
+
+-- name: used_at_rank
+-- How many facts that feedback of an interval names as used had been shown at each rank; rank 0 is of those not shown.
+SELECT
+    coalesce(shown.rank, 0)::integer AS rank,
+    count(*) AS used
+FROM commits AS c
+CROSS JOIN LATERAL (SELECT convert_from(c.record, 'UTF8')::jsonb -> 'order' AS feedback) AS given
+CROSS JOIN LATERAL jsonb_array_elements_text(given.feedback -> 'used') AS used (fact_id)
+LEFT JOIN LATERAL jsonb_array_elements_text(given.feedback -> 'shown') WITH ORDINALITY AS shown (fact_id, rank)
+    ON used.fact_id = shown.fact_id
+WHERE c.order_kind = 'feedback'
+    AND c.outcome = 'done'
+    AND c.decided_at >= %(since)s
+    AND c.decided_at < %(until)s
+    AND {scope}
+GROUP BY 1
+ORDER BY 1;
+
+-- name: usage
+-- What each model took on each day.
+SELECT
+    u.model, u.day,
+    sum(u.input_tokens)::bigint AS input_tokens,
+    sum(u.cached_tokens)::bigint AS cached_tokens,
+    sum(u.output_tokens)::bigint AS output_tokens,
+    sum(u.uncounted)::bigint AS uncounted
+FROM daily_usage AS u
+WHERE {rows}
+    AND {scope}
+GROUP BY u.model, u.day
+ORDER BY u.model, u.day;
+
+-- name: of_tenants
+-- The rows of an interval for whole tenants.
+u.user_id || u.agent_id = '' AND u.day BETWEEN %(first)s AND %(last)s
+
+-- name: of_scopes
+-- The same for scopes.
+u.user_id || u.agent_id <> '' AND u.day BETWEEN %(first)s AND %(last)s
+
+-- name: of_day
+-- The rows of one day.
+u.day = %(day)s
+
+-- name: of_one_scope
+-- The rows of one scope, or of a whole tenant, whose other ids are empty.
+{{in_scope u}}
+
+-- name: turns
+-- How many turns that were published in the interval have ended, each once.
+SELECT count(*) AS turns
+FROM commits AS c
+WHERE c.source_kind = 'turn'
+    AND c.attempt = 1
+    AND c.published_at >= %(first)s::date::timestamp AT TIME ZONE 'UTC'
+    AND c.published_at < (%(last)s::date + 1)::timestamp AT TIME ZONE 'UTC'
+    AND {scope};

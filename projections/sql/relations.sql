@@ -1,6 +1,7 @@
 -- name: listed_relations
 -- The relations of a scope, the oldest first: those that hold or all, as they were stated or also read from their objects,
--- all or those of a subject or a predicate, as was known at a time to be at another, NULL for now. Where a predicate has one object at a time and several hold, they are contested.
+-- all or those of a subject or a predicate, as was known at one time to hold at another, NULL for now. Where several
+-- relations hold of a predicate that has one object at a time, they are contested.
 WITH found AS (
     SELECT
         {{scope_ids s}},
@@ -31,7 +32,7 @@ FROM shown_entity_names AS alias
 WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: given_ties
--- To whom of a scope persons had given ties with these keys at a time, NULL for now, each of which says to whom: "wife of <id>".
+-- The entities of a scope that persons had given ties with these keys ("wife of <id>") at a time, NULL for now.
 SELECT DISTINCT alias.entity_id, alias.current_key
 FROM current_entity_names AS alias
 WHERE {scope}

@@ -163,7 +163,7 @@ FROM (
 ) AS said
 
 -- name: conversation
--- What tells who said what after what. What has no excerpt was said in no turn.
+-- The order in which facts were said. A fact without an excerpt was said in no turn.
 CASE WHEN live.excerpt <> '' THEN live.said_at END AS said_at, live.ordinal, live.app_id, live.run_id,
 
 -- name: no_neighbours
@@ -363,7 +363,7 @@ near_scores AS MATERIALIZED (
     WHERE near.bits <> 0
 ),
 names AS MATERIALIZED (
-    -- The subjects and speakers that the question names; there are few different ones.
+    -- The subjects and speakers that the question names; few of them differ.
     SELECT named.name
     FROM asked
     CROSS JOIN LATERAL named_in(

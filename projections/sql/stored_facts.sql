@@ -1,10 +1,6 @@
 -- name: facts
 -- These facts, wherever they live, with everything that a new version takes over, and their states.
-SELECT
-    fact_id, {{scope_ids}}, true_from, speaker, authority, text, excerpt, search_text, key, value, category,
-    importance_category, importance, certainty, subject, event_time, valid_until, action_hint, single_valued, status,
-    confidence, mention_count, last_confirmed_at, true_to, closed_at, believed_from, believed_to, superseded_by,
-    unresolved
+SELECT {{stored_fact facts}}
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
@@ -12,11 +8,7 @@ WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
 -- their vectors. With each row comes how many of all can be promoted, and how many were and no undo took that back.
 SELECT
-    f.fact_id, {{scope_ids f}}, f.true_from, f.speaker, f.authority, f.text, f.excerpt, f.search_text, f.key, f.value,
-    f.category, f.importance_category, f.importance, f.certainty, f.subject, f.event_time, f.valid_until, f.action_hint,
-    f.single_valued, f.status, f.confidence, f.mention_count, f.last_confirmed_at, f.true_to, f.closed_at,
-    f.believed_from, f.believed_to, f.superseded_by, f.unresolved, f.source_id, f.said_at, f.embedding_model,
-    f.embedding,
+    {{stored_fact f}}, f.source_id, f.said_at, f.embedding_model, f.embedding,
     count(*) FILTER (WHERE f.is_free) OVER () AS free,
     count(*) FILTER (WHERE f.status = 'active' AND f.is_known) OVER () AS known,
     count(*) OVER () AS total
@@ -398,7 +390,7 @@ ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(limit)s;
 
 -- name: passing_facts
--- Those of these facts that a filter lets through.
+-- The facts among these that a filter lets through.
 SELECT f.fact_id
 FROM facts AS f
 WHERE f.fact_id = ANY(%(fact_ids)s::uuid []) AND {filter};

@@ -35,7 +35,8 @@ FROM entity_changes
 WHERE event = 'entity_summarised' AND entity_ids[1] = %(entity_id)s;
 
 -- name: changed_facts
--- For each of these entities how many facts have changed since the summary that is shown; without one all active ones.
+-- For each of these entities how many facts have changed since its summary; all its active facts where it has no
+-- summary.
 SELECT
     asked.entity_id,
     coalesce(
@@ -49,7 +50,7 @@ SELECT
     ) AS changed
 FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);
 
--- name: named_by_facts
+-- name: entities_named_by
 -- The entities that these facts name, with how many of the facts do.
 SELECT
     entity_id,
@@ -59,7 +60,7 @@ WHERE fact_id = ANY(%(fact_ids)s::uuid [])
 GROUP BY entity_id;
 
 -- name: summaries_of_facts
--- The summaries that are shown of the entities that these facts name, those of the most facts first.
+-- The summaries of the entities that these facts name, the entities that most facts name first.
 SELECT named.entity_id, named.name, shown.summary, shown.version, shown.changed, shown.fact_ids
 FROM (
     SELECT

@@ -32,109 +32,6 @@ MAX_NEAR: Final = 5
 """Names that are found for one by its vector."""
 MAX_LOOKED_AT: Final = 200
 """Names that are near one and are looked at, whether readers see them."""
-
-
-class EntityStore(Store):
-    """Reads entities of exactly one scope."""
-
-    QUERIES: ClassVar = queries("entities")
-
-    async def known_entities(
-        self,
-        scope: Scope,
-        *,
-        heads: Collection[str],
-        keys: Collection[str],
-        ends: Collection[str] = (),
-        fact_ids: Collection[UUID] = (),
-        meant: Sequence[NameQuery] = (),
-        near_from: float = 1.0,
-    ) -> list[KnownEntity]:
-        """Those with one of these heads or ends: the user, those called by a key, those of a head, the newest.
-
-        And those that these facts are about, and those whose names are as near to one that is `meant` as `near_from`, a
-        cosine; in one round trip.
-        """
-        named = {"heads": sorted(heads), "keys": sorted(keys), "ends": sorted(ends)}
-        asked = {**scope.columns, **named, "fact_ids": list(fact_ids), "near_from": near_from, **near_columns(meant)}
-        rows = await self._rows("entities_of_heads", {**asked, "limit": MAX_FOUND, "aliases": MAX_ALIASES})
-        return [
-            KnownEntity(
-                entity_id=entity_id,
-                name=name,
-                type=kind,
-                possible_twins=tuple(twins),
-                aliases=tuple(Alias(**alias) for alias in aliases),
-                hidden=tuple(Alias(**alias) for alias in hidden),
-                subject_of=tuple(subject_of),
-                near=tuple(near),
-            )
-            for entity_id, name, kind, twins, aliases, hidden, subject_of, near in rows
-        ]
-
-    async def shown(self, entity_ids: Collection[UUID], *, most: int) -> dict[UUID, TwinDetails]:
-        """What may be shown of each of these entities: its names, and the texts of `most` active facts."""
-        rows = await self._rows("shown_of_entities", {"entity_ids": list(entity_ids), "most": most})
-        return {entity_id: TwinDetails(names=tuple(names), facts=tuple(texts)) for entity_id, names, texts in rows}
-
-    async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
-        """Those of these pairs of entities whose merge was proposed before, or that a person has said to be two."""
-        asked = {"merged": [one for one, _ in pairs], "into": [other for _, other in pairs]}
-        return {(one, other) for one, other in await self._rows("decided_pairs", asked)}
-
-
-def near_columns(meant: Sequence[NameQuery]) -> dict[str, object]:
-    """What `entities_of_heads` is told of names that are compared by their vectors."""
-    return {
-        "near_keys": [one.key for one in meant],
-        "near_heads": [name_head(one.key) for one in meant],
-        "near_types": [one.type for one in meant],
-        "near_models": [one.vector.model for one in meant],
-        "near_vectors": [one.vector for one in meant],
-        "near_limit": MAX_NEAR,
-        "looked_at": MAX_LOOKED_AT,
-    }
-
-
-class EntityChangeStore(Store):
-    """Reads entities and what persons decided about them; each call is one round trip."""
-
-    QUERIES: ClassVar = queries("entity_changes")
-
-    async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
-        """Those of `entity_ids` that there are, whatever their scope and status."""
-        rows = await self._rows("entities_by_id", {"entity_ids": list(entity_ids)}, make=dict_row)
-        found = {}
-        for row in rows:
-            scope = Scope.from_columns(row.pop(name) for name in SCOPE_FIELDS)
-            aliases = tuple(Alias(**alias) for alias in row.pop("aliases"))
-            found[row["entity_id"]] = StoredEntity(**row, scope=scope, aliases=aliases)
-        return found
-
-    async def facts_of_entity(self, entity_id: UUID, *, limit: int) -> tuple[int, list[UUID]]:
-        """How many open facts name an entity, and the first `limit` of them."""
-        rows = await self._rows("facts_of_entity", {"entity_id": entity_id, "limit": limit})
-        return (rows[0][1] if rows else 0), [row[0] for row in rows]
-
-    async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
-        """Those of `fact_ids` that name an entity now."""
-        return [
-            row[0] for row in await self._rows("naming_facts", {"entity_id": entity_id, "fact_ids": list(fact_ids)})
-        ]
-
-    async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
-        """Those of `event_ids` that propose a merge, whatever their scope."""
-        rows = await self._rows("proposals", {"event_ids": list(event_ids)}, make=dict_row)
-        scopes = [Scope.from_columns(row.pop(name) for name in SCOPE_FIELDS) for row in rows]
-        return [StoredProposal(**row, scope=scope) for row, scope in zip(rows, scopes, strict=True)]
-
-    async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
-        """The changes of exactly `scope` that an undo selects, in the log's order. A model decides summaries alone."""
-        asked = {**scope.columns, "owner": scope.owner, **undo.model_dump(exclude={"kind", "cascade"})}
-        rows = await self._rows("selected_changes", asked, make=dict_row)
-        return [LoggedChange(**row | {"entity_ids": tuple(row["entity_ids"])}) for row in rows]
-
-
 MAX_SHOWN_LOOKED_AT: Final = 60
 """How many names that begin as a word of the turn, ties to the user and relations of the user are looked at, each."""
 MAX_NAMES: Final = 5
@@ -166,14 +63,106 @@ class ShownEntities:
     facts: tuple[ShownFact, ...] = ()
 
 
-class ShownEntityStore(Store):
-    """Reads entities as readers see them. `ties` are the heads of all ties."""
+class EntityStore(Store):
+    """Reads entities, and what persons decided about them; a call is one round trip unless it says more.
 
-    QUERIES: ClassVar = queries("shown_entities")
+    `ties` are the heads of all ties: `shown_entities` needs them.
+    """
 
-    def __init__(self, pool: Pool, *, ties: Collection[str]) -> None:
+    QUERIES: ClassVar = {
+        **queries("entities"),
+        **queries("entity_changes"),
+        **queries("shown"),
+        **queries("summaries"),
+    }
+
+    def __init__(self, pool: Pool, *, ties: Collection[str] = ()) -> None:
         super().__init__(pool)
-        self._options = {"ties": sorted(ties), "looked_at": MAX_SHOWN_LOOKED_AT, "aliases": MAX_NAMES}
+        self._ties = sorted(ties)
+
+    async def known_entities(
+        self,
+        scope: Scope,
+        *,
+        heads: Collection[str],
+        keys: Collection[str],
+        ends: Collection[str] = (),
+        fact_ids: Collection[UUID] = (),
+        meant: Sequence[NameQuery] = (),
+        near_from: float = 1.0,
+    ) -> list[KnownEntity]:
+        """The entities of exactly `scope` that have a name with one of these heads or ends.
+
+        The user comes first, then entities that are called by a key, entities of a head, the newest. Besides, the
+        subjects of these facts, and entities with a name whose cosine to a name that is `meant` is `near_from` or more.
+        """
+        parameters = {
+            **scope.columns,
+            "heads": sorted(heads),
+            "keys": sorted(keys),
+            "ends": sorted(ends),
+            "fact_ids": list(fact_ids),
+            "near_from": near_from,
+            **near_columns(meant),
+            "limit": MAX_FOUND,
+            "aliases": MAX_ALIASES,
+        }
+        rows = await self._rows("entities_of_heads", parameters)
+        return [
+            KnownEntity(
+                entity_id=entity_id,
+                name=name,
+                type=kind,
+                possible_twins=tuple(twins),
+                aliases=tuple(Alias(**alias) for alias in aliases),
+                hidden=tuple(Alias(**alias) for alias in hidden),
+                subject_of=tuple(subject_of),
+                near=tuple(near),
+            )
+            for entity_id, name, kind, twins, aliases, hidden, subject_of, near in rows
+        ]
+
+    async def shown(self, entity_ids: Collection[UUID], *, most: int) -> dict[UUID, TwinDetails]:
+        """What may be shown of each of these entities: its names, and the texts of `most` active facts."""
+        rows = await self._rows("shown_of_entities", {"entity_ids": list(entity_ids), "most": most})
+        return {entity_id: TwinDetails(names=tuple(names), facts=tuple(texts)) for entity_id, names, texts in rows}
+
+    async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
+        """The pairs among these whose merge was proposed before, or of which a person has said that they are two."""
+        asked = {"merged": [one for one, _ in pairs], "into": [other for _, other in pairs]}
+        return {(one, other) for one, other in await self._rows("decided_pairs", asked)}
+
+    async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
+        """The known entities among `entity_ids`, whatever their scope and status."""
+        rows = await self._rows("entities_by_id", {"entity_ids": list(entity_ids)}, make=dict_row)
+        found = {}
+        for row in rows:
+            scope = Scope.from_columns(row.pop(name) for name in SCOPE_FIELDS)
+            aliases = tuple(Alias(**alias) for alias in row.pop("aliases"))
+            found[row["entity_id"]] = StoredEntity(**row, scope=scope, aliases=aliases)
+        return found
+
+    async def facts_of_entity(self, entity_id: UUID, *, limit: int) -> tuple[int, list[UUID]]:
+        """How many open facts name an entity, and the first `limit` of them."""
+        rows = await self._rows("open_facts_of_entity", {"entity_id": entity_id, "limit": limit})
+        return (rows[0][1] if rows else 0), [row[0] for row in rows]
+
+    async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
+        """The facts among `fact_ids` that name an entity now."""
+        rows = await self._rows("naming_facts", {"entity_id": entity_id, "fact_ids": list(fact_ids)})
+        return [row[0] for row in rows]
+
+    async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
+        """The proposals of merges among `event_ids`, whatever their scope."""
+        rows = await self._rows("proposals", {"event_ids": list(event_ids)}, make=dict_row)
+        scopes = [Scope.from_columns(row.pop(name) for name in SCOPE_FIELDS) for row in rows]
+        return [StoredProposal(**row, scope=scope) for row, scope in zip(rows, scopes, strict=True)]
+
+    async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
+        """The changes of exactly `scope` that an undo selects, in the log's order; models decide summaries alone."""
+        asked = {**scope.columns, "owner": scope.owner, **undo.model_dump(exclude={"kind", "cascade"})}
+        rows = await self._rows("selected_changes", asked, make=dict_row)
+        return [LoggedChange(**row | {"entity_ids": tuple(row["entity_ids"])}) for row in rows]
 
     async def shown_entities(self, requests: Sequence[ShownEntitiesRequest]) -> list[ShownEntities]:
         """What each turn is shown; one round trip for all."""
@@ -186,25 +175,30 @@ class ShownEntityStore(Store):
             "at": [one.at for one in requests],
             "entities": [one.entities for one in requests],
             "facts": [one.facts for one in requests],
+            "ties": self._ties,
+            "looked_at": MAX_SHOWN_LOOKED_AT,
+            "aliases": MAX_NAMES,
         }
         found: list[list[ShownEntity]] = [[] for _ in requests]
         facts: list[dict[str, ShownFact]] = [{} for _ in requests]
-        rows = await self._rows("entities_for", {**columns, **self._options}, is_shared=len(requests) > 1)
+        rows = await self._rows("entities_for", columns, is_shared=len(requests) > 1)
         for place, entity_id, own, kind, names, ties, twins, about in rows:
-            name, *more = names or [own]  # one that was named "my wife" first may have a name since
-            told = {"names": tuple(more), "ties": tuple(filter(None, ties)), "twins": tuple(twins)}
-            found[place - 1].append(ShownEntity(entity_id=entity_id, name=name, type=kind, **told))
+            name, *others = names or [own]  # an entity that was named "my wife" first may have a name since
+            found[place - 1].append(
+                ShownEntity(
+                    entity_id=entity_id,
+                    name=name,
+                    type=kind,
+                    names=tuple(others),
+                    ties=tuple(filter(None, ties)),
+                    twins=tuple(twins),
+                )
+            )
             facts[place - 1] |= {one["fact_id"]: ShownFact(**one) for one in about}
         return [
             ShownEntities(entities=tuple(some), facts=tuple(about.values()))
             for some, about in zip(found, facts, strict=True)
         ]
-
-
-class SummaryStore(Store):
-    """Reads the facts of entities; waits while Postgres is unavailable."""
-
-    QUERIES: ClassVar = queries("summaries")
 
     async def summary_source(self, entity_id: UUID, *, at: datetime, limit: int) -> SummarySource:
         """What a summary of an entity may be written from at `at`: at most `limit` facts. Three round trips."""
@@ -223,5 +217,18 @@ class SummaryStore(Store):
         return dict(await self._rows("changed_facts", {"entity_ids": list(entity_ids)}))
 
     async def named_by(self, fact_ids: Sequence[UUID]) -> dict[UUID, int]:
-        """How many of these facts name each entity; one that none names is not there."""
-        return dict(await self._rows("named_by_facts", {"fact_ids": list(fact_ids)}))
+        """How many of these facts name each entity; entities that no fact names are left out."""
+        return dict(await self._rows("entities_named_by", {"fact_ids": list(fact_ids)}))
+
+
+def near_columns(meant: Sequence[NameQuery]) -> dict[str, object]:
+    """The parameters of `entities_of_heads` for names that are compared by their vectors."""
+    return {
+        "near_keys": [one.key for one in meant],
+        "near_heads": [name_head(one.key) for one in meant],
+        "near_types": [one.type for one in meant],
+        "near_models": [one.vector.model for one in meant],
+        "near_vectors": [one.vector for one in meant],
+        "near_limit": MAX_NEAR,
+        "looked_at": MAX_LOOKED_AT,
+    }

@@ -46,11 +46,8 @@ from mnemolog.schemas.stored import (
 )
 from mnemolog.schemas.vector import Vector
 
-CANDIDATE_COLUMNS: Final = (
-    *("fact_id", "similarity", "text", "content_hash", "key", "value", "confidence", "true_from", "true_to"),
-    *("valid_until", "category", "subject", "excerpt", "status", "authority", "unresolved", "single_valued"),
-    *("action_hint", "event_time", "said_at", "challenged_by"),
-)
+CANDIDATE_COLUMNS: Final = tuple(name for name in Candidate.model_fields if name != "subject_relation")
+"""The columns of the query `candidate`, and `challenged_by`, the last, which ended facts have not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +96,45 @@ class SourceStatus:
         return self.attempt > 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFactsRequest:
+    """A turn: what is `said` in it and just before it, by `speaker`, at `at`. At most `facts` near it are wanted.
+
+    `others` are those who speak besides in it. Keys of `single_valued` hold one value, as those of the registry do.
+    """
+
+    scope: Scope
+    speaker: str | None
+    others: tuple[str, ...] = ()
+    single_valued: tuple[str, ...] = ()
+    said: str
+    at: datetime
+    facts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFacts:
+    """The names of the user, and the facts to be shown, the best first."""
+
+    names: tuple[str, ...]
+    facts: tuple[ShownFact, ...]
+
+
+MAX_ENDED_NEAR: Final = 10
+"""How many ended facts that are near a late statement are looked up for it."""
+MAX_ENDED_OF_KEY: Final = 100
+"""How many ended values of its key are looked up for a late statement."""
+RECENT_FACTS: Final = 500
+"""How many of the newest facts of a scope are looked at for a common word: a large scope is not read whole."""
+MAX_SLOTS: Final = 20
+MAX_LEXEMES: Final = 64
+MAX_SAID: Final = 4000  # characters
+
+
 def comparing_query(
     file: str, name: str, *, status: LiteralString, unresolved: LiteralString, said_at: LiteralString
 ) -> SQL:
-    """A query that compares statements with facts, of which these are the columns that depend on what is asked."""
+    """A query that compares statements with facts; the arguments are columns of a candidate that differ by query."""
     parts = queries("candidates")
     candidate = parts["candidate"].format(status=SQL(status), unresolved=SQL(unresolved), said_at=SQL(said_at))
     query = queries(file)[name].format(
@@ -112,7 +144,7 @@ def comparing_query(
 
 
 SourceQuery = tuple[str, str, Scope | None]
-"""A source of which the status is asked: owner, source id and scope."""
+"""Owner, source id and scope of a source."""
 
 
 class CandidateFinder(Store):
@@ -155,10 +187,32 @@ class CandidateFinder(Store):
 
     async def find_many(self, requests: Sequence[CandidateRequest]) -> list[CandidateLists]:
         """The candidates of each turn, in one round trip for all."""
-        parameters = {**_request_columns(requests), **self._options}
+        last_places = list(accumulate(len(request.queries) for request in requests))
+        parameters = {
+            **_query_parameters([query for request in requests for query in request.queries]),
+            **_scope_parameters([request.scope for request in requests]),
+            "at": [request.at for request in requests],
+            "speaker": [request.speaker for request in requests],
+            "first_place": [1, *(place + 1 for place in last_places[:-1])],
+            "last_place": last_places,
+            **self._options,
+        }
         rows = await self._rows("find_candidates", parameters, is_shared=len(requests) > 1)
-        by_turn = (list(rows_of_turn) for _, rows_of_turn in groupby(rows, itemgetter(0)))
-        return [_candidate_lists(rows_of_turn) for rows_of_turn in by_turn]
+        found = []
+        for _, group in groupby(rows, itemgetter(0)):
+            rows_of_turn = list(group)
+            _, version, user_names, *_ = rows_of_turn[0]
+            lists: dict[int, list[Candidate]] = {}  # a query without candidates has one row
+            for _, _, _, place, *columns in rows_of_turn:
+                candidates = lists.setdefault(place, [])
+                if columns[0] is not None:
+                    candidates.append(_candidate(columns))
+            found.append(
+                CandidateLists(
+                    scope_version=version, candidates=tuple(map(tuple, lists.values())), user_names=tuple(user_names)
+                )
+            )
+        return found
 
     async def facts_of_entities(
         self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
@@ -180,9 +234,8 @@ class CandidateFinder(Store):
             "limit_of_key": MAX_CANDIDATES_OF_KEY,
         }
         found: list[list[Candidate]] = [[] for _ in requests]
-        for place, *fields in await self._rows("facts_of_entities", parameters):
-            told = dict(zip(CANDIDATE_COLUMNS, fields, strict=True))
-            found[place - 1].append(Candidate(**told, subject_relation="same"))
+        for place, *columns in await self._rows("facts_of_entities", parameters):
+            found[place - 1].append(_candidate(columns, subject_relation="same"))
         return [tuple(candidates) for candidates in found]
 
     async def source_status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
@@ -191,75 +244,38 @@ class CandidateFinder(Store):
 
     async def source_statuses(self, sources: Sequence[SourceQuery]) -> list[SourceStatus]:
         """The status of each source and of its scope, in one round trip for all."""
-        owners, source_ids, scopes = zip(*sources, strict=True)
-        columns = zip(SCOPE_FIELDS, zip(*map(scope_columns, scopes), strict=True), strict=True)
-        parameters = {"owner": owners, "source_id": source_ids, **dict(columns)}
-        lists = {name: list(values) for name, values in parameters.items()}
-        return [_source_status(row) for row in await self._rows("source_statuses", lists)]
-
-
-def _request_columns(requests: Sequence[CandidateRequest]) -> dict[str, Any]:
-    """The turns, each with the places of its queries among those of all."""
-    last_places = list(accumulate(len(request.queries) for request in requests))
-    columns = zip(SCOPE_FIELDS, zip(*(scope_columns(request.scope) for request in requests), strict=True), strict=True)
-    return {
-        **query_parameters([query for request in requests for query in request.queries]),
-        **{name: list(values) for name, values in columns},
-        "at": [request.at for request in requests],
-        "speaker": [request.speaker for request in requests],
-        "first_place": [1, *(place + 1 for place in last_places[:-1])],
-        "last_place": last_places,
-    }
-
-
-def _candidate_lists(rows: Sequence[TupleRow]) -> CandidateLists:
-    """What the rows of one turn say; a query without candidates has one row."""
-    found: dict[int, list[Candidate]] = {}
-    for _, _, _, place, *fields in rows:
-        candidates = found.setdefault(place, [])
-        if fields[0] is not None:
-            candidates.append(Candidate(**dict(zip(CANDIDATE_COLUMNS, fields, strict=True))))
-    _, version, user_names, *_ = rows[0]
-    return CandidateLists(
-        scope_version=version, candidates=tuple(map(tuple, found.values())), user_names=tuple(user_names)
-    )
-
-
-def _source_status(row: TupleRow) -> SourceStatus:
-    version, attempt, retryable, topic, partition, offset, last_end, *policies = row
-    return SourceStatus(
-        scope_version=version,
-        attempt=attempt,
-        retryable=retryable,
-        origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
-        latest_end=last_end,
-        policies=StoredPolicies.from_json(*policies),
-    )
-
-
-def query_parameters(queries: Sequence[CandidateQuery]) -> dict[str, Any]:
-    """The parameters of the table `asked`, which has a row for each query."""
-    return {
-        "vectors": [item.vector for item in queries],
-        "models": [item.vector.model for item in queries],
-        "content_hashes": [item.content_hash for item in queries],
-        "keys": [item.key for item in queries],
-        "subjects": [item.subject for item in queries],
-        "floors": [item.min_similarity for item in queries],
-    }
-
-
-MAX_ENDED_NEAR: Final = 10
-"""How many ended facts that are near a late statement are looked up for it."""
-MAX_ENDED_OF_KEY: Final = 100
-"""How many ended values of its key are looked up for a late statement."""
+        parameters = {
+            "owner": [owner for owner, _, _ in sources],
+            "source_id": [source_id for _, source_id, _ in sources],
+            **_scope_parameters([scope for _, _, scope in sources]),
+        }
+        return [
+            SourceStatus(
+                scope_version=version,
+                attempt=attempt,
+                retryable=retryable,
+                origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
+                latest_end=latest_end,
+                policies=StoredPolicies.from_json(*policies),
+            )
+            for version, attempt, retryable, topic, partition, offset, latest_end, *policies in await self._rows(
+                "source_statuses", parameters
+            )
+        ]
 
 
 class FactStore(Store):
-    """Reads of known facts; each call is one round trip."""
+    """Reads known facts, their events and their links; a call is one round trip unless it says more.
+
+    `user_words` are subjects that say "the user", in small letters: `shown_facts` needs them.
+    """
 
     QUERIES: ClassVar[Mapping[str, SQL | Composed]] = {
         **queries("stored_facts"),
+        **queries("event_history"),
+        "by_model": queries("event_history")["by_model"].format(decided=queries("event_history")["decided"]),
+        **queries("linked_facts"),
+        **queries("shown"),
         "ended_candidates": comparing_query(
             "stored_facts",
             "ended_candidates",
@@ -269,10 +285,14 @@ class FactStore(Store):
         ),
     }
 
+    def __init__(self, pool: Pool, *, user_words: Collection[str] = ()) -> None:
+        super().__init__(pool)
+        self._user_words = list(user_words)
+
     async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
-        """Those of `fact_ids` that there are, whatever their scope and status."""
+        """The known facts among `fact_ids`, whatever their scope and status."""
         rows = await self._rows("facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
-        return {row["fact_id"]: stored_fact(row) for row in rows}
+        return {row["fact_id"]: _stored_fact(row) for row in rows}
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
@@ -301,18 +321,18 @@ class FactStore(Store):
         found: list[list[Candidate]] = [[] for _ in queries]
         parameters = {
             **scope.columns,
-            **query_parameters(queries),
+            **_query_parameters(queries),
             "after": after,
             "user_names": [name.lower() for name in user_names],
             "limit": MAX_ENDED_NEAR,
             "limit_of_key": MAX_ENDED_OF_KEY,
         }
-        for place, *fields in await self._rows("ended_candidates", parameters) if queries else []:
-            found[place - 1].append(Candidate(**dict(zip(CANDIDATE_COLUMNS, fields, strict=False))))
+        for place, *columns in await self._rows("ended_candidates", parameters) if queries else []:
+            found[place - 1].append(_candidate(columns))
         return tuple(map(tuple, found))
 
     async def subjects_of(self, fact_ids: Sequence[UUID]) -> tuple[KnownEntity, ...]:
-        """The entities that these facts are about, as they are now, each with those of them that are."""
+        """The entities that these facts are about, as they are now, each with the facts that are about it."""
         rows = await self._rows("subjects_of_facts", {"fact_ids": list(fact_ids)}) if fact_ids else []
         return tuple(
             KnownEntity(
@@ -355,14 +375,14 @@ class FactStore(Store):
     ) -> ScopeFacts:
         """The active and pending facts of exactly `scope` that a filter lets through at `at`; at most `limit` of them.
 
-        Those of a key or category where that is given.
+        Where a key or category is given, only facts of it.
         """
         parameters = {**scope.columns, "key": key, "category": category, "at": at, "limit": limit}
         rows = await self._filtered("in_scope", parameters, wanted)
         return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
 
     async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> tuple[UUID, ...]:
-        """Those of `fact_ids` that a filter would let through if they were active."""
+        """The facts among `fact_ids` that a filter would let through if they were active."""
         parameters = {"fact_ids": list(fact_ids)}
         rows = await self._filtered("passing_facts", parameters, wanted, as_active=True) if fact_ids else []
         return tuple(fact_id for (fact_id,) in rows)
@@ -392,36 +412,10 @@ class FactStore(Store):
             for fact_id, *columns, ends_at in rows
         ]
 
-
-def stored_fact(row: Mapping[str, Any]) -> StoredFact:
-    """A fact of a row with the columns of the query `facts`."""
-    return StoredFact(
-        fact_id=row["fact_id"],
-        scope=Scope.from_columns(row[name] for name in SCOPE_FIELDS),
-        fact=ExtractedFact(**{name: row[name] for name in ExtractedFact.model_fields if name in row}),
-        true_from=row["true_from"],
-        speaker=row["speaker"],
-        authority=row["authority"],
-        state=FactState(**{name: row[name] for name in FactState.model_fields}),
-    )
-
-
-class EventHistoryStore(Store):
-    """Reads the event history of facts."""
-
-    QUERIES: ClassVar = {
-        **queries("event_history"),
-        "by_model": queries("event_history")["by_model"].format(decided=queries("event_history")["decided"]),
-    }
-
-    def __init__(self, pool: Pool, facts: FactStore) -> None:
-        super().__init__(pool)
-        self._facts = facts
-
     async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
         """The events of exactly `scope` that an undo selects, in the log's order; at most `limit` of them.
 
-        Those that are undone already are among them, unless it selects a model or a prompt version.
+        Events that are undone already are among them, unless the undo selects a model or a prompt version.
         """
         parameters = {
             **scope.columns,
@@ -429,7 +423,10 @@ class EventHistoryStore(Store):
             **undo.model_dump(exclude={"kind", "cascade"}),
             "limit": limit,
         }
-        return await self.events([row[0] for row in await self._rows(_target_query(undo), parameters)])
+        query = "by_source" if undo.source_id is not None else "by_model"
+        if undo.event_id is not None:
+            query = "by_event"
+        return await self.events([row[0] for row in await self._rows(query, parameters)])
 
     async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> EventHistory:
         """These facts of `scope` with all events and states they have had."""
@@ -439,44 +436,32 @@ class EventHistoryStore(Store):
         for row in await self._rows("former_states", asked, make=dict_row):
             states = former.setdefault(row.pop("fact_id"), [])
             states.append(FormerState(event_id=row.pop("event_id"), state=FactState(**row)))
-        return EventHistory(
-            facts=await self._facts.facts(fact_ids), former_states=former, events=await self.events(touching)
-        )
+        return EventHistory(facts=await self.facts(fact_ids), former_states=former, events=await self.events(touching))
 
     async def events(self, event_ids: Sequence[UUID]) -> list[LoggedEvent]:
         """These events, in the log's order."""
         rows = await self._rows("events", {"event_ids": list(event_ids)}, make=dict_row) if event_ids else []
-        return [_logged_event(row) for row in rows]
-
-
-def _target_query(undo: Undo) -> str:
-    if undo.event_id is not None:
-        return "by_event"
-    return "by_source" if undo.source_id is not None else "by_model"
-
-
-def _logged_event(row: dict[str, Any]) -> LoggedEvent:
-    original = OriginalDecision(
-        event_id=row.pop("original_id"),
-        event=row.pop("original_event"),
-        position=tuple(row.pop("original_position")),
-    )
-    fact_ids = {name: frozenset(row[name]) for name in ("changed_fact_ids", "named_fact_ids")}
-    return LoggedEvent(**row | fact_ids | {"position": tuple(row["position"])}, original=original)
-
-
-_ENDS: Final = ("subject_id", "object_id")
-
-
-class LinkedFactStore(Store):
-    """Reads links and relations of facts, of any scope."""
-
-    QUERIES: ClassVar = queries("linked_facts")
+        found = []
+        for row in rows:
+            original = OriginalDecision(
+                event_id=row.pop("original_id"),
+                event=row.pop("original_event"),
+                position=tuple(row.pop("original_position")),
+            )
+            named = {name: frozenset(row[name]) for name in ("changed_fact_ids", "named_fact_ids")}
+            found.append(LoggedEvent(**row | named | {"position": tuple(row["position"])}, original=original))
+        return found
 
     async def linked_facts(self, fact_ids: Collection[UUID]) -> dict[UUID, LinkedFact]:
-        """These facts, as far as they are known, by their ids; in two round trips."""
+        """The known facts among these, by their ids, with the entities and relations that they name.
+
+        Facts of any scope; two round trips.
+        """
         rows = await self._rows("linked_facts", {"fact_ids": list(fact_ids)})
-        named = {UUID(entity_id) for *_, links, relations in rows for entity_id in _named(links, relations)}
+        named = {UUID(link["entity_id"]) for *_, links, _ in rows for link in links}
+        named |= {
+            UUID(said[end]) for *_, relations in rows for said in relations for end in ("subject_id", "object_id")
+        }
         asked = {"entity_ids": sorted(named), "aliases": MAX_ALIASES}
         entities = {
             entity_id: KnownEntity(
@@ -490,27 +475,21 @@ class LinkedFactStore(Store):
                 subject=subject,
                 true_from=true_from,
                 links=[(UUID(link["entity_id"]), link["role"]) for link in links],
-                relations=[_relation(relation) for relation in relations],
+                relations=[
+                    StoredRelation(
+                        subject_id=UUID(said["subject_id"]),
+                        predicate=said["predicate"],
+                        object_id=UUID(said["object_id"]),
+                        inverse=said["inverse"],
+                        strength=said["strength"],
+                        ended_at=said["ended_at"] and datetime.fromisoformat(said["ended_at"]),
+                    )
+                    for said in relations
+                ],
                 entities=entities,
             )
             for fact_id, subject, true_from, links, relations in rows
         }
-
-
-def _named(links: Iterable[dict[str, Any]], relations: Iterable[dict[str, Any]]) -> Iterable[str]:
-    yield from (link["entity_id"] for link in links)
-    yield from (relation[end] for relation in relations for end in _ENDS)
-
-
-def _relation(row: dict[str, Any]) -> StoredRelation:
-    ended_at = row["ended_at"] and datetime.fromisoformat(row["ended_at"])
-    return StoredRelation(**row | {end: UUID(row[end]) for end in _ENDS} | {"ended_at": ended_at})
-
-
-class PromotionStore(Store):
-    """Looks up what a promote command selects; each call is one round trip."""
-
-    QUERIES: ClassVar[Mapping[str, SQL | Composed]] = queries("stored_facts")
 
     async def promotable_facts(
         self, into: Scope, payload: Promote, *, at: datetime, min_importance: float, limit: int
@@ -539,62 +518,16 @@ class PromotionStore(Store):
 
         rows = await self._run("promotable", fetch)
         counts = {name: rows[0][name] if rows else 0 for name in ("free", "known", "total")}
-        return PromotableFacts(facts=tuple(map(_promotable_fact, rows)), **counts)
-
-
-def _promotable_fact(row: Mapping[str, Any]) -> PromotableFact:
-    return PromotableFact(
-        stored=stored_fact(row),
-        vector=Vector.from_values(row["embedding_model"], row["embedding"].to_list()),
-        source_id=row["source_id"],
-        said_at=row["said_at"],
-    )
-
-
-RECENT_FACTS: Final = 500
-"""How many of the newest facts of a scope are looked at for a common word: a large scope is not read whole."""
-MAX_SLOTS: Final = 20
-MAX_LEXEMES: Final = 64
-MAX_SAID: Final = 4000  # characters
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownFactsRequest:
-    """A turn: what is `said` in it and just before it, by `speaker`, at `at`. At most `facts` near it are wanted.
-
-    `others` are those who speak besides in it. Keys of `single_valued` hold one value, as those of the registry do.
-    """
-
-    scope: Scope
-    speaker: str | None
-    others: tuple[str, ...] = ()
-    single_valued: tuple[str, ...] = ()
-    said: str
-    at: datetime
-    facts: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownFacts:
-    """The names of the user, and the facts to be shown, the best first."""
-
-    names: tuple[str, ...]
-    facts: tuple[ShownFact, ...]
-
-
-class ShownFactStore(Store):
-    """Reads of the table `facts`; `user_words` are subjects that say "the user", in small letters."""
-
-    QUERIES = queries("shown_facts")
-
-    def __init__(self, pool: Pool, *, user_words: Collection[str]) -> None:
-        super().__init__(pool)
-        self._options = {
-            "user_words": list(user_words),
-            "recent": RECENT_FACTS,
-            "limit_of_slots": MAX_SLOTS,
-            "lexemes": MAX_LEXEMES,
-        }
+        facts = [
+            PromotableFact(
+                stored=_stored_fact(row),
+                vector=Vector.from_values(row["embedding_model"], row["embedding"].to_list()),
+                source_id=row["source_id"],
+                said_at=row["said_at"],
+            )
+            for row in rows
+        ]
+        return PromotableFacts(facts=tuple(facts), **counts)
 
     async def shown_facts(self, requests: Sequence[ShownFactsRequest]) -> list[ShownFacts]:
         """What each turn is shown; one round trip for all."""
@@ -606,13 +539,51 @@ class ShownFactStore(Store):
             "said": [one.said[:MAX_SAID] for one in requests],
             "at": [one.at for one in requests],
             "facts": [one.facts for one in requests],
+            "user_words": self._user_words,
+            "recent": RECENT_FACTS,
+            "limit_of_slots": MAX_SLOTS,
+            "lexemes": MAX_LEXEMES,
         }
         found: list[list[ShownFact]] = [[] for _ in requests]
         names: list[tuple[str, ...]] = [() for _ in requests]
-        rows = await self._rows("known_for", {**columns, **self._options}, is_shared=len(requests) > 1)
+        rows = await self._rows("known_for", columns, is_shared=len(requests) > 1)
         for place, known_names, fact_id, text, key, value, subject in rows:
             names[place - 1] = tuple(known_names)
             if fact_id is not None:
                 fact = ShownFact(fact_id=fact_id, text=text, key=key, value=value, subject=subject)
                 found[place - 1].append(fact)
         return [ShownFacts(names=own, facts=tuple(facts)) for own, facts in zip(names, found, strict=True)]
+
+
+def _stored_fact(row: Mapping[str, Any]) -> StoredFact:
+    """A fact of a row with the columns of the query `facts`."""
+    return StoredFact(
+        fact_id=row["fact_id"],
+        scope=Scope.from_columns(row[name] for name in SCOPE_FIELDS),
+        fact=ExtractedFact(**{name: row[name] for name in ExtractedFact.model_fields if name in row}),
+        true_from=row["true_from"],
+        speaker=row["speaker"],
+        authority=row["authority"],
+        state=FactState(**{name: row[name] for name in FactState.model_fields}),
+    )
+
+
+def _query_parameters(queries: Sequence[CandidateQuery]) -> dict[str, Any]:
+    """The parameters of the table `asked`, which has a row for each query."""
+    return {
+        "vectors": [item.vector for item in queries],
+        "models": [item.vector.model for item in queries],
+        "content_hashes": [item.content_hash for item in queries],
+        "keys": [item.key for item in queries],
+        "subjects": [item.subject for item in queries],
+        "floors": [item.min_similarity for item in queries],
+    }
+
+
+def _candidate(columns: Sequence[Any], **more: Any) -> Candidate:
+    """A candidate of a row with `CANDIDATE_COLUMNS`."""
+    return Candidate(**dict(zip(CANDIDATE_COLUMNS, columns, strict=False)), **more)
+
+
+def _scope_parameters(scopes: Iterable[Scope | None]) -> dict[str, list[str]]:
+    return dict(zip(SCOPE_FIELDS, map(list, zip(*map(scope_columns, scopes), strict=True)), strict=True))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import orjson
 import psycopg
@@ -43,7 +43,6 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
 from mnemolog.schemas.stored import EarlierMessage, ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.turn import Turn
 
-_SQL: Final = queries("journal")
 _WITHOUT_BODY: Final = {"body": None, "detail": "Postgres cannot hold the body of this record"}
 log = get_logger(__name__)
 
@@ -61,79 +60,6 @@ class JournalEntry:
     offset: int
     published_at: datetime
     value: bytes | None = None
-
-
-class Journal(Store):
-    """The table `turn_journal`."""
-
-    async def record(self, entries: Sequence[JournalEntry]) -> None:
-        """Keep `entries`; one whose source is kept already changes nothing.
-
-        One whose body the table cannot hold is kept without it, and the others of its batch as they are.
-        """
-        if not entries:
-            return
-        try:
-            await self._insert([_row(entry) for entry in entries])
-        except psycopg.Error as error:
-            if fault_of(error) != "record":
-                raise
-            if len(entries) == 1:
-                log.warning("body_not_storable", topic=entries[0].topic, offset=entries[0].offset)
-                await self._insert([_row(entries[0]) | _WITHOUT_BODY])
-                return
-            middle = len(entries) // 2
-            await self.record(entries[:middle])
-            await self.record(entries[middle:])
-
-    async def _insert(self, rows: Sequence[dict[str, Any]]) -> None:
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        await self._run("journal", lambda connection: connection.execute(_SQL["record"], columns))
-
-
-def _row(entry: JournalEntry) -> dict[str, Any]:
-    parsed = entry.parsed
-    source_id = parsed.turn_id if isinstance(parsed, Turn) else parsed.source_id
-    return {
-        "owner": parsed.scope.owner if parsed.scope else source_id,
-        "source_id": source_id,
-        **dict(zip(SCOPE_FIELDS, scope_columns(parsed.scope), strict=True)),
-        "topic": entry.topic,
-        "partition": entry.partition,
-        "log_offset": entry.offset,
-        "published_at": entry.published_at,
-        **(_turn_columns(parsed) if isinstance(parsed, Turn) else _refusal_columns(parsed, entry.value)),
-    }
-
-
-def _turn_columns(turn: Turn) -> dict[str, Any]:
-    return {
-        "occurred_at": turn.occurred_at,
-        "infer": turn.infer,
-        "body": turn.model_dump_json(),
-        "refusal": None,
-        "detail": None,
-    }
-
-
-def _refusal_columns(refusal: Refusal, value: bytes | None) -> dict[str, Any]:
-    return {
-        "occurred_at": None,
-        "infer": None,
-        "body": _storable_json(value or b""),
-        "refusal": refusal.reason,
-        "detail": refusal.detail.replace("\x00", ""),
-    }
-
-
-def _storable_json(value: bytes) -> str | None:
-    """The record as JSON that Postgres can hold, or None."""
-    try:
-        # Read and written again: huge numbers and repeated keys are gone then.
-        text = to_json(orjson.loads(value)).decode()
-    except (orjson.JSONDecodeError, ValueError):
-        return None
-    return None if "\\u0000" in text else text
 
 
 MAX_CHARACTERS: Final = 4000
@@ -158,10 +84,30 @@ class ConversationRequest:
     since: datetime | None = None
 
 
-class ConversationStore(Store):
-    """Reads the messages of earlier turns in `turn_journal`."""
+class Journal(Store):
+    """The table `turn_journal`: every turn and every refused record, with the messages."""
 
-    QUERIES = queries("conversation")
+    QUERIES: ClassVar = {**queries("journal"), **queries("conversation")}
+
+    async def record(self, entries: Sequence[JournalEntry]) -> None:
+        """Keep `entries`; one whose source is kept already changes nothing.
+
+        One whose body the table cannot hold is kept without it, and the others of its batch as they are.
+        """
+        if not entries:
+            return
+        try:
+            await self._insert([_row(entry) for entry in entries])
+        except psycopg.Error as error:
+            if fault_of(error) != "record":
+                raise
+            if len(entries) == 1:
+                log.warning("body_not_storable", topic=entries[0].topic, offset=entries[0].offset)
+                await self._insert([_row(entries[0]) | _WITHOUT_BODY])
+                return
+            middle = len(entries) // 2
+            await self.record(entries[:middle])
+            await self.record(entries[middle:])
 
     async def messages_before(self, requests: Sequence[ConversationRequest]) -> list[tuple[EarlierMessage, ...]]:
         """For each request the messages of exactly its scope, the oldest first; one round trip for all."""
@@ -182,6 +128,52 @@ class ConversationStore(Store):
             message = EarlierMessage(turn_id=turn_id, role=role, name=name, content=content, at=at)
             found[place - 1].append(message)
         return [tuple(reversed(messages)) for messages in found]
+
+    async def _insert(self, rows: Sequence[dict[str, Any]]) -> None:
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        await self._run("journal", lambda connection: connection.execute(self.QUERIES["record"], columns))
+
+
+def _row(entry: JournalEntry) -> dict[str, Any]:
+    parsed = entry.parsed
+    if isinstance(parsed, Turn):
+        source_id = parsed.turn_id
+        content = {
+            "occurred_at": parsed.occurred_at,
+            "infer": parsed.infer,
+            "body": parsed.model_dump_json(),
+            "refusal": None,
+            "detail": None,
+        }
+    else:
+        source_id = parsed.source_id
+        content = {
+            "occurred_at": None,
+            "infer": None,
+            "body": _storable_json(entry.value or b""),
+            "refusal": parsed.reason,
+            "detail": parsed.detail.replace("\x00", ""),
+        }
+    return {
+        "owner": parsed.scope.owner if parsed.scope else source_id,
+        "source_id": source_id,
+        **dict(zip(SCOPE_FIELDS, scope_columns(parsed.scope), strict=True)),
+        "topic": entry.topic,
+        "partition": entry.partition,
+        "log_offset": entry.offset,
+        "published_at": entry.published_at,
+        **content,
+    }
+
+
+def _storable_json(value: bytes) -> str | None:
+    """The record as JSON that Postgres can hold, or None."""
+    try:
+        # Read and written again: huge numbers and repeated keys are gone then.
+        text = to_json(orjson.loads(value)).decode()
+    except (orjson.JSONDecodeError, ValueError):
+        return None
+    return None if "\\u0000" in text else text
 
 
 _POLICIES_SQL: Final = queries("policies")
@@ -224,7 +216,7 @@ async def may_have_limits(conn: AsyncConnection[TupleRow], tenant: str) -> bool:
     return row is None or bool(row[0])
 
 
-_BUDGETS_SQL: Final = queries("costs")
+_BUDGETS_SQL: Final = queries("quality")
 _USAGE_OF_DAY: Final = _BUDGETS_SQL["usage"].format(rows=_BUDGETS_SQL["of_day"], scope=_BUDGETS_SQL["of_one_scope"])
 
 

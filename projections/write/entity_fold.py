@@ -41,25 +41,25 @@ from mnemolog.schemas.entity_events import (
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
 OTHER: Final = "other"
-"""The type of what nobody told."""
+"""The type of an entity of which nobody has said what it is."""
 EntityStatus = Literal["active", "merged", "forgotten", "undone"]
 
 
 class RegisteredEntity(NamedTuple):
-    """An entity as it was registered. What `is_told` is named by a fact that was not undone."""
+    """An entity as it was registered; it `is_named` by a fact that was not undone."""
 
     entity_id: UUID
     event_id: UUID
     name: str
     type: str
     is_user: bool
-    is_told: bool
+    is_named: bool
 
 
-class ToldAlias(NamedTuple):
+class GivenAlias(NamedTuple):
     """A name as an event gave it; `place` is that within its commit.
 
-    One that `is_own` lives as long as its entity, another one while it `is_told`.
+    An entity keeps its first name, which `is_own`; it has another name while a fact that was not undone says it.
     """
 
     entity_id: UUID
@@ -70,11 +70,11 @@ class ToldAlias(NamedTuple):
     event_id: UUID
     log_offset: int
     is_own: bool
-    is_told: bool
+    is_said: bool
 
 
-class ToldType(NamedTuple):
-    """What a fact tells that an entity is, of which nobody had told it."""
+class GivenType(NamedTuple):
+    """The type that a fact gives to an entity without a type."""
 
     fact_id: UUID
     entity_id: UUID
@@ -103,14 +103,14 @@ class CurrentState:
     """What entities, their names and the links of facts are after the changes that connect them."""
 
     entities: Mapping[UUID, RegisteredEntity]
-    aliases: Sequence[ToldAlias]
-    types: Sequence[ToldType]
+    aliases: Sequence[GivenAlias]
+    types: Sequence[GivenType]
     moved: dict[tuple[UUID, UUID], UUID] = field(default_factory=dict)
-    """Per fact and entity that it was linked to the one that it is linked to now."""
+    """Per fact and entity that it was linked to, the entity that it is linked to now."""
     _parents: dict[UUID, UUID] = field(default_factory=dict)
     _names: dict[UUID, str] = field(default_factory=dict)
     _forgotten: set[UUID] = field(default_factory=set)
-    _withdrawn: set[ToldAlias] = field(default_factory=set)
+    _withdrawn: set[GivenAlias] = field(default_factory=set)
     _undone: set[UUID] = field(default_factory=set)
     _split_off: set[UUID] = field(default_factory=set)
     _never_split: set[UUID] = field(default_factory=set)
@@ -119,12 +119,12 @@ class CurrentState:
     def of(
         cls,
         entities: Iterable[RegisteredEntity],
-        aliases: Sequence[ToldAlias],
+        aliases: Sequence[GivenAlias],
         links: Iterable[tuple[UUID, UUID]],
         changes: Iterable[StoredChange],
-        types: Sequence[ToldType] = (),
+        types: Sequence[GivenType] = (),
     ) -> "CurrentState":
-        """`links` are those of the facts that splits name, each a fact and an entity; `types` are in log order."""
+        """`links` are pairs of a fact that a split names and an entity; `types` are in log order."""
         state = cls({one.entity_id: one for one in entities}, aliases, types, {link: link[1] for link in links})
         for change in changes:
             state._apply(change) if change.in_effect else state._leave_out(change.event)
@@ -134,7 +134,7 @@ class CurrentState:
         known = self._living_roots()
         return {entity_id: self._current(entity, known) for entity_id, entity in self.entities.items()}
 
-    def current_aliases(self) -> dict[ToldAlias, bool]:
+    def current_aliases(self) -> dict[GivenAlias, bool]:
         """Whether each name is one now."""
         known = self._living_roots()
         return {alias: self._is_current(alias, known) for alias in self.aliases}
@@ -175,7 +175,7 @@ class CurrentState:
                 self.moved[fact_id, linked] = split.new_id
 
     def _withdraw(self, entity_id: UUID, names: Iterable[Alias], log_offset: int) -> None:
-        """What was told before is no name of the entity, or of what was merged into it, any more."""
+        """Take the names that were given before from the entity, and from entities that were merged into it."""
         root, keys = self._root(entity_id), {(alias.kind, alias.key) for alias in names}
         self._withdrawn |= {
             one
@@ -202,7 +202,7 @@ class CurrentState:
         return {
             self._root(one.entity_id)
             for one in self.entities.values()
-            if one.is_user or one.is_told or one.entity_id in self._split_off
+            if one.is_user or one.is_named or one.entity_id in self._split_off
         }
 
     def _current(self, entity: RegisteredEntity, known: set[UUID]) -> CurrentEntity:
@@ -229,28 +229,28 @@ class CurrentState:
         return entity.name if first is None else self._names.get(first.entity_id, first.text)
 
     def _type_of(self, entity: RegisteredEntity) -> str:
-        """As it was registered; where that is not known the first type that was told, or that of one merged into it."""
+        """The registered type; where that is not known the first type that a fact gave, or that of a merged entity."""
         if entity.type != OTHER:
             return entity.type
         held = (self.moved.get((one.fact_id, one.entity_id), one.entity_id) for one in self.types)
-        told = [one.type for one, holder in zip(self.types, held, strict=True) if self._is_in(holder, entity)]
+        given = [one.type for one, holder in zip(self.types, held, strict=True) if self._is_in(holder, entity)]
         members = [one for one in self.entities.values() if self._is_in(one.entity_id, entity) and one.type != OTHER]
-        return next(iter((*told, *sorted(one.type for one in members))), OTHER)
+        return next(iter((*given, *sorted(one.type for one in members))), OTHER)
 
     def _is_in(self, entity_id: UUID, entity: RegisteredEntity) -> bool:
         """Whether it is the entity, or was merged into it."""
         return entity_id == entity.entity_id or self._root(entity_id) == entity.entity_id
 
-    def _is_current(self, alias: ToldAlias, known: set[UUID]) -> bool:
+    def _is_current(self, alias: GivenAlias, known: set[UUID]) -> bool:
         if alias in self._withdrawn or alias.event_id in self._undone or self._is_forgotten(alias.entity_id):
             return False
         entity = self.entities[alias.entity_id]
         is_users = alias.kind == "user" or (entity.is_user and alias.event_id == entity.event_id)
-        return self._root(alias.entity_id) in known and (alias.is_own or alias.is_told or is_users)
+        return self._root(alias.entity_id) in known and (alias.is_own or alias.is_said or is_users)
 
 
-def _log_order(alias: ToldAlias, entity: RegisteredEntity) -> tuple[bool, int, int, str]:
-    """The names of the entity itself first, in the order in which they were told."""
+def _log_order(alias: GivenAlias, entity: RegisteredEntity) -> tuple[bool, int, int, str]:
+    """The names of the entity itself first, in the order in which they were given."""
     return alias.entity_id != entity.entity_id, alias.log_offset, alias.place, alias.key
 
 
@@ -276,7 +276,7 @@ class EntityFold:
     _repetitions: dict[UUID, UUID] = field(default_factory=dict)
     """The event of the first repetition of each known fact that the commit repeats."""
     _repeated: dict[UUID, UUID] = field(default_factory=dict)
-    """The fact of which a repetition told, by the entities that no new fact of the commit names."""
+    """Per entity that no new fact of the commit names, the known fact whose repetition names it."""
 
     def __post_init__(self) -> None:
         new = {fact.fact_id for event in self.commit.events if (fact := event.new_fact) is not None}
@@ -284,10 +284,10 @@ class EntityFold:
             if event.told_id is not None and event.told_id not in new:
                 self._repetitions.setdefault(event.told_id, event.event_id)
         linked = [one for one in self.commit.entity_events if isinstance(one, FactLinked)]
-        told = {link.entity_id for one in linked if one.fact_id in new for link in one.links}
+        named = {link.entity_id for one in linked if one.fact_id in new for link in one.links}
         for one in linked:
             if one.fact_id in self._repetitions:
-                others = (link.entity_id for link in one.links if link.entity_id not in told)
+                others = (link.entity_id for link in one.links if link.entity_id not in named)
                 self._repeated |= dict.fromkeys(others, one.fact_id)
 
     def add_event(self, event: AnyEntityEvent) -> None:
@@ -308,14 +308,14 @@ class EntityFold:
             case FactLinked():
                 yield from self._named_again([link.entity_id for link in event.links if link.type is None])
                 yield from (StaleEntity(entity_id=link.entity_id) for link in event.links if link.type is not None)
-                told_by = self._repetitions.get(event.fact_id)
+                repetition = self._repetitions.get(event.fact_id)
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
-                    yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=told_by)
+                    yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=repetition)
             case RelationStated() | RelationEnded():
                 yield from self._named_again([event.subject_id, event.object_id])
                 relation_id = ids.relation_id(event.subject_id, event.predicate, event.object_id)
-                told_by = self._repetitions.get(event.fact_id)
-                yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event, told_by=told_by)
+                repetition = self._repetitions.get(event.fact_id)
+                yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event, told_by=repetition)
             case _:
                 yield from self._changed(event)
 

@@ -12,7 +12,7 @@ from mnemolog.projections import metrics
 from mnemolog.projections.database import RowConnection
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write import tables
-from mnemolog.projections.write.entity_fold import CurrentState, RegisteredEntity, StoredChange, ToldAlias, ToldType
+from mnemolog.projections.write.entity_fold import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
 from mnemolog.projections.write.rows import (
     AliasRow,
     AnyEntityRow,
@@ -107,7 +107,7 @@ async def write_entities(connection: RowConnection, rows: Sequence[AnyEntityRow]
 
 
 def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
-    """The entities that events name, and those that they register: an id may be known already. And the changes."""
+    """The entities that events name or register, as an id may be known already, and the changes that they name."""
     named: dict[UUID, None] = {}
     changes: dict[UUID, None] = {}
     for event in (event for commit in commits for event in commit.entity_events):
@@ -141,7 +141,7 @@ async def refresh_entities(connection: RowConnection, changes: Changes) -> None:
         affected |= set(await _ids(connection, "named_by_facts", fact_ids=facts))
     if changes.undone:
         turned = [row.event_id for row in changes.undone]
-        affected |= set(await _ids(connection, "told_by_events", event_ids=turned))
+        affected |= set(await _ids(connection, "entities_of_repetitions", event_ids=turned))
     if affected:
         await derive_entities(connection, sorted(affected))
 
@@ -153,7 +153,7 @@ async def all_derived_entities(connection: RowConnection) -> list[Sequence[UUID]
 
 
 async def derive_entities(connection: RowConnection, entity_ids: Sequence[UUID]) -> None:
-    """Derive these entities, and those that changes connect with them."""
+    """Derive these entities, and all entities that changes connect with them."""
     connected = sorted(await _ids(connection, "connected", entity_ids=list(entity_ids)))
     asked = {"entity_ids": connected}
     changes = [
@@ -164,10 +164,10 @@ async def derive_entities(connection: RowConnection, entity_ids: Sequence[UUID])
     links = await _rows(connection, "links_of_facts", {"fact_ids": facts}) if facts else []
     state = CurrentState.of(
         [RegisteredEntity(*row) for row in await _rows(connection, "registered_entities", asked)],
-        [ToldAlias(*row) for row in await _rows(connection, "told_aliases", asked)],
+        [GivenAlias(*row) for row in await _rows(connection, "given_aliases", asked)],
         [(fact_id, entity_id) for fact_id, entity_id in links if entity_id in set(connected)],
         changes,
-        [ToldType(*row) for row in await _rows(connection, "told_types", asked)],
+        [GivenType(*row) for row in await _rows(connection, "given_types", asked)],
     )
     await _write(connection, state)
 

@@ -58,7 +58,7 @@ class LastAttempt:
 class FoldState:
     """The last attempts of the sources at hand, the facts that their events name, and the scopes of entities.
 
-    Changes of entities are among these. `undone_entities` are those that no fact names any more.
+    `undone_entities` are entities that no fact names any more.
     """
 
     applied: dict[SourceKey, LastAttempt] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Writes batches of commits to the tables, rows and offset in one transaction, and counts what changed."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,14 +28,41 @@ from mnemolog.schemas.errors import InvalidRecordError
 from mnemolog.schemas.events import EVENT_CLASSES, ConflictResolved, FactCorrected, FactPending
 from mnemolog.schemas.scope import scope_columns
 
-OVERWRITE_EVENTS: Final = frozenset(
-    name
-    for name, event in EVENT_CLASSES.items()
-    if event.fixed_overwrite or event in (FactPending, FactCorrected, ConflictResolved)
-)
-"""The names of the events in the view `overwrites`: ends of known facts, carried out or held back."""
-_COUNTED_EVENTS: Final = OVERWRITE_EVENTS | {"pending_confirmed", "pending_rejected", "decision_undone"}
-_SQL: Final = queries("overwrites")
+# No text of a library goes into a row: rows have to be the same under its next version.
+NOT_A_COMMIT: Final = "these bytes are no commit of a version that this program knows"
+NOT_STORABLE: Final = "the tables cannot hold a value of this commit, or an id in it belongs to another"
+SWAP_LOCK: Final = 0x6D6E656D_0002
+"""Advisory lock: shared by every transaction of a projector, exclusive for the swap at the end of a rebuild."""
+
+NOTICE_CHANNEL: Final = "mnemolog_projected"
+"""The channel on which projectors announce each batch; a notice says only that it is worth reading the offsets."""
+
+# So many commits in a row are not all unstorable: then the fault is this program's.
+MAX_UNSTORABLE_IN_A_ROW: Final = 20
+
+_SQL: Final = queries("projector")
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecord:
+    """One record of a partition of `memory_events`."""
+
+    offset: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedRecord:
+    """A record of the log with the commit in it, or what is wrong with its bytes."""
+
+    position: LogPosition
+    value: bytes
+    commit: Commit | InvalidRecordError
+
+
+Records = Mapping[int, Sequence[LogRecord]]
+"""Per partition of the log some consecutive records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,84 +93,6 @@ class BatchOverwrites:
     carried_out: tuple[CarriedOut, ...] = ()
     taken_back: tuple[TakenBack, ...] = ()
 
-    @classmethod
-    def joined(cls, parts: Iterable["BatchOverwrites"]) -> "BatchOverwrites":
-        found = list(parts)
-        return cls(
-            carried_out=tuple(one for part in found for one in part.carried_out),
-            taken_back=tuple(one for part in found for one in part.taken_back),
-        )
-
-
-async def read_overwrites(connection: AsyncConnection[TupleRow], changes: Changes) -> BatchOverwrites:
-    """The overwrites of `changes`, which are in the tables already; most batches have none and ask nothing."""
-    event_ids = [row.event.event_id for row in changes.events if row.event.event in _COUNTED_EVENTS]
-    if not event_ids:
-        return BatchOverwrites()
-    asked: dict[str, Any] = {"event_ids": event_ids}
-    return BatchOverwrites(
-        carried_out=tuple(await fetch_rows(connection, CarriedOut, _SQL["carried_out"], asked)),
-        taken_back=tuple(await fetch_rows(connection, TakenBack, _SQL["taken_back"], asked)),
-    )
-
-
-def count_changes(changes: Changes, overwrites: BatchOverwrites, now: datetime) -> None:
-    """Count what has been committed to the tables; `now` is when it was seen there."""
-    for outcome, number in Counter(row.commit.outcome for row in changes.commits).items():
-        metrics.COMMITS.labels(outcome=outcome).inc(number)
-    for (event, by), number in Counter((row.event.event, row.event.decision.by) for row in changes.events).items():
-        metrics.EVENTS.labels(event=event, by=by).inc(number)
-    for reason, number in Counter(row.reason for row in changes.rejections).items():
-        metrics.REJECTIONS.labels(reason=reason).inc(number)
-    for done in overwrites.carried_out:
-        labels = {"model": done.model, "prompt_version": done.prompt_version}
-        metrics.OVERWRITES.labels(event=done.event, by=done.by, **labels).inc(done.overwrites)
-    for back in overwrites.taken_back:
-        labels = {"model": back.model, "prompt_version": back.prompt_version}
-        metrics.OVERWRITES_TAKEN_BACK.labels(how=back.how, **labels).inc(back.overwrites)
-    count_entities(changes)
-    metrics.STALE.inc(sum(row.stale for row in changes.events))
-    for commit in (row.commit for row in changes.commits):
-        if commit.outcome == "facts":
-            metrics.TURN_TO_FACT_SECONDS.observe(max(0.0, (now - commit.published_at).total_seconds()))
-
-
-# No text of a library goes into a row: rows have to be the same under its next version.
-NOT_A_COMMIT: Final = "these bytes are no commit of a version that this program knows"
-NOT_STORABLE: Final = "the tables cannot hold a value of this commit, or an id in it belongs to another"
-SWAP_LOCK: Final = 0x6D6E656D_0002
-"""Advisory lock: shared by every transaction of a projector, exclusive for the swap at the end of a rebuild."""
-
-NOTICE_CHANNEL: Final = "mnemolog_projected"
-"""The channel on which projectors announce each batch; a notice says only that it is worth reading the offsets."""
-
-# So many commits in a row are not all unstorable: then the fault is this program's.
-MAX_UNSTORABLE_IN_A_ROW: Final = 20
-
-_PROJECTOR_SQL: Final = queries("projector")
-log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRecord:
-    """One record of a partition of `memory_events`."""
-
-    offset: int
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedRecord:
-    """A record of the log with the commit in it, or what is wrong with its bytes."""
-
-    position: LogPosition
-    value: bytes
-    commit: Commit | InvalidRecordError
-
-
-Records = Mapping[int, Sequence[LogRecord]]
-"""Per partition of the log some consecutive records."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
@@ -161,7 +110,7 @@ class BatchResult:
 class Projector(Store):
     """Folds the log into the live tables. Several at once are safe, of the same partitions too."""
 
-    QUERIES = queries("projector")
+    QUERIES = _SQL
 
     def __init__(self, pool: Pool, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__(pool)
@@ -208,7 +157,7 @@ async def _project_and_announce(connection: RowConnection, records: Records) -> 
     applied = await project_batch(connection, records)
     # Not in the batch's transaction: any listener of the server can let the queue of notices fill.
     with suppress(psycopg.Error):
-        await connection.execute(_PROJECTOR_SQL["announce"], {"channel": NOTICE_CHANNEL})
+        await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
     return applied
 
 
@@ -235,6 +184,58 @@ def parse_commit(value: bytes) -> Commit | InvalidRecordError:
         return Commit.from_bytes(value)
     except InvalidRecordError as error:
         return error
+
+
+@dataclass(slots=True)
+class _BatchWriter:
+    """Writes a batch; where that fails, its halves, until a record that cannot be written is alone.
+
+    Such a record becomes a rejection, so that it blocks no other. One that only takes too long is not skipped.
+    """
+
+    connection: RowConnection
+    write_rows: WriteRows | None
+    unstorable_in_a_row: int = 0
+
+    async def write(self, readings: Sequence[ParsedRecord]) -> BatchResult:
+        try:
+            result = await _project_in_transaction(self.connection, readings, self.write_rows)
+        except (psycopg.Error, OverflowError) as error:
+            if not may_be_one_records_fault(error):
+                raise
+            if len(readings) == 1:
+                return await self._end_single(readings[0], error)
+            log.warning("batch_halved", records=len(readings), error=str(error).strip())
+        else:
+            self.unstorable_in_a_row = 0
+            return result
+        middle = len(readings) // 2
+        first, second = await self.write(readings[:middle]), await self.write(readings[middle:])
+        return BatchResult(
+            next_offsets={**first.next_offsets, **second.next_offsets},
+            changes=merge_changes([first.changes, second.changes]),
+            skipped=first.skipped + second.skipped,
+            overwrites=BatchOverwrites(
+                carried_out=first.overwrites.carried_out + second.overwrites.carried_out,
+                taken_back=first.overwrites.taken_back + second.overwrites.taken_back,
+            ),
+        )
+
+    async def _end_single(self, reading: ParsedRecord, error: Exception) -> BatchResult:
+        commit, partition, offset = reading.commit, reading.position.partition, reading.position.offset
+        if fault_of(error) == "slow":
+            source_id = commit.source_id if isinstance(commit, Commit) else "unknown"
+            raise CommitTimeoutError(partition, offset, source_id) from error
+        self.unstorable_in_a_row += 1
+        log.error("commit_not_storable", partition=partition, offset=offset, error=str(error).strip())
+        if self.unstorable_in_a_row > MAX_UNSTORABLE_IN_A_ROW:
+            raise error
+        changes = reject_record(reading.position, reading.value, reason="not_storable", detail=NOT_STORABLE)
+        async with self.connection.transaction():
+            next_offsets = await _locked_offsets(await _lock(self.connection, [reading]))
+            if not _new_records(next_offsets, [reading]):
+                return _all_applied_before(next_offsets, 1)
+            return await _write(self.connection, next_offsets, [reading], changes, 0, write_rows=self.write_rows)
 
 
 async def _project_in_transaction(
@@ -277,7 +278,7 @@ async def _write(
     changes: Changes,
     repeated: int,
     *,
-    write_rows: WriteRows | None = None,
+    write_rows: WriteRows | None,
 ) -> BatchResult:
     moved = {one.position.partition: one.position.offset + 1 for one in fresh}
     await (write_rows or copy_rows)(connection, changes)
@@ -294,7 +295,7 @@ async def _write(
 async def move_partitions(connection: RowConnection, next_offsets: Mapping[int, int]) -> None:
     """Advance the offsets of partitions, in the transaction of the rows."""
     moved = {"partitions": list(next_offsets), "next_offsets": list(next_offsets.values())}
-    await connection.execute(_PROJECTOR_SQL["move_partitions"], moved)
+    await connection.execute(_SQL["move_partitions"], moved)
 
 
 def _all_applied_before(next_offsets: Mapping[int, int], records: int) -> BatchResult:
@@ -304,9 +305,9 @@ def _all_applied_before(next_offsets: Mapping[int, int], records: int) -> BatchR
 async def _lock(connection: RowConnection, readings: Sequence[ParsedRecord]) -> AsyncCursor[TupleRow]:
     """Lock out a rebuild's swap and every other projector of these partitions; gives the offsets to continue at."""
     partitions = {"partitions": sorted({one.position.partition for one in readings})}
-    await connection.execute(_PROJECTOR_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
-    await connection.execute(_PROJECTOR_SQL["open_partitions"], partitions)
-    return await connection.execute(_PROJECTOR_SQL["lock_partitions"], partitions)
+    await connection.execute(_SQL["share_swap_lock"], {"lock": SWAP_LOCK})
+    await connection.execute(_SQL["open_partitions"], partitions)
+    return await connection.execute(_SQL["lock_partitions"], partitions)
 
 
 async def _locked_offsets(locked: AsyncCursor[TupleRow]) -> dict[int, int]:
@@ -338,59 +339,49 @@ async def _check_repeats(connection: RowConnection, readings: Sequence[ParsedRec
             "offsets": [record.position.offset for record in records],
             "records": [record.value for record in records],
         }
-        changed = await (await connection.execute(_PROJECTOR_SQL["changed_records"], asked)).fetchone()
+        changed = await (await connection.execute(_SQL["changed_records"], asked)).fetchone()
         if changed is not None:
             raise LogChangedError(partition, changed[0])
 
 
-class _BatchWriter:
-    """Writes a batch; where that fails, its halves, until a record that cannot be written is alone.
+OVERWRITE_EVENTS: Final = frozenset(
+    name
+    for name, event in EVENT_CLASSES.items()
+    if event.fixed_overwrite or event in (FactPending, FactCorrected, ConflictResolved)
+)
+"""The names of the events in the view `overwrites`: ends of known facts, carried out or held back."""
+_COUNTED_EVENTS: Final = OVERWRITE_EVENTS | {"pending_confirmed", "pending_rejected", "decision_undone"}
+_OVERWRITES_SQL: Final = queries("overwrites")
 
-    Such a record becomes a rejection, so that it blocks no other. One that only takes too long is not skipped.
-    """
 
-    def __init__(self, connection: RowConnection, write_rows: WriteRows | None) -> None:
-        self._connection = connection
-        self._options = {} if write_rows is None else {"write_rows": write_rows}
-        self._unstorable_in_a_row = 0
+async def read_overwrites(connection: AsyncConnection[TupleRow], changes: Changes) -> BatchOverwrites:
+    """The overwrites of `changes`, which are in the tables already; most batches have none and ask nothing."""
+    event_ids = [row.event.event_id for row in changes.events if row.event.event in _COUNTED_EVENTS]
+    if not event_ids:
+        return BatchOverwrites()
+    asked: dict[str, Any] = {"event_ids": event_ids}
+    return BatchOverwrites(
+        carried_out=tuple(await fetch_rows(connection, CarriedOut, _OVERWRITES_SQL["carried_out"], asked)),
+        taken_back=tuple(await fetch_rows(connection, TakenBack, _OVERWRITES_SQL["taken_back"], asked)),
+    )
 
-    async def write(self, readings: Sequence[ParsedRecord]) -> BatchResult:
-        try:
-            result = await _project_in_transaction(self._connection, readings, **self._options)
-        except (psycopg.Error, OverflowError) as error:
-            if not may_be_one_records_fault(error):
-                raise
-            if len(readings) == 1:
-                return await self._end_single(readings[0], error)
-            log.warning("batch_halved", records=len(readings), error=str(error).strip())
-        else:
-            self._unstorable_in_a_row = 0
-            return result
-        middle = len(readings) // 2
-        parts = [await self.write(readings[:middle]), await self.write(readings[middle:])]
-        return BatchResult(
-            next_offsets={**parts[0].next_offsets, **parts[1].next_offsets},
-            changes=merge_changes(part.changes for part in parts),
-            skipped=sum(part.skipped for part in parts),
-            overwrites=BatchOverwrites.joined(part.overwrites for part in parts),
-        )
 
-    async def _end_single(self, reading: ParsedRecord, error: Exception) -> BatchResult:
-        commit, partition, offset = reading.commit, reading.position.partition, reading.position.offset
-        if fault_of(error) == "slow":
-            source_id = commit.source_id if isinstance(commit, Commit) else "unknown"
-            raise CommitTimeoutError(partition, offset, source_id) from error
-        self._unstorable_in_a_row += 1
-        log.error("commit_not_storable", partition=partition, offset=offset, error=str(error).strip())
-        if self._unstorable_in_a_row > MAX_UNSTORABLE_IN_A_ROW:
-            raise error
-        return await self._reject_unstorable(reading)
-
-    async def _reject_unstorable(self, reading: ParsedRecord) -> BatchResult:
-        connection = self._connection
-        changes = reject_record(reading.position, reading.value, reason="not_storable", detail=NOT_STORABLE)
-        async with connection.transaction():
-            next_offsets = await _locked_offsets(await _lock(connection, [reading]))
-            if not _new_records(next_offsets, [reading]):
-                return _all_applied_before(next_offsets, 1)
-            return await _write(connection, next_offsets, [reading], changes, 0, **self._options)
+def count_changes(changes: Changes, overwrites: BatchOverwrites, now: datetime) -> None:
+    """Count what has been committed to the tables; `now` is when it was seen there."""
+    for outcome, number in Counter(row.commit.outcome for row in changes.commits).items():
+        metrics.COMMITS.labels(outcome=outcome).inc(number)
+    for (event, by), number in Counter((row.event.event, row.event.decision.by) for row in changes.events).items():
+        metrics.EVENTS.labels(event=event, by=by).inc(number)
+    for reason, number in Counter(row.reason for row in changes.rejections).items():
+        metrics.REJECTIONS.labels(reason=reason).inc(number)
+    for done in overwrites.carried_out:
+        labels = {"model": done.model, "prompt_version": done.prompt_version}
+        metrics.OVERWRITES.labels(event=done.event, by=done.by, **labels).inc(done.overwrites)
+    for back in overwrites.taken_back:
+        labels = {"model": back.model, "prompt_version": back.prompt_version}
+        metrics.OVERWRITES_TAKEN_BACK.labels(how=back.how, **labels).inc(back.overwrites)
+    count_entities(changes)
+    metrics.STALE.inc(sum(row.stale for row in changes.events))
+    for commit in (row.commit for row in changes.commits):
+        if commit.outcome == "facts":
+            metrics.TURN_TO_FACT_SECONDS.observe(max(0.0, (now - commit.published_at).total_seconds()))

@@ -66,7 +66,7 @@ async def copy_rows(connection: RowConnection, changes: Changes) -> None:
 
 
 async def copy_fact_rows(connection: RowConnection, changes: Changes) -> None:
-    """Write the new rows but for those of the copy of the log."""
+    """Write the new rows, without the copy of the log (commits and events)."""
     await tables.FACTS.copy(connection, changes.facts)
     await tables.FORMER_STATES.copy(connection, changes.former_states)
     await tables.FACT_RELATIONS.copy(connection, changes.relations)
@@ -75,7 +75,7 @@ async def copy_fact_rows(connection: RowConnection, changes: Changes) -> None:
 
 
 async def update_rows(connection: RowConnection, changes: Changes) -> None:
-    """Update the rows that were there before, add those of entities, and step the versions of the scopes."""
+    """Update known rows, add the rows of entities, and step the versions of the scopes."""
     await write_entities(connection, changes.entities)
     if changes.commits:
         positions = {

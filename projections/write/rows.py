@@ -16,7 +16,7 @@ from mnemolog.schemas.scope import ScopeColumns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityRow:
-    """A new entity; `possible_twins` are those of its scope."""
+    """A new entity; `possible_twins` are entities of its scope."""
 
     commit: Commit
     event: EntityRegistered
@@ -266,7 +266,7 @@ class ScopeIncrement:
 class Changes:
     """What one or many commits do to the tables. `updates` are known facts with their new states.
 
-    `settlements` are those of facts that were pending before.
+    `settlements` are about facts that were pending before.
     """
 
     commits: list[CommitRow] = field(default_factory=list)

@@ -1,13 +1,13 @@
 """The context of one command, what commands ask of the tables, and the refusal of a command with all its faults."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol, get_args
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import Edit, Promote, Undo
+from mnemolog.schemas.command import Command, Edit, Promote, Undo
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.filters import Filter
 from mnemolog.schemas.provenance import DecidedBy, Decision
@@ -26,6 +26,9 @@ from mnemolog.streams.errors import StreamsError
 
 StoredFacts = Mapping[UUID, StoredFact]
 Events = tuple[MemoryEvent, ...]
+
+PublishCommand = Callable[[Command], Awaitable[object]]
+"""Returns when the broker has the command."""
 
 ACTOR_NAMES: Final[dict[DecidedBy, str]] = {"application": "an application", "human": "a human", "timer": "the timer"}
 

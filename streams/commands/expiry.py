@@ -5,7 +5,7 @@ Queries exclude such facts from the very second of their end; the commands only 
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Final
@@ -16,7 +16,7 @@ import orjson
 from mnemolog.schemas.command import MAX_ITEMS, Command, Expire
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import DueExpiry
-from mnemolog.streams.commands.context import ExpiryReader
+from mnemolog.streams.commands.context import ExpiryReader, PublishCommand
 
 BATCH_SIZE: Final = 500
 CLOCK_MARGIN: Final = timedelta(seconds=30)
@@ -36,7 +36,7 @@ class ExpirySweep:
         self,
         facts: ExpiryReader,
         *,
-        publish: Callable[[Command], Awaitable[object]],
+        publish: PublishCommand,
         owns_scope: Callable[[Scope], bool] = lambda _: True,
         batch_size: int = BATCH_SIZE,
     ) -> None:

@@ -1,7 +1,7 @@
 """Looks up what a command names and calls the pure function of its kind; `resolve` commits the result."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
@@ -9,6 +9,7 @@ from uuid import UUID
 from mnemolog.schemas.command import (
     MAX_ITEMS,
     AliasEntity,
+    Command,
     CommandPayload,
     Confirm,
     Correct,
@@ -36,7 +37,8 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import EmbeddedFact
 from mnemolog.schemas.filters import EVERYTHING
-from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import (
     CommandContext,
@@ -68,6 +70,22 @@ class CommandResult:
     entity_changes: EntityChanges = ()
     reason: str | None = None
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOutcome:
+    """What a command does, and what that cost; `limit` is the budget that was spent before it was carried out.
+
+    `follow_up` is the command for what did not go into this commit. `user_names` are the names of the user that the
+    scope knows, or the first promoted fact gives.
+    """
+
+    result: CommandResult
+    step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
+    thresholds: Thresholds | None = None
+    user_names: tuple[str, ...] = ()
+    follow_up: Command | None = None
+    limit: LimitHit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

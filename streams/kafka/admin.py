@@ -1,19 +1,18 @@
 """Create missing topics, refuse those that differ from their declaration, and describe what the broker has."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
+from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka.admin import NewTopic  # type: ignore[import-untyped] # as above
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped] # as above
 from aiokafka.errors import NoError, TopicAlreadyExistsError  # type: ignore[import-untyped] # as above
 
 from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TimestampTypeDiffers, TopicNotCreated
-from mnemolog.streams.kafka import finish
+from mnemolog.streams.kafka import connected_admin, connected_consumer
 from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
 
 APPEAR_SECONDS: Final = 30.0
@@ -71,21 +70,11 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
             name=name,
             partitions=counts.get(name, 0),
             retention=None if milliseconds < 0 else timedelta(milliseconds=milliseconds),
-            start_offsets=_of_topic(starts, name),
-            end_offsets=_of_topic(ends, name),
+            start_offsets={place.partition: offset for place, offset in starts.items() if place.topic == name},
+            end_offsets={place.partition: offset for place, offset in ends.items() if place.topic == name},
         )
 
     return [state(topic) for topic in TOPICS]
-
-
-@asynccontextmanager
-async def connected_admin(bootstrap: str) -> AsyncIterator[Any]:
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    try:
-        await admin.start()
-        yield admin
-    finally:
-        await finish(admin.close())
 
 
 async def _create(
@@ -179,14 +168,6 @@ async def _bounds(bootstrap: str, counts: Mapping[str, int]) -> tuple[Offsets, O
     """The first and the next offset of every partition."""
     if not counts:
         return {}, {}  # a consumer that is stopped right after its start raises CancelledError
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
-    try:
-        await consumer.start()
-        wanted = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]
+    wanted = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]
+    async with connected_consumer(bootstrap) as consumer:
         return await consumer.beginning_offsets(wanted), await consumer.end_offsets(wanted)
-    finally:
-        await consumer.stop()
-
-
-def _of_topic(offsets: Offsets, name: str) -> dict[int, int]:
-    return {place.partition: offset for place, offset in offsets.items() if place.topic == name}

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import faust
-from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
-from aiokafka.coordinator.assignors.roundrobin import (  # type: ignore[import-untyped] # as above
+from aiokafka.coordinator.assignors.roundrobin import (  # type: ignore[import-untyped] # aiokafka ships no types
     RoundRobinPartitionAssignor,
 )
 from faust.exceptions import ConsumerNotStarted, NotReady, ProducerSendError
@@ -24,10 +23,9 @@ from faust.types import TP
 from mnemolog.common.logs import get_logger
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
-from mnemolog.streams.kafka import finish
-from mnemolog.streams.kafka.readers import raise_fetch_errors
+from mnemolog.streams.kafka import connected_consumer
+from mnemolog.streams.kafka.readers import KafkaRereader, raise_fetch_errors
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
-from mnemolog.streams.kafka.rereader import KafkaRereader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL, Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.window import Delivery, KeyedWindow, Window
@@ -63,7 +61,7 @@ class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
         raise_fetch_errors(self._consumer)
 
     async def _fetch_records(self, consumer: Any, *args: Any, **more: Any) -> Any:
-        """Remember how far the logs go on behind what was fetched."""
+        """Remember how far the logs go on after what was fetched."""
         records = await super()._fetch_records(consumer, *args, **more)
         app: Any = self.consumer.app
         app.log_ends.update({tp: consumer.highwater(tp) or 0 for tp in records})
@@ -159,18 +157,14 @@ class _PatchedConsumer(driver.Consumer):
         known = {tp: offset for tp, offset in committed.items() if offset is not None}
         for tp, offset in known.items():
             if offset < first[tp]:
-                log.error("records_expired_unread", stage=app.stage, **_partition_labels(tp), count=first[tp] - offset)
+                labels = {"stage": app.stage, "topic": tp.topic, "partition": tp.partition}
+                log.error("records_expired_unread", **labels, count=first[tp] - offset)
         # Faust would silently drop all that is written until the old offset is reached. Repeats are harmless.
         cut = {tp: first[tp] for tp, offset in known.items() if offset > end[tp]}
         for tp in cut:
-            log.error(
-                "committed_offset_beyond_end",
-                stage=app.stage,
-                **_partition_labels(tp),
-                committed=known[tp],
-                end=end[tp],
-            )
-        # The client seeks only where something was committed. Elsewhere it would read on behind what it has fetched
+            labels = {"stage": app.stage, "topic": tp.topic, "partition": tp.partition}
+            log.error("committed_offset_beyond_end", **labels, committed=known[tp], end=end[tp])
+        # The client seeks only where something was committed. Elsewhere it would read on after what it has fetched
         # since the assignment, and what was dropped of that would be lost.
         unread = {tp: first[tp] for tp, offset in committed.items() if not offset}
         return {**committed, **cut, **unread}
@@ -181,12 +175,9 @@ class _PatchedConsumer(driver.Consumer):
         Asked on a connection of its own: on that of the stage, each answer waits behind a fetch, for up to 1.5 s.
         """
         transport: Any = self.transport
-        consumer = AIOKafkaConsumer(bootstrap_servers=driver.server_list(transport.url, transport.default_port))
-        try:
-            await consumer.start()
+        servers = driver.server_list(transport.url, transport.default_port)
+        async with connected_consumer(servers) as consumer:
             return await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
-        finally:
-            await finish(consumer.stop())
 
 
 class _PatchedProducer(driver.Producer):
@@ -216,10 +207,6 @@ class _PatchedProducer(driver.Producer):
 class PatchedTransport(driver.Transport):
     Consumer: ClassVar[Any] = _PatchedConsumer
     Producer: ClassVar[Any] = _PatchedProducer
-
-
-def _partition_labels(tp: TP) -> dict[str, Any]:
-    return {"topic": tp.topic, "partition": tp.partition}
 
 
 COMMIT_SECONDS = 5.0
@@ -275,7 +262,7 @@ class StageApp(faust.App):
     check_start: Callable[[], Awaitable[None]] | None
     """Raises `StartRefused` where the stage must not start now."""
     log_ends: dict[TP, int]
-    """Behind the last record that the log of a partition is known to have."""
+    """The offset after the last record that the log of a partition is known to have."""
 
     # Where reading began in the present assignment; nothing is read before that is known, nor once the window drains.
     _reading_from: Mapping[TP, int | None] = {}
@@ -394,41 +381,26 @@ def build_app(
         window.reread = app.rereader.reread
     app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
     app.chain, app.check_start = chain or (name,), check_start
-    _attach_agent(app, topic_name(topic, prefix))
-    return app
 
-
-def _attach_agent(app: StageApp, topic: str) -> None:
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
         async for event in stream.noack().events():
-            if app.delivers(event.message):
-                log_end = app.log_ends.get(event.message.tp, 0)
-                yield Delivery(record=_to_kafka_record(event.message), epoch=app.window.epoch, log_end=log_end)
+            message = event.message
+            if app.delivers(message):
+                record = KafkaRecord.of_message(message, timestamp=message.timestamp)
+                yield Delivery(record=record, epoch=app.window.epoch, log_end=app.log_ends.get(message.tp, 0))
 
     async def agent(stream: Any) -> None:
         try:
             await app.window.run(deliveries(stream), app.crash)
-        # Faust would read on in a new agent, behind the record that was taken, which would be lost.
+        # Faust would read on in a new agent, after the record that was taken, which would be lost.
         except Exception as error:
             await app.crash(error)
             raise
 
-    channel = app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
-    app.agent(channel, name=f"{app.stage}-{topic}")(agent)
-
-
-def _to_kafka_record(message: Any) -> KafkaRecord:
-    headers = message.headers or ()
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return KafkaRecord(
-        topic=message.topic,
-        partition=message.partition,
-        offset=message.offset,
-        key=message.key,
-        value=message.value,
-        headers=tuple((name, content or b"") for name, content in pairs),
-        timestamp=message.timestamp,
-    )
+    source = topic_name(topic, prefix)
+    channel = app.topic(source, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
+    app.agent(channel, name=f"{name}-{source}")(agent)
+    return app
 
 
 def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:

@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
 from mnemolog.common.logs import get_logger
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import RecordTooLarge
-from mnemolog.streams.kafka.admin import connected_admin, partition_counts
+from mnemolog.streams.kafka import connected_admin, connected_consumer
+from mnemolog.streams.kafka.admin import partition_counts
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
@@ -122,7 +122,7 @@ class StoredDeadLetter:
 
 async def newest_dead_letters(bootstrap: str, *, prefix: str = "", limit: int) -> list[StoredDeadLetter]:
     """The newest `limit` dead letters, the newest first. Raises aiokafka's errors, and `TimeoutError` after 30 s."""
-    async with asyncio.timeout(TIMEOUT_SECONDS), _consumer(bootstrap) as consumer:
+    async with asyncio.timeout(TIMEOUT_SECONDS), connected_consumer(bootstrap, auto_offset_reset="none") as consumer:
         places = await _partitions(bootstrap, topic_name(DEAD_LETTERS, prefix))
         first, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
         starts = {place: max(first[place], ends[place] - limit) for place in places}
@@ -132,7 +132,7 @@ async def newest_dead_letters(bootstrap: str, *, prefix: str = "", limit: int) -
 
 async def read_dead_letter(bootstrap: str, partition: int, offset: int, *, prefix: str = "") -> StoredDeadLetter | None:
     """The dead letter at a position; None where the topic has none there. Raises as `newest_dead_letters` does."""
-    async with asyncio.timeout(TIMEOUT_SECONDS), _consumer(bootstrap) as consumer:
+    async with asyncio.timeout(TIMEOUT_SECONDS), connected_consumer(bootstrap, auto_offset_reset="none") as consumer:
         place = TopicPartition(topic_name(DEAD_LETTERS, prefix), partition)
         if place not in await _partitions(bootstrap, place.topic):
             return None
@@ -142,16 +142,6 @@ async def read_dead_letter(bootstrap: str, partition: int, offset: int, *, prefi
         async for record in _records(consumer, {place: offset}, {place: offset + 1}):
             return _stored(record)
     return None
-
-
-@asynccontextmanager
-async def _consumer(bootstrap: str) -> AsyncIterator[Any]:
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="none")
-    try:
-        await consumer.start()
-        yield consumer
-    finally:
-        await consumer.stop()
 
 
 async def _partitions(bootstrap: str, topic: str) -> list[TopicPartition]:

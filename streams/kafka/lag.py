@@ -1,16 +1,16 @@
 """How many records wait for each stage, for how long, and how many workers run it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
-from mnemolog.streams.kafka import finish
-from mnemolog.streams.kafka.admin import TopicState, connected_admin, describe_topics, partition_counts
+from mnemolog.streams.kafka import connected_admin, connected_consumer
+from mnemolog.streams.kafka.admin import describe_topics, partition_counts
 from mnemolog.streams.kafka.readers import committed_offsets
 from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL, CHAINED_BEHIND, TOPICS, group_id, topic_name
 
@@ -37,7 +37,13 @@ async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
             for stage in state.topic.consumers:
                 group = group_id(stage, prefix)
                 workers = await group_members(admin, group) + (chained if stage in CHAINED_BEHIND else 0)
-                found.append(StageLag(stage=stage, workers=workers, lag=await _lag(admin, group, state)))
+                places = [TopicPartition(state.name, number) for number in state.end_offsets]
+                done = await committed_offsets(admin, group, places)
+                lag = sum(  # records that retention has deleted wait for nobody
+                    max(0, state.end_offsets[place.partition] - max(offset, state.start_offsets[place.partition]))
+                    for place, offset in done.items()
+                )
+                found.append(StageLag(stage=stage, workers=workers, lag=lag))
     return found
 
 
@@ -53,19 +59,8 @@ async def group_members(admin: Any, group: str) -> int:
     return sum(len(found[5]) for answer in answers for found in answer.groups)
 
 
-async def _lag(admin: Any, group: str, state: TopicState) -> int:
-    """Records that retention has deleted wait for nobody."""
-    done = await committed_offsets(admin, group, [TopicPartition(state.name, number) for number in state.end_offsets])
-    return sum(
-        max(0, state.end_offsets[place.partition] - max(offset, state.start_offsets[place.partition]))
-        for place, offset in done.items()
-    )
-
-
 FETCH_BYTES: Final = 64 * 1024  # of a partition; a larger first record comes whole
 TIMEOUT_SECONDS: Final = 20.0
-
-Offsets = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,30 +110,39 @@ class BacklogReader:
         if self._clients is None:
             self._clients = (
                 await self._connections.enter_async_context(connected_admin(self._bootstrap)),
-                await self._connections.enter_async_context(_connected_consumer(self._bootstrap)),
+                await self._connections.enter_async_context(
+                    connected_consumer(
+                        self._bootstrap, max_partition_fetch_bytes=FETCH_BYTES, auto_offset_reset="earliest"
+                    )
+                ),
             )
         return self._clients
 
     async def _read(self, admin: Any, consumer: Any) -> list[PartitionBacklog]:
-        places = _places(await partition_counts(admin), self._prefix)
+        counts = await partition_counts(admin)
+        places = {
+            stage: [TopicPartition(name, partition) for partition in range(counts.get(name, 0))]
+            for topic in TOPICS
+            for stage in topic.consumers
+            for name in [topic_name(topic, self._prefix)]
+        }
         every = sorted({place for of_stage in places.values() for place in of_stage})
         starts, ends = await consumer.beginning_offsets(every), await consumer.end_offsets(every)
-        found: list[PartitionBacklog] = []
+        found = []
         for stage, of_stage in places.items():
             committed = await committed_offsets(admin, group_id(stage, self._prefix), of_stage)
             # What retention has deleted waits for nobody.
             unread = {place: max(offset, starts[place]) for place, offset in committed.items()}
-            await self._look_up(consumer, stage, {p: at for p, at in unread.items() if at < ends[p]})
-            found.extend(self._backlogs(stage, unread, ends))
+            await self._look_up(consumer, stage, {place: at for place, at in unread.items() if at < ends[place]})
+            for place, offset in unread.items():
+                records = max(0, ends[place] - offset)
+                _, oldest_at = self._times.get((stage, place), (0, None)) if records else (0, None)
+                found.append(
+                    PartitionBacklog(stage=stage, partition=place.partition, records=records, oldest_at=oldest_at)
+                )
         return found
 
-    def _backlogs(self, stage: str, unread: Offsets, ends: Offsets) -> Iterator[PartitionBacklog]:
-        for place, offset in unread.items():
-            records = max(0, ends[place] - offset)
-            _, oldest_at = self._times.get((stage, place), (0, None)) if records else (0, None)
-            yield PartitionBacklog(stage=stage, partition=place.partition, records=records, oldest_at=oldest_at)
-
-    async def _look_up(self, consumer: Any, stage: str, unread: Offsets) -> None:
+    async def _look_up(self, consumer: Any, stage: str, unread: Mapping[TopicPartition, int]) -> None:
         """Learn the times of these records, of which one stands at or after each of the offsets."""
         wanted = {
             place: offset for place, offset in unread.items() if self._times.get((stage, place), (-1,))[0] != offset
@@ -153,26 +157,3 @@ class BacklogReader:
             self.fetched += 1
             self._times[stage, place] = (offset, datetime.fromtimestamp(record.timestamp / 1000, UTC))
         consumer.unsubscribe()  # it would go on fetching
-
-
-@asynccontextmanager
-async def _connected_consumer(bootstrap: str) -> AsyncIterator[Any]:
-    """A consumer without a group."""
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap, max_partition_fetch_bytes=FETCH_BYTES, auto_offset_reset="earliest"
-    )
-    try:
-        await consumer.start()
-        yield consumer
-    finally:
-        await finish(consumer.stop())
-
-
-def _places(counts: Mapping[str, int], prefix: str) -> dict[str, list[TopicPartition]]:
-    """The partitions of each stage, in the order of a turn's way."""
-    return {
-        stage: [TopicPartition(name, partition) for partition in range(counts.get(name, 0))]
-        for topic in TOPICS
-        for stage in topic.consumers
-        for name in [topic_name(topic, prefix)]
-    }

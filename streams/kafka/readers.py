@@ -1,7 +1,4 @@
-"""Reads partitions without being a member of a consumer group.
-
-The log, records that a window dropped, and committed offsets.
-"""
+"""Reads partitions without being a member of a consumer group: the log, records once more, and committed offsets."""
 
 import asyncio
 import time
@@ -19,13 +16,25 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships n
 )
 from aiokafka.protocol.commit import OffsetFetchRequest  # type: ignore[import-untyped] # as above
 
-from mnemolog.common.retry import retry_while
+from mnemolog.common.logs import get_logger
+from mnemolog.common.retry import growing_delay, retry_while
 from mnemolog.projections.errors import LogGapError, LogUnreadableError
 from mnemolog.projections.rebuild.replay import LogOpener
 from mnemolog.projections.write.projector import LogRecord
-from mnemolog.streams.kafka import finish
-from mnemolog.streams.kafka.admin import connected_admin
+from mnemolog.streams.errors import LogTruncated
+from mnemolog.streams.kafka import connected_admin, finish
+from mnemolog.streams.kafka.record import KafkaRecord, Partition
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
+
+TIMEOUT_SECONDS: Final = 60.0
+POLL_MILLISECONDS: Final = 1000
+RETRY_SECONDS: Final = 0.5
+REREAD_RECORDS: Final = 100
+REREAD_BYTES: Final = 262_144
+
+T = TypeVar("T")
+
+log = get_logger(__name__)
 
 
 def raise_fetch_errors(consumer: Any) -> None:
@@ -60,12 +69,6 @@ async def committed_offsets(admin: Any, group: str, places: Iterable[TopicPartit
     if missing:
         raise GroupLoadInProgressError(f"the coordinator of group {group} does not know its offsets yet")
     return {place: max(0, found[place].offset) for place in wanted}
-
-
-T = TypeVar("T")
-TIMEOUT_SECONDS: Final = 60.0
-POLL_MILLISECONDS: Final = 1000
-RETRY_SECONDS: Final = 0.5
 
 
 class KafkaLogReader:
@@ -117,8 +120,14 @@ class KafkaLogReader:
                 raise LogGapError(partition, start, first)
             consumer.assign([place])
             consumer.seek(place, start)
-            async for record in self._records(consumer, place, stop):
-                yield record
+            deadline = time.monotonic() + self._timeout
+            while await consumer.position(place) < stop:
+                for message in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).get(place, ()):
+                    if message.offset < stop:
+                        yield LogRecord(offset=message.offset, value=message.value or b"")
+                    deadline = time.monotonic() + self._timeout
+                if time.monotonic() > deadline:
+                    raise self._unreadable_error(f"no record of partition {partition} came")
         finally:
             await finish(consumer.stop())
 
@@ -138,23 +147,12 @@ class KafkaLogReader:
             (topic,) = await admin.describe_topics([self._topic])
         return sorted(one["partition"] for one in topic["partitions"])
 
-    async def _records(self, consumer: Any, place: Any, stop: int) -> AsyncIterator[LogRecord]:
-        deadline = time.monotonic() + self._timeout
-        while True:
-            for message in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).get(place, ()):
-                if message.offset < stop:
-                    yield LogRecord(offset=message.offset, value=message.value or b"")
-                deadline = time.monotonic() + self._timeout
-            if await consumer.position(place) >= stop:
-                return
-            if time.monotonic() > deadline:
-                raise self._unreadable_error(f"no record of partition {place.partition} came")
-
     async def _connected_consumer(self) -> Any:
         """The consumer of all callers. They share one attempt to connect, so that its timeout is nobody's twice."""
-        if self._connecting is None or _has_failed(self._connecting):
-            self._connecting = asyncio.ensure_future(self._connect())
-        return await asyncio.shield(self._connecting)
+        attempt = self._connecting
+        if attempt is None or (attempt.done() and (attempt.cancelled() or attempt.exception() is not None)):
+            attempt = self._connecting = asyncio.ensure_future(self._connect())
+        return await asyncio.shield(attempt)
 
     async def _connect(self) -> Any:
         consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
@@ -196,5 +194,68 @@ async def open_kafka_log(bootstrap: str, *, prefix: str = "") -> AsyncIterator[K
         await reader.close()
 
 
-def _has_failed(attempt: asyncio.Future[Any]) -> bool:
-    return attempt.done() and (attempt.cancelled() or attempt.exception() is not None)
+class KafkaRereader:
+    """Reads records by partition and offset. Connects when it is first asked; waits while Kafka is unavailable."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._delay = growing_delay(0.2, 5.0)
+        self._consumers: dict[Partition, Any] = {}
+        self._locks: dict[Partition, asyncio.Lock] = {}
+
+    async def reread(self, partition: Partition, start: int, stop: int) -> tuple[Sequence[KafkaRecord], int]:
+        """Some records of `partition` from `start` on and before `stop`, and the offset to go on at.
+
+        Records that retention has deleted are left out. Raises `LogTruncated` where the log now ends before `stop`.
+        """
+
+        def on_retry(failures: int, error: BaseException) -> None:
+            log.warning("reread_retried", topic=partition[0], failures=failures, error=repr(error))
+
+        async with self._locks.setdefault(partition, asyncio.Lock()):
+            return await retry_while(
+                lambda error: isinstance(error, KafkaError),
+                lambda: self._read(partition, start, stop),
+                delay=self._delay,
+                on_retry=on_retry,
+            )
+
+    async def close(self) -> None:
+        """Disconnect; a later call connects again."""
+        consumers, self._consumers = list(self._consumers.values()), {}
+        for consumer in consumers:
+            await finish(consumer.stop())
+
+    async def _read(self, partition: Partition, start: int, stop: int) -> tuple[Sequence[KafkaRecord], int]:
+        place = TopicPartition(*partition)
+        consumer = await self._connected_consumer(partition, place)
+        if await consumer.position(place) != start:
+            consumer.seek(place, start)
+        while True:
+            found = await consumer.getmany(place, timeout_ms=POLL_MILLISECONDS, max_records=REREAD_RECORDS)
+            records = [
+                KafkaRecord.of_message(message, timestamp=message.timestamp / 1000)
+                for message in found.get(place, ())
+                if message.offset < stop
+            ]
+            next_offset = await consumer.position(place)
+            if records or next_offset >= stop:
+                return records, min(next_offset, stop)
+            end = (await consumer.end_offsets([place]))[place]
+            if end < stop:
+                raise LogTruncated(*partition, expected=stop, end=end)
+
+    async def _connected_consumer(self, partition: Partition, place: Any) -> Any:
+        if partition not in self._consumers:
+            consumer = AIOKafkaConsumer(
+                bootstrap_servers=self._bootstrap, auto_offset_reset="earliest", max_partition_fetch_bytes=REREAD_BYTES
+            )
+            try:
+                await consumer.start()
+            except BaseException:
+                await finish(consumer.stop())
+                raise
+            consumer.assign([place])
+            consumer.seek(place, 0)
+            self._consumers[partition] = consumer
+        return self._consumers[partition]

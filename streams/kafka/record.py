@@ -6,7 +6,7 @@ And the origins that a stage has processed, by which repeats are dropped.
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Protocol
 
 Partition = tuple[str, int]
 StartOffsetLookup = Callable[[frozenset[Partition]], Awaitable[Mapping[Partition, int]]]
@@ -28,6 +28,21 @@ class KafkaRecord:
     headers: tuple[tuple[str, bytes], ...] = ()
     timestamp: float
     content: object | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_message(cls, message: Any, *, timestamp: float) -> "KafkaRecord":
+        """The record of a message of Faust or aiokafka, whose units of time differ."""
+        headers = message.headers or ()
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        return cls(
+            topic=message.topic,
+            partition=message.partition,
+            offset=message.offset,
+            key=message.key,
+            value=message.value,
+            headers=tuple((name, content or b"") for name, content in pairs),
+            timestamp=timestamp,
+        )
 
     @property
     def position(self) -> str:
@@ -55,9 +70,6 @@ Reread = Callable[[Partition, int, int], Awaitable[tuple[Sequence[KafkaRecord], 
 left, and the offset to go on at."""
 
 
-DEFAULT_SIZE: Final = 65_536
-
-
 class SeenOrigins:
     """The newest `size` origins, each `topic/partition/offset` of the record that a record came from.
 
@@ -67,7 +79,7 @@ class SeenOrigins:
 
     # A set, not the highest offset: the origins of one user can come in any order.
 
-    def __init__(self, size: int = DEFAULT_SIZE) -> None:
+    def __init__(self, size: int = 65_536) -> None:
         self._size = size
         self._origins: OrderedDict[str, None] = OrderedDict()
 

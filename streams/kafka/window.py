@@ -1,7 +1,7 @@
-"""The keyed window.
+"""The window of a stage: records that were delivered and are not finished, and which of them are worked on.
 
-Many records are processed at once, records of one key one after another, and what may be committed is the finished
-prefix of each partition.
+Many records are processed at once, records of one key one after another. What may be committed is the finished prefix
+of each partition.
 """
 
 import asyncio
@@ -21,6 +21,13 @@ from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
 FailureHandler = Callable[[BaseException], Awaitable[None]]
 Process = Callable[[Sequence[KafkaRecord]], Awaitable[KafkaRecord | None]]
 """Processes a batch. Gives the record to hand on, or None where the batch is finished."""
+
+CANCEL_SECONDS: Final = 1.0
+LINGERING_PART: Final = 4
+"""A window may spend one of so many places on keys that wait for more records."""
+MAX_OVERFLOWING_KEYS: Final = 8
+MAX_HANDED_ON_PER_KEY: Final = 8
+"""Records of one key that may be in the next windows: with more of them a busy key delays the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,29 +58,6 @@ class WindowProgress:
     oldest_age: float
     stalled_for: float
 
-    @classmethod
-    def of(
-        cls,
-        partitions: "Iterable[PartitionProgress]",
-        queues: "Iterable[KeyQueue]",
-        *,
-        running: int,
-        pending: int,
-        handed_on: int,
-        now: float,
-        last_at: float,
-    ) -> "WindowProgress":
-        """Of a window that finished or handed on a record `last_at`."""
-        oldest = [since for progress in partitions if (since := progress.oldest) is not None]
-        return cls(
-            running=running,
-            pending=pending,
-            handed_on=handed_on,
-            overflowed=sum(queue.overflow.count for queue in queues if queue.overflow),
-            oldest_age=now - min(oldest, default=now),
-            stalled_for=now - last_at if pending > handed_on else 0.0,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainResult:
@@ -87,33 +71,16 @@ class DrainResult:
     dropped: int
     started: int
 
-    @classmethod
-    def of(
-        cls, partitions: "Iterable[PartitionProgress]", *, offsets: Mapping[Partition, int], cancelled: int
-    ) -> "DrainResult":
-        """The result of a drain that leaves `partitions` like this."""
-        repeats = [progress.to_repeat for progress in partitions]
-        dropped, started = sum(records for records, _ in repeats), sum(started for _, started in repeats)
-        return cls(offsets=offsets, cancelled=cancelled, dropped=dropped, started=started)
-
 
 @dataclass(slots=True, eq=False)
 class WindowEntry:
-    """A record's place in the window; `finished` is called when it and what it was handed on as are finished."""
+    """A record in the window; `finished` is called when it and what it was handed on as are finished."""
 
     sequence: int
     record: KafkaRecord
     admitted_at: float
     finished: Callable[[], None]
     is_started: bool = False
-
-
-def by_partition(entries: Iterable[WindowEntry]) -> Mapping[Partition, list[WindowEntry]]:
-    """The entries of each partition."""
-    found: dict[Partition, list[WindowEntry]] = {}
-    for entry in entries:
-        found.setdefault(entry.record.topic_partition, []).append(entry)
-    return found
 
 
 @dataclass(slots=True, eq=False)
@@ -135,7 +102,7 @@ class Overflow:
 class KeyQueue:
     """What waits for a key; there is one while anything of the key is unfinished.
 
-    `is_running` means that none of those that wait may begin; `handed_on` counts the key's records in the next window.
+    `is_running` means that no waiting record may begin; `handed_on` counts the key's records in the next window.
     """
 
     waiting: deque[WindowEntry] = field(default_factory=deque)
@@ -143,62 +110,10 @@ class KeyQueue:
     handed_on: int = 0
     overflow: Overflow | None = None
     is_refilling: bool = False
-    arrival: asyncio.Event | None = None
-
-    def append(self, entry: WindowEntry) -> None:
-        """Let a record wait."""
-        self.waiting.append(entry)
-        self.look_again()
-
-    def look_again(self) -> None:
-        """Let who waits for more records see whether it is enough."""
-        if self.arrival is not None:
-            self.arrival.set()
-
-    def leave_out(self, record: KafkaRecord, since: float) -> Overflow:
-        """Keep a record out of memory, as the newest of the overflow."""
-        if self.overflow is None:
-            self.overflow = Overflow(record.topic_partition, record.offset, record.offset, 0, since)
-        self.overflow.last_offset = record.offset
-        self.overflow.count += 1
-        return self.overflow
-
-    async def wait_for(self, is_enough: Callable[[], bool], seconds: float) -> None:
-        """Return when `is_enough`, or after `seconds`, or when `stop_waiting` says so."""
-        if seconds <= 0 or is_enough():
-            return
-        arrival = self.arrival = asyncio.Event()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self.arrival is arrival and not is_enough():
-                    arrival.clear()
-                    await arrival.wait()
-        self.stop_waiting()
-
-    def stop_waiting(self) -> None:
-        """Let nobody wait for more records."""
-        if self.arrival is not None:
-            arrival, self.arrival = self.arrival, None
-            arrival.set()
 
     @property
     def is_idle(self) -> bool:
         return not (self.waiting or self.is_running or self.handed_on or self.overflow)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyState:
-    """How many records of a key wait, and whether the log had more of its partition at the last fetch."""
-
-    waiting: int
-    has_unread: bool
-
-    @classmethod
-    def of(cls, queue: KeyQueue | None, progress: "PartitionProgress | None") -> "KeyState":
-        has_unread = progress is not None and progress.newest_offset + 1 < progress.log_end
-        if queue is None:
-            return cls(0, has_unread)
-        return cls(len(queue.waiting), has_unread)
 
 
 class PartitionProgress:
@@ -221,6 +136,11 @@ class PartitionProgress:
         return self._finished_to if self._finished_to > self._first else None
 
     @property
+    def has_unread(self) -> bool:
+        """Whether the log had more of the partition at the last fetch than was delivered."""
+        return self.newest_offset + 1 < self.log_end
+
+    @property
     def oldest(self) -> float | None:
         """When the oldest unfinished record was delivered."""
         times = [entry.admitted_at for entry in self._unfinished.values()]
@@ -228,7 +148,7 @@ class PartitionProgress:
 
     @property
     def newest_worth_finishing(self) -> int:
-        """The newest started offset, and none behind the place where re-reading would go on: that is not committed."""
+        """The newest started offset, or the last before re-reading would go on: nothing after that is committed."""
         return min([self._newest_started, *(overflow.next_offset - 1 for overflow in self._overflows)])
 
     @property
@@ -265,105 +185,6 @@ class PartitionProgress:
         self._finished_to = min([*self._unfinished, *starts], default=self.newest_offset + 1)
 
 
-LINGERING_PART: Final = 4
-"""One of so many places may be held by those that wait for more records."""
-
-
-class Lingerers:
-    """Lets a part of all places be held by those that wait: each holds one among those that are worked on."""
-
-    def __init__(self, places: int) -> None:
-        self._most = max(1, places // LINGERING_PART)
-        self._queues: dict[KeyQueue, None] = {}  # in the order in which they began to wait
-
-    async def wait(self, queue: KeyQueue, is_enough: Callable[[], bool], seconds: float) -> None:
-        """Return when there are enough in `queue`, or after `seconds`; at once where too many wait already."""
-        if len(self._queues) >= self._most:
-            return
-        self._queues[queue] = None
-        try:
-            await queue.wait_for(is_enough, seconds)
-        finally:
-            self._queues.pop(queue, None)
-
-    def look_again(self) -> None:
-        """Let those that wait see whether it is enough."""
-        for queue in self._queues:
-            queue.look_again()
-
-    def stop(self) -> None:
-        """Let nobody wait any more."""
-        for queue in self._queues:
-            queue.stop_waiting()
-
-
-class WaitingRecords:
-    """Of a window with these queues and partitions, in which so many records may be worked on at once.
-
-    `may_linger` says whether there is time to wait for more, `is_draining` whether nothing more is begun.
-    """
-
-    def __init__(
-        self,
-        queues: Mapping[Hashable, KeyQueue],
-        partitions: Mapping[Partition, PartitionProgress],
-        places: int,
-        *,
-        key_of: Callable[[KafkaRecord], Hashable],
-        may_linger: Callable[[], bool],
-        is_draining: Callable[[], bool],
-    ) -> None:
-        self._queues = queues
-        self._partitions = partitions
-        self._lingerers = Lingerers(places)
-        self._key_of = key_of
-        self._may_linger = may_linger
-        self._is_draining = is_draining
-
-    async def records_behind(
-        self, record: KafkaRecord, *, enough: int, most: int, seconds: float
-    ) -> Sequence[KafkaRecord]:
-        """At most `most` records of the key and partition of `record`, which is worked on, that wait behind it.
-
-        Waits up to `seconds` until there are `enough`, as `linger` does. While draining there are none.
-        """
-        if (queue := self._queue_of(record)) is None:
-            return ()
-        await self.linger(record, lambda behind: behind.waiting >= enough, seconds)
-        waiting = (one.record for one in islice(queue.waiting, 0 if self._is_draining() else most))
-        return [one for one in waiting if one.topic_partition == record.topic_partition]
-
-    async def linger(self, record: KafkaRecord, is_enough: Callable[[KeyState], bool], seconds: float) -> None:
-        """Wait up to `seconds` until what waits behind `record` is enough, looking whenever more has come.
-
-        Not at all while a quarter of the places is held so, or the chain is full or drained.
-        """
-        queue = self._queue_of(record)
-        if queue is not None and self._may_linger():
-            await self._lingerers.wait(queue, lambda: is_enough(self.state_of(record)), seconds)
-
-    def state_of(self, record: KafkaRecord) -> KeyState:
-        """How many records of its key wait, and whether its partition has more."""
-        return KeyState.of(self._queue_of(record), self._partitions.get(record.topic_partition))
-
-    def look_again(self) -> None:
-        """Let those that wait for more records see whether it is enough."""
-        self._lingerers.look_again()
-
-    def stop_lingering(self) -> None:
-        """Let nobody wait for more records."""
-        self._lingerers.stop()
-
-    def _queue_of(self, record: KafkaRecord) -> KeyQueue | None:
-        return self._queues.get(self._key_of(record))
-
-
-CANCEL_SECONDS: Final = 1.0
-MAX_OVERFLOWING_KEYS: Final = 8
-MAX_HANDED_ON_PER_KEY: Final = 8
-"""Of a key, so many records may be in the next windows: with more of them a busy key delays the others."""
-
-
 class Window:
     """Processes records as batches, several at once, with back-pressure, bounded drain and progress.
 
@@ -378,6 +199,8 @@ class Window:
     With `reread`, a key keeps at most a sixteenth of `max_pending` waiting in memory. What comes beyond that is
     forgotten and read again from its partition when its turn comes, so that the other keys go on. This holds for
     `MAX_OVERFLOWING_KEYS` keys at once; more of them are a general backlog, for which delivery pauses.
+
+    `epoch` changes with every drain: what was learned of partitions before it may be outdated.
     """
 
     def __init__(
@@ -396,7 +219,7 @@ class Window:
         self._process = process
         self._next = next_window
         if next_window is not None:
-            next_window.report_errors_to(self._stop_with)
+            next_window.fail = self._stop_with
         self._key_of = key_of
         self._max_records = max_records
         self._joins_keys = joins_keys
@@ -406,13 +229,26 @@ class Window:
         self.reread = reread
         self._clock = clock
         self._sequence = count()
-        self._epoch = 0
+        self.epoch = 0
+        self.fail: FailureHandler  # set by `run`, or by the window before
         self._failed = False
-        self._fail: FailureHandler  # set by `run`, or by the window before
         # While draining: the newest offset per partition that is still worth finishing.
         self._horizon: dict[Partition, int] | None
         self._draining = asyncio.Lock()
         self._reset()
+
+    def _reset(self) -> None:
+        self._partitions: dict[Partition, PartitionProgress] = {}
+        self._queues: dict[Hashable, KeyQueue] = {}
+        # Keys that are worked on and wait for more records, with what wakes them, in the order in which they began.
+        self._lingering: dict[KeyQueue, asyncio.Event] = {}
+        self._ready: list[tuple[int, Hashable]] = []  # the first waiting entry of each key that is not worked on
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._refills: set[asyncio.Task[None]] = set()
+        self._horizon = {} if self._failed else None
+        self._pending = self._handed_on = 0
+        self._last_progress_at = self._clock()
+        self._has_capacity = asyncio.Event()
 
     async def run(self, deliveries: AsyncIterable[Delivery], fail: FailureHandler) -> None:
         """Take deliveries until the stream ends; wait while `max_pending` records are unfinished.
@@ -421,13 +257,13 @@ class Window:
         nothing more: the record stays uncommitted and a new consumer gets it again. Deliveries of an earlier epoch,
         and those that arrive during a drain, are dropped for the same reason.
         """
-        self._fail = fail
+        self.fail = fail
         async for delivery in deliveries:
-            while self._is_full(delivery.record) and delivery.epoch == self._epoch:
-                self._waiting.stop_lingering()
+            while self._is_full(delivery.record) and delivery.epoch == self.epoch:
+                self._stop_lingering()
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
-            if delivery.epoch == self._epoch and self._horizon is None:
+            if delivery.epoch == self.epoch and self._horizon is None:
                 await self._admit(delivery.record, delivery.log_end)
 
     async def drain(self, grace: float) -> DrainResult:
@@ -437,34 +273,39 @@ class Window:
         its commit. Afterwards no earlier task has an effect on what is committed, and the window takes new records.
         """
         async with self._draining:
-            self._waiting.stop_lingering()
+            self._stop_lingering()
             newest = {partition: progress.newest_worth_finishing for partition, progress in self._partitions.items()}
             self._horizon = {} if self._failed else newest
             self._launch()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(0 if self._failed else grace):
                     while running := self.tasks:
                         await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            except TimeoutError:
-                pass
             return await self._cancel_and_reset()
 
-    def report_errors_to(self, fail: FailureHandler) -> None:
-        """Hand errors of the processing to `fail`, as `run` does."""
-        self._fail = fail
-
-    def take_over(self, record: KafkaRecord, finished: Callable[[], None]) -> None:
-        """Take a record from the window before this one. Its limits hold for the whole chain, so there is room here."""
-        progress = self._partitions.setdefault(record.topic_partition, PartitionProgress(record.offset))
-        self._keep(record, progress, self._clock(), finished)
-        self._launch()
+    async def _cancel_and_reset(self) -> DrainResult:
+        left = self.tasks
+        repeats = [progress.to_repeat for progress in self._partitions.values()]
+        drained = DrainResult(
+            offsets=self.finished,
+            cancelled=len(left),
+            dropped=sum(records for records, _ in repeats),
+            started=sum(started for _, started in repeats),
+        )
+        for window in self.chain:
+            window.forget_everything()
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=CANCEL_SECONDS)
+        return drained
 
     def forget_everything(self) -> None:
         """Begin a new epoch: nothing that was taken before has an effect any more."""
         room = self._has_capacity
         for refill in self._refills:
             refill.cancel()
-        self._epoch += 1
+        self.epoch += 1
         self._reset()
         room.set()
 
@@ -474,24 +315,9 @@ class Window:
         return (self, *self._next.chain) if self._next else (self,)
 
     @property
-    def waiting(self) -> WaitingRecords:
-        """What waits behind the records that are worked on, until everything is forgotten."""
-        return self._waiting
-
-    @property
-    def may_linger(self) -> bool:
-        """Whether this window is neither full nor drained."""
-        return self._horizon is None and self._pending < self.max_pending
-
-    @property
     def tasks(self) -> list[asyncio.Task[None]]:
         """What this window and the next ones are working on."""
         return [*self._running.values(), *(self._next.tasks if self._next else ())]
-
-    @property
-    def epoch(self) -> int:
-        """Changes with every drain: what was learned of partitions before it may be outdated."""
-        return self._epoch
 
     @property
     def finished(self) -> Mapping[Partition, int]:
@@ -500,34 +326,75 @@ class Window:
 
     @property
     def progress(self) -> WindowProgress:
-        return WindowProgress.of(
-            self._partitions.values(),
-            self._queues.values(),
+        now = self._clock()
+        oldest = [since for progress in self._partitions.values() if (since := progress.oldest) is not None]
+        return WindowProgress(
             running=len(self._running),
             pending=self._pending,
             handed_on=self._handed_on,
-            now=self._clock(),
-            last_at=self._last_progress_at,
+            overflowed=sum(queue.overflow.count for queue in self._queues.values() if queue.overflow),
+            oldest_age=now - min(oldest, default=now),
+            stalled_for=now - self._last_progress_at if self._pending > self._handed_on else 0.0,
         )
 
-    def _reset(self) -> None:
-        self._partitions: dict[Partition, PartitionProgress] = {}
-        self._queues: dict[Hashable, KeyQueue] = {}
-        self._waiting = WaitingRecords(
-            self._queues,
-            self._partitions,
-            self.max_in_flight,
-            key_of=self._key_of,
-            may_linger=lambda: self.may_linger,
-            is_draining=lambda: self._horizon is not None,
-        )
-        self._ready: list[tuple[int, Hashable]] = []  # the first waiting entry of each key that is not worked on
-        self._running: dict[int, asyncio.Task[None]] = {}
-        self._refills: set[asyncio.Task[None]] = set()
-        self._horizon = {} if self._failed else None
-        self._pending = self._handed_on = 0
-        self._last_progress_at = self._clock()
-        self._has_capacity = asyncio.Event()
+    # Waiting for records of the key that is worked on.
+
+    async def next_records(
+        self, record: KafkaRecord, *, enough: int, most: int, arriving: float = 0.0, linger: float = 0.0
+    ) -> Sequence[KafkaRecord]:
+        """At most `most` records of the key and partition of `record`, which is worked on, that wait for it to finish.
+
+        Waits until there are `enough` of them: up to `arriving` seconds while the log has records of the partition
+        that were not delivered, and then up to `linger` seconds; not at all while a quarter of the places is held by
+        keys that wait so, or the window is full. While it drains there are none.
+        """
+        await self._linger(record, lambda: self._has_next(record, enough) or not self._has_unread(record), arriving)
+        await self._linger(record, lambda: self._has_next(record, enough), linger)
+        queue = self._queues.get(self._key_of(record))
+        if queue is None or self._horizon is not None:
+            return ()
+        waiting = (entry.record for entry in islice(queue.waiting, most))
+        return [one for one in waiting if one.topic_partition == record.topic_partition]
+
+    def _has_next(self, record: KafkaRecord, enough: int) -> bool:
+        queue = self._queues.get(self._key_of(record))
+        return queue is not None and len(queue.waiting) >= enough
+
+    def _has_unread(self, record: KafkaRecord) -> bool:
+        progress = self._partitions.get(record.topic_partition)
+        return progress is not None and progress.has_unread
+
+    async def _linger(self, record: KafkaRecord, is_enough: Callable[[], bool], seconds: float) -> None:
+        queue = self._queues.get(self._key_of(record))
+        is_busy = self._horizon is not None or self._pending >= self.max_pending
+        if queue is None or is_busy or len(self._lingering) >= max(1, self.max_in_flight // LINGERING_PART):
+            return
+        if seconds <= 0 or is_enough():
+            return
+        arrival = self._lingering[queue] = asyncio.Event()
+        try:
+            async with asyncio.timeout(seconds):
+                while self._lingering.get(queue) is arrival and not is_enough():
+                    arrival.clear()
+                    await arrival.wait()
+        except TimeoutError:
+            pass
+        finally:
+            if self._lingering.get(queue) is arrival:
+                del self._lingering[queue]
+
+    def _stop_lingering(self) -> None:
+        lingering, self._lingering = self._lingering, {}
+        for arrival in lingering.values():
+            arrival.set()
+
+    # Taking records.
+
+    def take_over(self, record: KafkaRecord, finished: Callable[[], None]) -> None:
+        """Take a record from the window before this one. Its limits hold for the whole chain, so there is room here."""
+        progress = self._partitions.setdefault(record.topic_partition, PartitionProgress(record.offset))
+        self._keep(record, progress, self._clock(), finished)
+        self._launch()
 
     def _is_full(self, record: KafkaRecord) -> bool:
         return self._pending >= self.max_pending and not self._overflows(record)
@@ -548,32 +415,46 @@ class Window:
         if record.offset <= progress.newest_offset:
             await self._stop_with(OffsetRegression(f"{record.position} came after offset {progress.newest_offset}"))
         elif self._overflows(record):
-            progress.overflow(self._queues[self._key_of(record)].leave_out(record, self._clock()))
+            queue = self._queues[self._key_of(record)]
+            if queue.overflow is None:
+                queue.overflow = Overflow(record.topic_partition, record.offset, record.offset, 0, self._clock())
+            queue.overflow.last_offset = record.offset
+            queue.overflow.count += 1
+            progress.overflow(queue.overflow)
         else:
             self._keep(record, progress, self._clock())
             self._launch()
-        if record.offset + 1 >= progress.log_end:
-            self._waiting.look_again()
+        if not progress.has_unread:
+            for arrival in self._lingering.values():
+                arrival.set()
 
     def _keep(
-        self, record: KafkaRecord, place: PartitionProgress, since: float, finished: Callable[[], None] = lambda: None
+        self,
+        record: KafkaRecord,
+        progress: PartitionProgress,
+        since: float,
+        finished: Callable[[], None] = lambda: None,
     ) -> None:
         entry = WindowEntry(next(self._sequence), record, since, finished)
         if self._pending == self._handed_on:
             self._last_progress_at = self._clock()
         self._pending += 1
-        place.add(entry)
+        progress.add(entry)
         key = self._key_of(record)
         queue = self._queues.setdefault(key, KeyQueue())
         if not queue.waiting and not queue.is_running:
             heapq.heappush(self._ready, (entry.sequence, key))
-        queue.append(entry)
+        queue.waiting.append(entry)
+        if arrival := self._lingering.get(queue):
+            arrival.set()
+
+    # Working on records, and finishing them.
 
     def _launch(self) -> None:
         while len(self._running) < self.max_in_flight and (entries := self._take_batch()):
             for entry in entries:
                 self._partitions[entry.record.topic_partition].start(entry)
-            self._running[entries[0].sequence] = asyncio.create_task(self._run_entries(entries, self._epoch))
+            self._running[entries[0].sequence] = asyncio.create_task(self._run_entries(entries, self.epoch))
 
     def _take_batch(self) -> Sequence[WindowEntry]:
         """The entries to work on next; while draining, of keys whose first is not newer than the horizon."""
@@ -583,8 +464,8 @@ class Window:
             head = queue.waiting[0].record
             if self._horizon is None or head.offset <= self._horizon.get(head.topic_partition, -1):
                 queue.is_running = True
-                count = min(len(queue.waiting), self._max_records - len(entries))
-                entries += [queue.waiting.popleft() for _ in range(count)]
+                size = min(len(queue.waiting), self._max_records - len(entries))
+                entries += [queue.waiting.popleft() for _ in range(size)]
         return entries
 
     async def _run_entries(self, entries: Sequence[WindowEntry], epoch: int) -> None:
@@ -595,7 +476,7 @@ class Window:
         # A cancellation that no drain asked for is a failure as well: its record would wait for ever.
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- handed to `fail`
             failure = error
-        if epoch != self._epoch:
+        if epoch != self.epoch:
             return  # drained meanwhile: the record will be delivered again, whatever came of it here
         del self._running[entries[0].sequence]
         if failure is not None:
@@ -629,21 +510,28 @@ class Window:
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
         self._pending -= len(entries)
-        for partition, finished in by_partition(entries).items():
+        by_partition: dict[Partition, list[WindowEntry]] = {}
+        for entry in entries:
+            by_partition.setdefault(entry.record.topic_partition, []).append(entry)
+        for partition, finished in by_partition.items():
             self._partitions[partition].finish(finished)
         self._has_capacity.set()
         for entry in entries:
             entry.finished()
 
     def _free_keys(self, entries: Sequence[WindowEntry]) -> None:
-        """Let the next records of the keys of these begin."""
+        """Let the next records of the keys of these entries begin."""
         for key in dict.fromkeys(self._key_of(entry.record) for entry in entries):
             queue = self._queues[key]
             queue.is_running = False
             if queue.waiting:
                 heapq.heappush(self._ready, (queue.waiting[0].sequence, key))
-            if queue.overflow and self.reread and len(queue.waiting) <= self.max_waiting_per_key // 2:
-                self._start_refill(key, queue, queue.overflow, self.reread)
+            has_room = len(queue.waiting) <= self.max_waiting_per_key // 2 and not queue.is_refilling
+            if queue.overflow and self.reread and has_room and self._horizon is None:
+                queue.is_refilling = True
+                task = asyncio.create_task(self._refill(key, queue, queue.overflow, self.reread))
+                self._refills.add(task)
+                task.add_done_callback(self._refills.discard)
             self._forget_idle(key, queue)
         self._launch()
 
@@ -651,26 +539,27 @@ class Window:
         if queue.is_idle:
             del self._queues[key]
 
-    def _start_refill(self, key: Hashable, queue: KeyQueue, overflow: Overflow, reread: Reread) -> None:
-        if self._horizon is None and not queue.is_refilling:
-            queue.is_refilling = True
-            task = asyncio.create_task(self._refill(key, queue, overflow, reread))
-            self._refills.add(task)
-            task.add_done_callback(self._refills.discard)
-
     async def _refill(self, key: Hashable, queue: KeyQueue, overflow: Overflow, reread: Reread) -> None:
         """Read records of a key again, as many as it may have in memory."""
-        epoch = self._epoch
+        epoch = self.epoch
         while not overflow.is_over and len(queue.waiting) < self.max_waiting_per_key:
             try:
                 chunk, next_offset = await reread(overflow.partition, overflow.next_offset, overflow.last_offset + 1)
             except Exception as error:  # noqa: BLE001 -- handed to `fail`
-                if epoch == self._epoch:
+                if epoch == self.epoch:
                     await self._stop_with(error)
                 return
-            if epoch != self._epoch or self._horizon is not None:
+            if epoch != self.epoch or self._horizon is not None:
                 return
-            self._keep_again(key, queue, overflow, chunk, next_offset)
+            for record in chunk:
+                if self._key_of(record) != key:
+                    continue
+                if len(queue.waiting) >= self.max_waiting_per_key:
+                    next_offset = record.offset
+                    break
+                self._keep(record, self._partitions[overflow.partition], overflow.since)
+                overflow.count -= 1
+            overflow.next_offset = next_offset
         queue.is_refilling = False
         if overflow.is_over:
             queue.overflow = None
@@ -678,35 +567,12 @@ class Window:
         self._forget_idle(key, queue)  # what was left of it may be no longer in the log
         self._launch()
 
-    def _keep_again(
-        self, key: Hashable, queue: KeyQueue, overflow: Overflow, chunk: Sequence[KafkaRecord], next_offset: int
-    ) -> None:
-        for record in chunk:
-            if self._key_of(record) == key:
-                if len(queue.waiting) >= self.max_waiting_per_key:
-                    overflow.next_offset = record.offset
-                    return
-                self._keep(record, self._partitions[overflow.partition], overflow.since)
-                overflow.count -= 1
-        overflow.next_offset = next_offset
-
     async def _stop_with(self, error: BaseException) -> None:
         if self._failed:
             return
         self._failed = True
         self._horizon = {}
-        await self._fail(error)
-
-    async def _cancel_and_reset(self) -> DrainResult:
-        left = self.tasks
-        drained = DrainResult.of(self._partitions.values(), offsets=self.finished, cancelled=len(left))
-        for window in self.chain:
-            window.forget_everything()
-        for task in left:
-            task.cancel()
-        if left:
-            await asyncio.wait(left, timeout=CANCEL_SECONDS)
-        return drained
+        await self.fail(error)
 
 
 class KeyedWindow(Window):

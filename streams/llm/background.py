@@ -1,4 +1,4 @@
-"""What of a conversation, of known facts and of known entities fits into the tokens that a prompt has for it."""
+"""What a prompt shows beside a turn: which entities its words may name, and what fits into the tokens for it."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,9 +14,9 @@ from mnemolog.streams.entities.names import TIE_TYPES, name_key, ties_in
 from mnemolog.streams.text.tokens import SMALL_WORDS
 
 MAX_HEADS: Final = 256
-"""How many beginnings of words of a turn count."""
+"""Beginnings of words of a turn that are looked up at most."""
 TIE_HEADS: Final = frozenset(map(tie_head, TIE_TYPES))
-"""What the aliases of all ties are looked up by."""
+"""The keys by which aliases that are ties ("my wife") are looked up."""
 _WORD: Final = re.compile(r"\w+(?:['\u2019\u2018`.]\w+)*")
 _JOINS: Final = re.compile("['\u2019]")
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -25,7 +25,7 @@ _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidNames:
-    """By what the entities are looked up that a text may name; `predicates` are those of its ties.
+    """The keys by which entities that a text may name are looked up: heads of names, ties, predicates of the ties.
 
     `text` has its words twice: as they are, and as names are compared.
     """
@@ -37,7 +37,6 @@ class SaidNames:
 
 
 def names_said_in(text: str) -> SaidNames:
-    """What of `text` may name entities."""
     words = _WORD.findall(text)
     heads = dict.fromkeys(head for word in words for head in _heads_of_word(word))
     compared = " ".join(name_key(part) for word in words for part in _JOINS.split(word))
@@ -52,7 +51,7 @@ def names_said_in(text: str) -> SaidNames:
 
 
 def _heads_of_word(word: str) -> Iterator[str]:
-    """What names that begin with a word are looked up by; a small word in small letters begins none."""
+    """The heads of names that may begin with a word; a small word in small letters begins none."""
     if _UNSPACED.search(word):
         places = range(len(word))
         yield from (word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1))
@@ -61,7 +60,7 @@ def _heads_of_word(word: str) -> Iterator[str]:
 
 
 _LEAST: Final = 24
-"""Tokens of the end of a message that still tells something."""
+"""Tokens of the end of a message that is worth showing."""
 _AROUND: Final = 12
 """Tokens of a line besides its text: the mark, the time, the role."""
 
@@ -105,13 +104,13 @@ def _entity_text(entity: ShownEntity) -> str:
 
 
 def in_turn(*lists: Sequence[Shown]) -> tuple[Shown, ...]:
-    """What these lists have, each once: the first of each, then the second of each."""
-    found = {_id_of(one): one for rank in zip_longest(*lists) for one in rank if one is not None}
+    """The items of these lists, each once: the first of each list, then the second of each."""
+    found: dict[UUID, Shown] = {}
+    for rank in zip_longest(*lists):
+        for item in rank:
+            if item is not None:
+                found[item.fact_id if isinstance(item, ShownFact) else item.entity_id] = item
     return tuple(found.values())
-
-
-def _id_of(one: ShownFact | ShownEntity) -> UUID:
-    return one.fact_id if isinstance(one, ShownFact) else one.entity_id
 
 
 def _fitting(items: Iterable[T], tokens: int, text_of: Callable[[T], str]) -> Iterable[T]:

@@ -1,9 +1,6 @@
-"""The extraction prompt.
+"""The extraction prompt: its text, what it shows of a turn, the instructions of a policy, and the reply's schema."""
 
-Its text, what it shows of a turn, the instructions of a policy, and the schema of the reply.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, get_args
 
@@ -11,9 +8,9 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from mnemolog.schemas.entities import PREDICATES
-from mnemolog.schemas.instructions import DescribedCategory, ForbiddenTopic, Instructions
+from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.provenance import Emotion, Energy, Mood
-from mnemolog.schemas.stored import Background, ShownEntity, ShownFact
+from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.ask import ReplyModel, object_text, one_line, quoted, reply_schema
 from mnemolog.streams.llm.extract_reply import FactsReply, TurnsReply, shown_messages
@@ -36,7 +33,7 @@ MOOD_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def read_mood(text: str) -> Mood | None:
-    """The mood that a reply names; None where it names none that is valid. No model is asked again for that alone."""
+    """The mood that a reply names; None where it names no valid mood, for which alone no model is asked again."""
     try:
         reply = from_json(object_text(text))
         return Mood.model_validate(reply.get("mood"), strict=True)
@@ -45,43 +42,29 @@ def read_mood(text: str) -> Mood | None:
 
 
 def prompt_part(instructions: Instructions | None) -> str:
-    """What stands behind the system text; empty without instructions. It is the same for all turns of a policy."""
+    """The end of the system text, the same for all turns of a policy; empty without instructions."""
     if instructions is None:
         return ""
-    parts = [
-        _listed("More about categories:", [_category_line(one) for one in instructions.categories]),
-        _listed(
-            "Give no fact about these, not even in passing:", [_topic_line(one) for one in instructions.never_store]
-        ),
-        _language_line(instructions.languages),
-        f"The operator's instructions:\n{instructions.text}" if instructions.text else "",
-    ]
-    said = [part for part in parts if part]
-    return "\n" + "\n\n".join(said) + "\n" if said else ""
-
-
-def _listed(title: str, lines: list[str]) -> str:
-    return "\n".join([title, *lines]) if lines else ""
-
-
-def _category_line(category: DescribedCategory) -> str:
-    return f"- {category.name}: {category.description}"
-
-
-def _topic_line(topic: ForbiddenTopic) -> str:
-    name = topic.name.replace("_", " ")
-    return f"- {name}: {topic.description}" if topic.description else f"- {name}"
-
-
-def _language_line(languages: tuple[str, ...]) -> str:
-    if not languages:
-        return ""
-    if len(languages) == 1:
-        return f"Write text and search_text in the language {languages[0]} (excerpts stay as they are)."
-    return (
-        f"Write text and search_text in the language of the conversation where that is one of {', '.join(languages)}; "
-        f"otherwise in {languages[0]} (excerpts stay as they are)."
-    )
+    parts: list[str] = []
+    if instructions.categories:
+        lines = (f"- {category.name}: {category.description}" for category in instructions.categories)
+        parts.append("\n".join(["More about categories:", *lines]))
+    if instructions.never_store:
+        topics = (
+            f"- {topic.name.replace('_', ' ')}" + (f": {topic.description}" if topic.description else "")
+            for topic in instructions.never_store
+        )
+        parts.append("\n".join(["Give no fact about these, not even in passing:", *topics]))
+    if languages := instructions.languages:
+        language = (
+            f"the language of the conversation where that is one of {', '.join(languages)}; otherwise in {languages[0]}"
+            if len(languages) > 1
+            else f"the language {languages[0]}"
+        )
+        parts.append(f"Write text and search_text in {language} (excerpts stay as they are).")
+    if instructions.text:
+        parts.append(f"The operator's instructions:\n{instructions.text}")
+    return "\n" + "\n\n".join(parts) + "\n" if parts else ""
 
 
 PROMPT_VERSION = "extract-6"
@@ -210,12 +193,24 @@ def turn_lines(turn: Turn, background: Background) -> list[str]:
 
 
 def background_lines(background: Background) -> list[str]:
-    """Each of them is one line behind a mark: none can pose as a part of the turn."""
+    """What is shown beside a turn, each a line behind a mark: none can pose as a part of the turn."""
     lines = [f"names of the user: {', '.join(map(one_line, background.names))}"] if background.names else []
     if background.entities:
-        lines += ["names:", *(f"> {line}" for line in _entity_lines(background.entities))]
+        lines.append("names:")
+        numbers = {entity.entity_id: number for number, entity in enumerate(background.entities, 1)}
+        for number, entity in enumerate(background.entities, 1):
+            also = ", ".join(quoted(name, _MAX_QUOTED) for name in (*entity.names, *entity.ties))
+            twins = ", ".join(f"{numbers[twin]}" for twin in entity.twins if twin in numbers)
+            lines.append(
+                f"> {number}. {quoted(entity.name, _MAX_QUOTED)} ({one_line(entity.type)})"
+                f"{f', also: {also}' if also else ''}{f'; perhaps the same as {twins}' if twins else ''}"
+            )
     if background.facts:
-        lines += ["known:", *(f"> {_fact_line(fact)}" for fact in background.facts)]
+        lines.append("known:")
+        for fact in background.facts:
+            slot = f" [{fact.key}: {one_line(fact.value or '')}]" if fact.key else ""
+            about = f" (about {one_line(fact.subject)})" if fact.subject and fact.subject not in fact.text else ""
+            lines.append(f"> {one_line(fact.text)}{slot}{about}")
     if background.messages:
         said = (
             f"> {message.role}{f' ({one_line(message.name)})' if message.name else ''}: {one_line(message.content)}"
@@ -223,24 +218,6 @@ def background_lines(background: Background) -> list[str]:
         )
         lines += ["earlier:", *said]
     return lines
-
-
-def _entity_lines(entities: Sequence[ShownEntity]) -> Iterator[str]:
-    """Each entity with its names; one that it may be the same as is told by its number."""
-    numbers = {entity.entity_id: number for number, entity in enumerate(entities, 1)}
-    for number, entity in enumerate(entities, 1):
-        also = ", ".join(quoted(name, _MAX_QUOTED) for name in (*entity.names, *entity.ties))
-        twins = ", ".join(f"{numbers[twin]}" for twin in entity.twins if twin in numbers)
-        yield (
-            f"{number}. {quoted(entity.name, _MAX_QUOTED)} ({one_line(entity.type)})"
-            f"{f', also: {also}' if also else ''}{f'; perhaps the same as {twins}' if twins else ''}"
-        )
-
-
-def _fact_line(fact: ShownFact) -> str:
-    slot = f" [{fact.key}: {one_line(fact.value or '')}]" if fact.key else ""
-    about = f" (about {one_line(fact.subject)})" if fact.subject and fact.subject not in fact.text else ""
-    return f"{one_line(fact.text)}{slot}{about}"
 
 
 def _recalled_texts(turn: Turn) -> list[str]:

@@ -27,7 +27,7 @@ from mnemolog.streams.text.differences import SubjectRelation, is_user_word, rel
 from mnemolog.streams.text.readings import read
 
 LONGEST_UNSAID: Final = timedelta(days=3653)
-"""How far ahead an end may lie whose year nobody named."""
+"""How far ahead an end may lie, unless somebody named its year."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def claim_faults(claim: DecisionClaim, conflicts: NumberedConflicts) -> Iterator
 
 
 def repeated(claim: DecisionClaim, names: tuple[str, ...]) -> tuple[int, ...]:
-    """The numbers of the known facts that each alone say all that the new one says: what a KEEP of them is about."""
+    """The numbers of the known facts that each alone say all that the new fact says: what a KEEP is about."""
     return tuple(label for label, known in claim.targets if not any(_keep_faults(claim, label, known, names)))
 
 
@@ -152,7 +152,7 @@ def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, .
 def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
     """Facts of two subjects are one only where both texts name one of these ("Anna manages Mira", "Mira has Anna").
 
-    Those of two of one name never are: what both texts name tells nothing.
+    Facts of two entities of one name never are: a name that both texts have shows nothing.
     """
     for label, known in claim.targets:
         if known.subject_relation == "twin":
@@ -166,9 +166,9 @@ def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[st
 
 
 def _end_faults(claim: DecisionClaim, said_at: datetime) -> Iterator[str]:
-    """The end of a fact is no earlier than its beginning, of which a date alone is the whole day.
+    """An end is no earlier than the fact's beginning (a date alone is the whole day).
 
-    One far ahead has a year that somebody named.
+    It lies far ahead only in a year that somebody named.
     """
     if claim.action == "EXPIRE" and claim.ended_at is None:
         yield "EXPIRE needs ended_at, the time of the end: give it, or choose RETRACT"
@@ -196,8 +196,8 @@ def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:
 
 
 def _values(claim: DecisionClaim) -> list[str]:
-    told: tuple[ExtractedFact | Candidate, ...] = (claim.fact, *claim.known)
-    return [text for one in told for text in (one.value, one.subject) if text]
+    facts: tuple[ExtractedFact | Candidate, ...] = (claim.fact, *claim.known)
+    return [text for fact in facts for text in (fact.value, fact.subject) if text]
 
 
 def _subject_stems(claim: DecisionClaim, names: tuple[str, ...]) -> frozenset[str]:

@@ -1,6 +1,6 @@
-"""The resolution prompt.
+"""The resolution prompt: the conflicts of a turn as numbered lines, and which decisions of a reply are accepted.
 
-The conflicts of a turn as numbered lines, the schema of the reply, and which decisions of it are accepted.
+`number_conflicts` numbers facts and keeps the prompt within its size; `reply_checks` judges what a decision asserts.
 """
 
 import re
@@ -64,9 +64,8 @@ def number_conflicts(
 ) -> NumberedConflicts:
     """Number new facts from 1 in their order, then the `retries`, and the known ends with the facts that they may end.
 
-    Known facts are numbered from 1 as they first appear.
-
-    Each has its first candidates, as many as fit; the last conflicts are left out where one each is too much.
+    Known facts are numbered from 1 as they first appear. Each conflict has its first candidates, as many as fit; the
+    last conflicts are left out where one candidate each is too much.
     """
     unnumbered = [
         *(_Conflict(fact, fact.event_time or said_at, known) for fact, known in new),
@@ -139,12 +138,25 @@ def conflicts_text(subject: NumberedConflicts) -> str:
     labels = {candidate.fact_id: label for label, candidate in known.items()}
     names = ", ".join(one_line(name)[:_MAX_SUBJECT_CHARACTERS] for name in subject.user_names[:_MAX_USER_NAMES])
     at = subject.said_at
-    lines = [f"All times are {_zone(at)}; the new facts were said at {at:%Y-%m-%d %H:%M}."]
+    offset = at.strftime("%z") if at.utcoffset() else ""
+    zone = f"UTC{offset and f'{offset[:3]}:{offset[3:5]}'}"
+    lines = [f"All times are {zone}; the new facts were said at {at:%Y-%m-%d %H:%M}."]
     lines += [*([f"The user is: {names}"] if names else []), "Known facts:"]
     lines += [_known_line(label, candidate, subject) for label, candidate in sorted(known.items())]
     lines.append("New facts:")
     for conflict in subject.conflicts:
-        lines += _conflict_lines(conflict, labels, at)
+        fact = conflict.fact
+        notes = [*_about(fact), f"since {_day(conflict.valid_from, at)}"]
+        if fact.valid_until:
+            notes.append(f"until {_day(fact.valid_until, at)}")
+        if conflict.reconsidered_fact_id is not None:
+            shown = labels.get(conflict.reconsidered_fact_id)
+            notes.append(f"is K{shown}, {conflict.known_as}" if shown else f"known, {conflict.known_as}")
+        lines += [
+            f"N{conflict.number} ({', '.join(notes)}): {shortened(one_line(fact.text), _MAX_FACT_CHARACTERS)}",
+            f"  said: {shortened(one_line(fact.excerpt), _MAX_EXCERPT_CHARACTERS)}",
+            f"  may concern: {label_list(label for label, _ in conflict.candidates)}",
+        ]
     return "\n".join(lines)
 
 
@@ -161,20 +173,6 @@ def _known_line(label: int, known: Candidate, subject: NumberedConflicts) -> str
     return f"K{label} ({', '.join(notes)}): {shortened(one_line(known.text), _MAX_FACT_CHARACTERS)}"
 
 
-def _conflict_lines(conflict: NumberedConflict, labels: dict[UUID, int], at: datetime) -> list[str]:
-    fact = conflict.fact
-    notes = [*_about(fact), f"since {_day(conflict.valid_from, at)}"]
-    notes += [f"until {_day(end, at)}" for end in (fact.valid_until,) if end]
-    if conflict.reconsidered_fact_id is not None:
-        shown = labels.get(conflict.reconsidered_fact_id)
-        notes.append(f"is K{shown}, {conflict.known_as}" if shown else f"known, {conflict.known_as}")
-    return [
-        f"N{conflict.number} ({', '.join(notes)}): {shortened(one_line(fact.text), _MAX_FACT_CHARACTERS)}",
-        f"  said: {shortened(one_line(fact.excerpt), _MAX_EXCERPT_CHARACTERS)}",
-        f"  may concern: {label_list(label for label, _ in conflict.candidates)}",
-    ]
-
-
 def _about(fact: ExtractedFact | Candidate) -> list[str]:
     return [f"about {one_line(fact.subject)[:_MAX_SUBJECT_CHARACTERS]}"] if fact.subject else []
 
@@ -187,11 +185,6 @@ def _day(moment: datetime, at: datetime) -> str:
     """A date, and the time of day where it is not midnight: two facts of one day have an order."""
     there = moment.astimezone(at.tzinfo)
     return f"{there:%Y-%m-%d}" if there.time() == time.min else f"{there:%Y-%m-%d %H:%M}"
-
-
-def _zone(at: datetime) -> str:
-    offset = at.strftime("%z") if at.utcoffset() else ""
-    return f"UTC{offset and f'{offset[:3]}:{offset[3:5]}'}"
 
 
 PROMPT_VERSION = "resolve-6"
@@ -282,8 +275,8 @@ _SCHEMA: Final = reply_schema(_Decisions)
 class ParsedDecision:
     """The decision on new fact `number`; `targets` are numbers of its own known facts.
 
-    Of a KEEP they are those that alone say it all. `text` and `search_text` are those of a MERGE, `ended_at` that of a
-    REPLACE, RETRACT or EXPIRE; else None.
+    For a KEEP each target alone says all of the new fact. A MERGE has `text` and `search_text`; a REPLACE, RETRACT or
+    EXPIRE may have `ended_at`.
     """
 
     number: int
@@ -336,8 +329,8 @@ def parse_decisions(
         return ParsedReply(complaints=faults)
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
     ordered = sorted(decisions, key=lambda decision: decision.new)
-    names = subject.user_names
-    return ParsedReply(value=tuple(_parsed_decision(one, _claim(one, conflicts[one.new]), names) for one in ordered))
+    parsed = (_parsed_decision(decision, conflicts[decision.new], subject.user_names) for decision in ordered)
+    return ParsedReply(value=tuple(parsed))
 
 
 def _claim(decision: ReplyDecision, conflict: NumberedConflict) -> DecisionClaim:
@@ -346,37 +339,28 @@ def _claim(decision: ReplyDecision, conflict: NumberedConflict) -> DecisionClaim
 
 
 def _faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> Iterator[str]:
-    yield from _coverage_faults(decisions, subject)
+    decided = Counter(decision.new for decision in decisions)
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
+    for new in sorted(conflicts.keys() | decided.keys()):
+        if new not in conflicts:
+            yield f"there is no new fact N{new}"
+        elif decided[new] != 1:
+            yield f"N{new} has {decided[new]} decisions: give exactly one"
     for decision in decisions:
         if conflict := conflicts.get(decision.new):
-            yield from _target_faults(decision, conflict)
+            allowed = [label for label, _ in conflict.candidates]
+            if foreign := [label for label in decision.known if label not in allowed]:
+                yield f"N{decision.new}: {label_list(foreign)} is not among its known facts ({label_list(allowed)})"
+            if decision.action == "ADD" and decision.known:
+                yield f"N{decision.new}: ADD concerns no known fact: leave known empty or choose another action"
+            if decision.action != "ADD" and not decision.known:
+                yield f"N{decision.new}: {decision.action} needs the known facts that it concerns"
             yield from claim_faults(_claim(decision, conflict), subject)
     yield from _shared_target_faults(decisions, subject)
 
 
-def _coverage_faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> Iterator[str]:
-    decided = Counter(decision.new for decision in decisions)
-    asked = {conflict.number for conflict in subject.conflicts}
-    for new in sorted(asked | set(decided)):
-        if new not in asked:
-            yield f"there is no new fact N{new}"
-        elif decided[new] != 1:
-            yield f"N{new} has {decided[new]} decisions: give exactly one"
-
-
-def _target_faults(decision: ReplyDecision, conflict: NumberedConflict) -> Iterator[str]:
-    allowed = [label for label, _ in conflict.candidates]
-    if foreign := [label for label in decision.known if label not in allowed]:
-        yield f"N{decision.new}: {label_list(foreign)} is not among its known facts ({label_list(allowed)})"
-    if decision.action == "ADD" and decision.known:
-        yield f"N{decision.new}: ADD concerns no known fact: leave known empty or choose another action"
-    if decision.action != "ADD" and not decision.known:
-        yield f"N{decision.new}: {decision.action} needs the known facts that it concerns"
-
-
 def _shared_target_faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> Iterator[str]:
-    """What one statement has ended serves no later one of the turn, but to say again that it is over.
+    """What one statement of the turn has ended serves no later statement, except to say again that it is over.
 
     A statement older than the known fact ends nothing; retried conflicts are decided after all others.
     """
@@ -407,14 +391,17 @@ def _is_history(decision: ReplyDecision, conflict: NumberedConflict, known: Cand
     return decision.action != "MERGE" and max(said_at, conflict.valid_from) < last_said
 
 
-def _parsed_decision(decision: ReplyDecision, claim: DecisionClaim, names: tuple[str, ...]) -> ParsedDecision:
+def _parsed_decision(
+    decision: ReplyDecision, conflict: NumberedConflict, user_names: tuple[str, ...]
+) -> ParsedDecision:
+    claim = _claim(decision, conflict)
     merged = claim.merged if decision.action == "MERGE" else None
     is_keep_of_several = decision.action == "KEEP" and len(claim.targets) > 1
-    named = repeated(claim, names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))
+    targets = repeated(claim, user_names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))
     return ParsedDecision(
         number=decision.new,
         verdict=decision.action,
-        targets=named,
+        targets=targets,
         text=merged,
         search_text=merged and ((decision.search_text or "").strip() or merged),
         reason=decision.reason.strip(),

@@ -1,6 +1,7 @@
-"""The question about several turns of one conversation, and the part of the reply, tokens included.
+"""One call about several turns of a conversation: which turns share it, its prompt, and each turn's part of the reply.
 
-That each turn gets.
+`turns_together` chooses the turns, `shared_prompt` asks, `divide_reply` gives each turn the facts of its own messages
+with a share of the tokens.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +31,7 @@ _NO_OVERRIDES = Overrides()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTurn:
-    """A turn, the broker's time of it, the position of its record, its offset there, and its size in bytes."""
+    """A turn, the broker's time, position and offset of its record, and its size in bytes."""
 
     turn: Turn
     published_at: datetime
@@ -45,10 +46,10 @@ class CallTurn:
 
 
 def turns_together(first: CallTurn, waiting: Iterable[CallTurn | None], rules: EffectivePolicy) -> tuple[CallTurn, ...]:
-    """`first`, and those of the turns behind it that are asked about in the same call.
+    """`first`, and the later turns that are asked about in the same call.
 
-    None of `waiting` is another record, a command for instance: what is behind it comes later. Turns of other scopes
-    are passed over, and so are those of the conversation that no call asks about, or a call with settings of its own.
+    None in `waiting` is another record, a command for instance: the turns after it come later. Turns of other scopes
+    are passed over, and so are turns that no call asks about, or a call with settings of its own.
     """
     found, tokens, turn_ids = [first], message_tokens(first.turn), {first.turn.turn_id}
     until = first.turn.occurred_at + timedelta(seconds=rules.conversation_age)
@@ -92,7 +93,7 @@ Part = dict[str, Any]
 def parts_of(reply: Reply, turns: int) -> list[Part | None]:
     """What a reply says of each turn; None where it has no list of facts for the turn, or was cut off within it.
 
-    None for all turns where the reply numbers one that was not asked about: it may count from another number.
+    None for all turns where the reply has a number of no turn: it may count from another number.
     """
     found: list[Part | None] = [None] * turns
     for item in _items(_said(reply)):
@@ -186,9 +187,14 @@ def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | 
 
 def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
     """The parts, with each fact in the turn that its excerpt is in: the stated one, else the nearest."""
-    said = [_reply_parts_said(task) for task in tasks]
+    said: list[list[str]] = []  # by each turn, without recalled memory
+    for task in tasks:
+        recalled = list(filter(None, map(comparable_text, task.turn.recalled)))
+        contents = [comparable_text(message.content) for message in evidence_messages(task.turn)]
+        said.append([without_texts(content, recalled) for content in contents])
     moved: list[Part | None] = [None if part is None else {**part, "facts": []} for part in parts]
-    for place, fact in _facts(parts):
+    facts = ((place, fact) for place, part in enumerate(parts) if part is not None for fact in part["facts"])
+    for place, fact in facts:
         places = sorted(range(len(tasks)), key=lambda other: abs(other - place))
         own = next((one for one in places if moved[one] is not None and _is_in(fact, said[one])), place)
         target = moved[own]
@@ -198,24 +204,19 @@ def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -
 
 
 def _without_later(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
-    """The parts, without those that name what only a later turn says."""
-    told = [_TurnText.of(_told(task.turn)) for task in tasks]
-    said = [_TurnText.of("\n".join(message.content for message in shown_messages(task.turn))) for task in tasks]
+    """The parts, with None for a part that names what only a later turn says."""
+    shown: list[_TurnText] = []  # with who speaks, and recalled memory
+    said: list[_TurnText] = []
+    for task in tasks:
+        messages = shown_messages(task.turn)
+        texts = [text for message in messages for text in (message.name, message.content)]
+        shown.append(_TurnText.of("\n".join(filter(None, (task.turn.speaker, *texts, *task.turn.recalled)))))
+        said.append(_TurnText.of("\n".join(message.content for message in messages)))
     kept: list[Part | None] = []
     for place, (part, task) in enumerate(zip(parts, tasks, strict=True)):
-        names_later = part is not None and _names_later(part, task, told[: place + 1], said[place + 1 :])
+        names_later = part is not None and _names_later(part, task, shown[: place + 1], said[place + 1 :])
         kept.append(None if names_later else part)
     return kept
-
-
-def _facts(parts: Sequence[Part | None]) -> Iterator[tuple[int, Any]]:
-    return ((place, fact) for place, part in enumerate(parts) if part is not None for fact in part["facts"])
-
-
-def _reply_parts_said(task: ExtractionTask) -> list[str]:
-    """What a turn says that is no recalled memory."""
-    recalled = list(filter(None, map(comparable_text, task.turn.recalled)))
-    return [without_texts(comparable_text(message.content), recalled) for message in evidence_messages(task.turn)]
 
 
 def _is_in(fact: Any, said: Sequence[str]) -> bool:
@@ -226,14 +227,15 @@ def _is_in(fact: Any, said: Sequence[str]) -> bool:
 def _names_later(part: Part, task: ExtractionTask, until: Sequence["_TurnText"], after: Sequence["_TurnText"]) -> bool:
     """Whether a fact has words of what is said after its turn: neither said until then nor shown to that turn."""
     names = [name for fact in part["facts"] for name in _names(fact) if _have_name(after, name)]
-    words = _words_of("\n".join(_texts(part))) & _all_words(after)
+    texts = (fact.get("text") for fact in part["facts"] if isinstance(fact, dict))
+    words = _words_of("\n".join(text for text in texts if isinstance(text, str))) & _all_words(after)
     if not names and not words:
         return False
-    shown = task.background
-    told = [*(message.content for message in shown.messages), *shown.names]
-    told += [text for entity in shown.entities for text in (entity.name, *entity.names, *entity.ties)]
-    told += [text for fact in shown.facts for text in (fact.text, fact.value, fact.subject) if text]
-    before = [*until, _TurnText.of("\n".join(told))]
+    background = task.background
+    shown = [*(message.content for message in background.messages), *background.names]
+    shown += [text for entity in background.entities for text in (entity.name, *entity.names, *entity.ties)]
+    shown += [text for fact in background.facts for text in (fact.text, fact.value, fact.subject) if text]
+    before = [*until, _TurnText.of("\n".join(shown))]
     return not (words <= _all_words(before) and all(_have_name(before, name) for name in names))
 
 
@@ -257,11 +259,6 @@ def _have_name(said: Sequence[_TurnText], name: str) -> bool:
     return any(has_words(one.text, name) for one in said)
 
 
-def _texts(part: Part) -> Iterator[str]:
-    texts = (fact.get("text") for fact in part["facts"] if isinstance(fact, dict))
-    return (text for text in texts if isinstance(text, str))
-
-
 def _words_of(text: str) -> frozenset[str]:
     """The stems of the words that tell something, the numbers and dates; of a script without spaces the signs."""
     reading = read(text)
@@ -278,12 +275,6 @@ def _names(fact: Any) -> Iterator[str]:
         if isinstance(name, str) and not is_user_word(name):
             yield name
             yield from (word for word in name.split() if word[0].isupper() and normalise(word) not in WORDS_FOR_USER)
-
-
-def _told(turn: Turn) -> str:
-    """What a turn says, who says it, and its recalled memory."""
-    said = (text for message in shown_messages(turn) for text in (message.name, message.content))
-    return "\n".join(filter(None, (turn.speaker, *said, *turn.recalled)))
 
 
 PROMPT_VERSION: Final = f"{ONE_TURN_VERSION}-turns-1"

@@ -85,21 +85,15 @@ def parse_summary(text: str, task: SummaryTask) -> ParsedReply[str]:
     reply = read_reply(_Summary, text)
     if not isinstance(reply, _Summary):
         return ParsedReply(complaints=reply)
-    if faults := first_complaints(_faults(reply, task)):
-        return ParsedReply(complaints=faults)
-    return ParsedReply(value=_joined(reply))
-
-
-def _joined(reply: _Summary) -> str:
-    return " ".join(one_line(sentence.text) for sentence in reply.sentences)
-
-
-def _faults(reply: _Summary, task: SummaryTask) -> Iterator[str]:
-    for number, sentence in enumerate(reply.sentences, 1):
-        yield from (f"sentence {number}: {fault}" for fault in _sentence_faults(sentence, task))
-    summary = _joined(reply)
+    summary = " ".join(one_line(sentence.text) for sentence in reply.sentences)
+    faults = [
+        f"sentence {number}: {fault}"
+        for number, sentence in enumerate(reply.sentences, 1)
+        for fault in _sentence_faults(sentence, task)
+    ]
     if estimate_tokens(summary) > task.max_tokens or len(summary) > MAX_SUMMARY:
-        yield f"the summary is longer than {task.max_tokens // 2} words: say only what matters most"
+        faults.append(f"the summary is longer than {task.max_tokens // 2} words: say only what matters most")
+    return ParsedReply(complaints=first_complaints(faults)) if faults else ParsedReply(value=summary)
 
 
 def _sentence_faults(sentence: _Sentence, task: SummaryTask) -> Iterator[str]:
@@ -119,23 +113,18 @@ def _sentence_faults(sentence: _Sentence, task: SummaryTask) -> Iterator[str]:
 
 
 def joined_facts(task: SummaryTask) -> list[dict[str, Any]]:
-    """The sentences of a reply: whole facts for which there is room, in their order; one at least, cut if need be."""
+    """A summary without a model: whole facts for which there is room, in their order; one at least, cut if need be."""
     sentences: list[dict[str, Any]] = []
     for number, fact in enumerate(task.facts, 1):
-        text = _as_sentence(shortened(one_line(fact.text), MAX_LINE - 1))
+        text = shortened(one_line(fact.text), MAX_LINE - 1)
+        text = text if text.endswith((".", "!", "?", "…", "。")) else f"{text}."
         joined = " ".join([*(one["text"] for one in sentences), text])
         if estimate_tokens(joined) <= task.max_tokens:
             sentences.append({"text": text, "facts": [number]})
-    return sentences or [{"text": _cut(one_line(task.facts[0].text), task.max_tokens), "facts": [1]}]
-
-
-def _as_sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?", "…", "。")) else f"{text}."
-
-
-def _cut(text: str, max_tokens: int) -> str:
-    """The first words of a text that have at most so many tokens."""
-    size = len(text)
-    while estimate_tokens(short := shortened(text, size)) > max_tokens:
+    if sentences:
+        return sentences
+    first = one_line(task.facts[0].text)
+    size = len(first)
+    while estimate_tokens(short := shortened(first, size)) > task.max_tokens:
         size = max(1, size * 3 // 4)
-    return short
+    return [{"text": short, "facts": [1]}]

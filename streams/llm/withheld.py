@@ -1,4 +1,4 @@
-"""What of a reply is about a topic that is never stored. It is told by the topic alone: its words are not kept."""
+"""Leaves out what a reply says about a topic that is never stored: only the name of the topic is kept."""
 
 import re
 import unicodedata
@@ -39,29 +39,31 @@ def topic_of(fact: ExtractedFact, topics: Sequence[ForbiddenTopic]) -> Forbidden
 def withhold(
     facts: Sequence[ExtractedFact], dropped: Sequence[DroppedStatement], instructions: Instructions | None
 ) -> tuple[tuple[ExtractedFact, ...], tuple[DroppedStatement, ...]]:
-    """The facts that may be stored, and what was left out, without the words of what is never stored.
+    """The facts that may be stored, and what was left out: of a topic that is never stored only its name.
 
-    A fact that may be stored itself is left without the names and relations that have a word of a topic. Of its names
-    that were left out before these have the topic, too.
+    A fact that may be stored loses the names and relations that have a word of a topic; a topic's name also takes the
+    place of such names that were left out before.
     """
     topics = instructions.never_store if instructions else ()
     if not topics:
         return tuple(facts), tuple(dropped)
-    about = [(fact, topic_of(fact, topics)) for fact in facts]
-    left_out = [_told(topic) if (topic := topic_in((one.text, one.excerpt), topics)) else one for one in dropped]
-    kept = [_without_names(fact, topics) for fact, topic in about if topic is None]
-    names = (_told(topic) for _, withheld in kept for topic in withheld)
-    return tuple(fact for fact, _ in kept), (
-        *left_out,
-        *(_told(topic) for _, topic in about if topic is not None),
-        *names,
-    )
+    left_out = [_withheld(topic) if (topic := topic_in((one.text, one.excerpt), topics)) else one for one in dropped]
+    kept: list[ExtractedFact] = []
+    of_names: list[DroppedStatement] = []
+    for fact in facts:
+        if (topic := topic_of(fact, topics)) is not None:
+            left_out.append(_withheld(topic))
+        else:
+            without, withheld = _without_names(fact, topics)
+            kept.append(without)
+            of_names += map(_withheld, withheld)
+    return tuple(kept), (*left_out, *of_names)
 
 
 def withhold_texts(texts: Iterable[str], instructions: Instructions | None) -> tuple[str, ...]:
-    """Complaints and errors that quote a statement, without those that quote one of what is never stored."""
+    """Complaints and errors, each replaced by the name of the topic where it quotes what is never stored."""
     topics = instructions.never_store if instructions else ()
-    return tuple(_told(topic).text if (topic := topic_in((text,), topics)) else text for text in texts)
+    return tuple(_withheld(topic).text if (topic := topic_in((text,), topics)) else text for text in texts)
 
 
 def _without_names(
@@ -74,23 +76,17 @@ def _without_names(
     found = dict.fromkeys(topic for _, topic in (*names, *ties, *unlinked) if topic is not None)
     if not found:
         return fact, ()
-    entities = tuple(one for one, topic in names if topic is None)
-    relations = tuple(one for one, topic in ties if topic is None)
-    withheld = dict.fromkeys(topic for _, topic in (*names, *unlinked) if topic is not None)
-    kept = tuple(one for one, topic in unlinked if topic is None)
-    told = {
-        "entities": entities,
-        "relations": relations,
-        "unlinked": (*map(_withheld_name, withheld), *kept)[:MAX_UNLINKED],
+    of_names = dict.fromkeys(topic for _, topic in (*names, *unlinked) if topic is not None)
+    placeholders = (UnlinkedName(name=_withheld(topic).text, reason="never_stored") for topic in of_names)
+    allowed = {
+        "entities": tuple(one for one, topic in names if topic is None),
+        "relations": tuple(one for one, topic in ties if topic is None),
+        "unlinked": (*placeholders, *(one for one, topic in unlinked if topic is None))[:MAX_UNLINKED],
     }
-    return fact.model_copy(update=told), tuple(found)
+    return fact.model_copy(update=allowed), tuple(found)
 
 
-def _withheld_name(topic: ForbiddenTopic) -> UnlinkedName:
-    return UnlinkedName(name=_told(topic).text, reason="never_stored")
-
-
-def _told(topic: ForbiddenTopic) -> DroppedStatement:
+def _withheld(topic: ForbiddenTopic) -> DroppedStatement:
     return DroppedStatement(text=f"(withheld: {topic.name})", reason="never_stored")
 
 
@@ -101,7 +97,7 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _comparable(text: str) -> str:
-    """A text without case, accents, hyphens and what nobody sees; letters that look alike are one."""
+    """A text without case, accents, hyphens and invisible signs; letters that look alike are one."""
     return _GAPS.sub(" ", plain_letters(text).translate(_LOOK_ALIKE)).strip()
 
 
@@ -122,6 +118,6 @@ def with_instructions(step: Step, instructions: Instructions | None) -> Step:
 
 
 def allowed_categories(configured: tuple[str, ...], instructions: Instructions | None) -> tuple[str, ...]:
-    """The categories that a fact may have, those of the instructions behind the configured ones."""
+    """The categories that a fact may have: configured ones, then those of the instructions."""
     more = (one.name for one in instructions.categories) if instructions else ()
     return tuple(dict.fromkeys((*configured, *more)))

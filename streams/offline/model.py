@@ -1,4 +1,7 @@
-"""A chat model without a model: answers the prompts by rules, in the format that a language model must keep."""
+"""Answers prompts by rules, in the format that a language model must keep.
+
+`extract` reads turns: `sentences` splits messages, `slots` and `names_in_text` read clauses. `resolve` decides.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -46,18 +49,14 @@ class RuleModel:
 def _answer(task: ExtractionTask | NumberedConflicts | SummaryTask) -> dict[str, Any]:
     match task:
         case ExtractionTask():
-            return _extraction(task)
+            facts, left_out = read_turn(task.turn, task.background.messages)
+            omitted = [{"text": sentence.text, "reason": sentence.omitted} for sentence in left_out]
+            mood = {"mood": read_mood_of(task.turn)} if task.detect_mood else {}
+            return {"facts": [_stated(fact, task.categories) for fact in facts], "omitted": omitted, **mood}
         case SummaryTask():
             return {"sentences": joined_facts(task)}
         case _:
             return {"decisions": list(judge(task))}
-
-
-def _extraction(task: ExtractionTask) -> dict[str, Any]:
-    facts, left_out = read_turn(task.turn, task.background.messages)
-    omitted = [{"text": sentence.text, "reason": sentence.omitted} for sentence in left_out]
-    mood = {"mood": read_mood_of(task.turn)} if task.detect_mood else {}
-    return {"facts": [_stated(fact, task.categories) for fact in facts], "omitted": omitted, **mood}
 
 
 def _stated(fact: ExtractedFact, categories: tuple[str, ...]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ _WHOEVER: Final[_Finding] = ("RETRACT", "the later statement says that this has 
 
 
 def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
-    """One decision for each new fact, as a reply has it. What one of them ends serves no other."""
+    """One decision for each new fact, as a reply has it. What one decision ends serves no other."""
     found = {conflict.number: dict(_findings(conflict, conflicts)) for conflict in conflicts.conflicts}
     ends = [
         (label, number) for number in found for label, one in found[number].items() if one[0] in OVERWRITE_OF_VERDICT
@@ -47,7 +47,11 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
     taken = dict(reversed(ends))  # by the first
     for number, findings in found.items():
         free = {label: one for label, one in findings.items() if taken.get(label, number) == number}
-        best = min(free.values(), key=_rank, default=("ADD", "says something else"))
+        best = min(
+            free.values(),
+            key=lambda finding: (_ORDER.index(finding[0]), finding == _BY_FIRST_NAME),
+            default=("ADD", "says something else"),
+        )
         known = [label for label, one in free.items() if one[0] == best[0] and (one == best or one != _BY_FIRST_NAME)]
         if best in (_WHOEVER, _BY_FIRST_NAME) and len(known) > 1:
             best = ("SIMILAR", "may end one of these: all are kept")
@@ -55,12 +59,11 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
         yield decision | {"text": None, "search_text": None, "ended_at": None}
 
 
-def _rank(finding: _Finding) -> tuple[int, bool]:
-    return _ORDER.index(finding[0]), finding == _BY_FIRST_NAME
-
-
 def _findings(conflict: NumberedConflict, turn: NumberedConflicts) -> Iterator[tuple[int, _Finding]]:
-    """What is known later is judged as if it were said later too: what it ends in the new fact makes that history."""
+    """What the new fact means for each known fact.
+
+    A known fact that is true from a later time is judged as if it were said later: what it ends is history.
+    """
     fact, said_at = conflict.fact, conflict.valid_from if conflict.reconsidered_fact_id else turn.said_at
     for label, known in conflict.candidates:
         if relate_subjects(fact, known, turn.user_names) != "same":
@@ -72,21 +75,20 @@ def _findings(conflict: NumberedConflict, turn: NumberedConflicts) -> Iterator[t
         else:
             finding = _finding(fact, known, said_at)
         is_related = fact.certainty in DOUBTFUL or not is_denial(fact, known)
-        if finding and (finding[0] != "SIMILAR" or is_related):
-            yield label, _with_terms(finding, conflict, known)
+        if finding is None or (finding[0] == "SIMILAR" and not is_related):
+            continue
+        if finding[0] == "KEEP" and not same_terms(fact, known):
+            changes = known.valid_until is not None or names_end(fact.excerpt, conflict.valid_from)
+            finding = (
+                ("REPLACE", "it has another end now") if changes else ("SIMILAR", "the same for a while: both are kept")
+            )
+        yield label, finding
 
 
 def _tells_end_of(fact: ExtractedFact, known: Candidate, said_at: datetime) -> bool:
-    """Whether a fact tells of a change after the known one was said, though it may have come about before that."""
+    """Whether a fact states a change and was said after the known fact, though it may have come about earlier."""
     is_later = known.said_at is None or known.said_at <= said_at
     return fact.action_hint != "new" and known.event_time is None and is_later
-
-
-def _with_terms(finding: _Finding, conflict: NumberedConflict, known: Candidate) -> _Finding:
-    if finding[0] != "KEEP" or same_terms(conflict.fact, known):
-        return finding
-    changes = known.valid_until is not None or names_end(conflict.fact.excerpt, conflict.valid_from)
-    return ("REPLACE", "it has another end now") if changes else ("SIMILAR", "the same for a while: both are kept")
 
 
 def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
@@ -129,10 +131,10 @@ def _of_plain(statement: SlotStatement, new: _Fact, old: _Fact, at: datetime) ->
     """What becomes of a sentence that says little more than a value which a later statement surely ends or replaces."""
     is_sure = statement.act in ("ends", "changes") or (statement.act == "moves" and statement.old is not None)
     parts = read_clauses(old.excerpt, at) if is_sure and old.key is None else ()
-    for told in parts[0][1] if len(parts) == 1 else ():
-        if told.act in FILLS and told.is_plain and told.keys <= statement.keys:
-            (key,) = told.keys
-            return _of_slot(statement, new, old.model_copy(update={"key": key, "value": told.value}))
+    for known in parts[0][1] if len(parts) == 1 else ():
+        if known.act in FILLS and known.is_plain and known.keys <= statement.keys:
+            (key,) = known.keys
+            return _of_slot(statement, new, old.model_copy(update={"key": key, "value": known.value}))
     return None
 
 
@@ -148,7 +150,7 @@ def _of_value(statement: SlotStatement, old: _Fact) -> _Finding | None:
 
 
 def _of_words(said: str, known: str) -> _Finding | None:
-    """Two sentences that fill no slot: one that denies the very words of the other ends it; one that may, does not."""
+    """Two sentences that fill no slot: only a sentence that denies the very words of the other ends it."""
     whole, before = without_fillers(said), without_fillers(known)
     if (sold := _thing("sold", whole)) and sold == _thing("owned", before):
         return ("RETRACT", "it was sold")

@@ -1,4 +1,4 @@
-"""Splits a message into sentences, and tells which of them state nothing, and why; the patterns of `phrases.toml`."""
+"""Splits a message into sentences, and says which state nothing, and why; has the patterns of `phrases.toml`."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """Words of a message as they stand there; `omitted` is why they are no fact, `speaker` whom a script names."""
+    """Words of a message as they stand there; why they are no fact, and the speaker whom a script names."""
 
     text: str
     speaker: str | None = None
@@ -50,7 +50,7 @@ def plain(text: str) -> str:
 
 
 def is_english(text: str) -> bool:
-    """Whether a sentence is in English, as its small words tell; in doubt it is: then no rule reads it, or one does."""
+    """Whether a sentence is in English, as its small words show; in doubt it is, and rules may read it."""
     said = plain(text)
     return len(WORDS["other_language"].findall(said)) <= len(WORDS["english"].findall(said))
 

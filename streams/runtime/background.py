@@ -18,7 +18,7 @@ from mnemolog.common.retry import growing_delay
 from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.database import Pool
 from mnemolog.projections.errors import LogUnreadableError
-from mnemolog.projections.queries.quality import FeedbackFigures, OverwriteCounts, quality_counts
+from mnemolog.projections.queries.quality import quality_counts
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.projector import Projector
@@ -40,6 +40,14 @@ from mnemolog.streams.stages.project import projection_lag
 FIRST_DELAY_SECONDS: Final = 5.0
 MAX_DELAY_SECONDS: Final = 300.0
 ROUND_SECONDS: Final = 600.0
+PURGE_SECONDS: Final = 3600.0
+LAG_SECONDS: Final = 5.0
+BACKLOG_SECONDS: Final = 15.0
+QUALITY_SECONDS: Final = 30.0
+POSITION_SECONDS: Final = 5.0
+FIGURES: Final = ("quality", "lag", "backlog")
+"""Groups of gauges that say when they were last computed."""
+QUALITY_PERIOD: Final = timedelta(days=30)
 UNAVAILABLE_ERRORS: Final = (KafkaError, OperationalError, PoolTimeout, LogUnreadableError, TimeoutError)
 """Errors of a server that is away: a warning without a traceback."""
 
@@ -120,14 +128,11 @@ async def running_loops(loops: Iterable[BackgroundLoop], failing: MutableMapping
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-PURGE_SECONDS: Final = 3600.0
-LAG_SECONDS: Final = 5.0
-BACKLOG_SECONDS: Final = 15.0
-QUALITY_SECONDS: Final = 30.0
-POSITION_SECONDS: Final = 5.0
-FIGURES: Final = ("quality", "lag", "backlog")
-"""Groups of gauges that say when they were last computed."""
-QUALITY_PERIOD: Final = timedelta(days=30)
+async def publish_command(settings: StreamsSettings, sender: Sender, command: Command) -> None:
+    """Return when the broker has the command."""
+    headers = command_headers(settings.command_token)
+    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+    await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
 
 
 class Timer:
@@ -175,11 +180,8 @@ class Timer:
             await producer.stop()
 
     async def _publish(self, command: Command) -> None:
-        prefix = self._settings.topic_prefix
-        sender = Sender(self._producer.send, limits=max_record_bytes(prefix))
-        headers = command_headers(self._settings.command_token)
-        topic = topic_name(CONVERSATION_TURNS, prefix)
-        await sender.send(topic, key=command.scope.key, value=command.to_bytes(), headers=headers)
+        sender = Sender(self._producer.send, limits=max_record_bytes(self._settings.topic_prefix))
+        await publish_command(self._settings, sender, command)
 
 
 async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
@@ -202,9 +204,13 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
         await connection.execute("SET LOCAL enable_seqscan = on; SET LOCAL plan_cache_mode = auto")
         quality = await quality_counts(connection, at - QUALITY_PERIOD, at)
     table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
-    for (model, prompt_version, result), number in _overwrites_of_models(quality.overwrites).items():
-        labels = {"model": model, "prompt_version": prompt_version}
-        table_metrics.RECENT_OVERWRITES.labels(result=result, **labels).set(number)
+    overwrites: Counter[tuple[str, str, str]] = Counter()
+    for row in quality.overwrites:
+        if row.by == "model":
+            for result, number in row.results.items():
+                overwrites[row.model or "", row.prompt_version or "", result] += number
+    for (model, prompt_version, result), number in overwrites.items():
+        table_metrics.RECENT_OVERWRITES.labels(model=model, prompt_version=prompt_version, result=result).set(number)
     held = quality.held
     settled = {"confirmed": held.confirmed, "rejected": held.rejected, "overtaken": held.overtaken}
     for settlement, number in {**settled, "open": held.held - sum(settled.values())}.items():
@@ -213,28 +219,13 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     table_metrics.PENDING_OLDEST.set(held.oldest_seconds)
     table_metrics.PENDING_MEDIAN.set(held.median_seconds)
     table_metrics.UNRESOLVED.set(quality.unresolved)
-    for rank, number in _feedback_by_rank(quality.feedback).items():
-        table_metrics.FEEDBACK.labels(rank=rank).set(number)
-    _mark_success("quality")
-
-
-def _overwrites_of_models(rows: Iterable[OverwriteCounts]) -> Counter[tuple[str, str, str]]:
-    """How many overwrites of each model and prompt have each result."""
-    numbers: Counter[tuple[str, str, str]] = Counter()
-    for row in rows:
-        if row.by == "model":
-            for result, number in row.results.items():
-                numbers[row.model or "", row.prompt_version or "", result] += number
-    return numbers
-
-
-def _feedback_by_rank(figures: FeedbackFigures) -> Counter[str]:
-    """How many facts were used, by groups of ranks; a group without any is 0."""
     groups = {"1": 1, "2-5": 5, "6-10": 10, "11-20": 20, "21+": MAX_ITEMS}
-    numbers = Counter({"missed": figures.missed, **dict.fromkeys(groups, 0)})
-    for rank, used in figures.used_at_rank.items():
-        numbers[next(name for name, last in groups.items() if rank <= last)] += used
-    return numbers
+    used = Counter({"missed": quality.feedback.missed, **dict.fromkeys(groups, 0)})
+    for rank, number in quality.feedback.used_at_rank.items():
+        used[next(name for name, last in groups.items() if rank <= last)] += number
+    for name, number in used.items():
+        table_metrics.FEEDBACK.labels(rank=name).set(number)
+    _mark_success("quality")
 
 
 async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:

@@ -6,22 +6,21 @@ from functools import cached_property
 from typing import Final, Protocol, TypeVar
 
 from mnemolog.projections.database import Pool
-from mnemolog.projections.stores.entities import EntityChangeStore, EntityStore, ShownEntityStore, SummaryStore
+from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.facts import (
     CandidateFinder,
-    EventHistoryStore,
     FactStore,
-    LinkedFactStore,
-    PromotionStore,
-    ShownFactStore,
 )
-from mnemolog.projections.stores.turns import ConversationStore, LimitReservations, PolicyStore, ReplyStore
+from mnemolog.projections.stores.turns import Journal, LimitReservations, PolicyStore, ReplyStore
+from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Overrides
+from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.entities import EntityCommandHandler
 from mnemolog.streams.commands.handler import CommandHandler
 from mnemolog.streams.entities.linker import EntityLinker
+from mnemolog.streams.entities.subjects import EntityCandidates
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
@@ -38,8 +37,8 @@ from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, StageInput, WaitUntilProjected, ended_envelope
-from mnemolog.streams.stages.promote import Promoter, PublishCommand, publish_nothing
-from mnemolog.streams.stages.resolve import ResolveStage
+from mnemolog.streams.stages.promote import Promoter
+from mnemolog.streams.stages.resolve import CommandParts, ResolveStage, TurnParts
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 from mnemolog.streams.text.differences import USER_WORDS
 
@@ -60,6 +59,10 @@ class Models(Protocol):
 
 async def _is_projected(_owner: str, _partition: int) -> None:
     """Every earlier commit is projected already."""
+
+
+async def _publish_nothing(_command: Command) -> None:
+    """For a resolver whose commits are shown and not sent."""
 
 
 class DecisionStages:
@@ -89,9 +92,9 @@ class DecisionStages:
         self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
         self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
         self._backgrounds = BackgroundReader(
-            ConversationStore(pool),
-            ShownFactStore(pool, user_words=USER_WORDS),
-            ShownEntityStore(pool, ties=TIE_HEADS),
+            Journal(pool),
+            FactStore(pool, user_words=USER_WORDS),
+            EntityStore(pool, ties=TIE_HEADS),
             replies or ReplyStore(pool),
             RecentTurns(),
         )
@@ -118,44 +121,48 @@ class DecisionStages:
         return MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
 
     def build_resolver(
-        self, wait_until_projected: WaitUntilProjected = _is_projected, publish: PublishCommand = publish_nothing
+        self, wait_until_projected: WaitUntilProjected = _is_projected, publish: PublishCommand = _publish_nothing
     ) -> ResolveStage:
         """The resolver, which waits for earlier commits before it decides, and publishes what follows from one."""
-        facts = FactStore(self._pool)
-        turn_decider = TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder))
+        pool, embedding_model = self._pool, self._models.embedder.model
+        facts, entities = FactStore(pool), EntityStore(pool)
+        decider = TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder))
+        name_twin = self._effective.thresholds_for(embedding_model, Overrides()).name_twin
         return ResolveStage(
             finder=self._finder,
-            match_stage=self.match,
-            turn_decider=turn_decider,
-            promote=Promoter(
-                PromotionStore(self._pool), self.match, turn_decider, max_commit_bytes=MAX_COMMIT_BYTES // 2
+            turns=TurnParts(
+                match_stage=self.match,
+                decider=decider,
+                linker=EntityLinker(entities, facts, name_twin),
+                candidates=EntityCandidates(self._finder),
+                asks_about_names=asks_about_names(self._settings),
             ),
-            publish=publish,
-            summarise=EntitySummariser(
-                EntityChangeStore(self._pool), SummaryStore(self._pool), self._models.chat, self._limits.precheck
-            ),
-            due_summaries=DueSummaries(SummaryStore(self._pool), publish),
-            handle_command=CommandHandler(
-                facts=facts,
-                events=EventHistoryStore(self._pool, facts),
-                entities=EntityCommandHandler(EntityChangeStore(self._pool), EntityStore(self._pool)),
-                clock=self._clock,
-                max_commit_bytes=MAX_COMMIT_BYTES,
+            commands=CommandParts(
+                handle=CommandHandler(
+                    facts=facts,
+                    events=facts,
+                    entities=EntityCommandHandler(entities, entities),
+                    clock=self._clock,
+                    max_commit_bytes=MAX_COMMIT_BYTES,
+                ),
+                promote=Promoter(
+                    facts=facts,
+                    match_stage=self.match,
+                    turn_decider=decider,
+                    max_commit_bytes=MAX_COMMIT_BYTES // 2,
+                ),
+                summarise=EntitySummariser(entities, entities, self._models.chat, self._limits.precheck),
+                publish=publish,
+                due_summaries=DueSummaries(entities, publish),
             ),
             close_lapsed=HeldOverwriteCloser(facts),
-            linker=EntityLinker(EntityStore(self._pool), LinkedFactStore(self._pool), self._name_twin),
-            asks_about_names=asks_about_names(self._settings),
             limits=self._limits,
             settings=self._effective,
-            embedding_model=self._models.embedder.model,
+            embedding_model=embedding_model,
             wait_until_projected=wait_until_projected,
-            forget_replies=ReplyStore(self._pool).forget,
+            forget_replies=ReplyStore(pool).forget,
             clock=self._clock,
         )
-
-    @property
-    def _name_twin(self) -> float:
-        return self._effective.thresholds_for(self._models.embedder.model, Overrides()).name_twin
 
     async def close(self) -> None:
         """Give up the reads that are under way."""

@@ -8,7 +8,7 @@ after what was written, and the tables have to be rebuilt from the log.
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
@@ -17,15 +17,12 @@ from mnemolog.projections.rebuild.replay import LogSource
 from mnemolog.projections.write.projector import LogRecord, parse_commit
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams.errors import LogNotRestored, WorkersRunning
-from mnemolog.streams.kafka.admin import connected_admin
+from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.lag import group_members
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, TOPICS, group_id, topic_name
 
 BATCH: Final = 200
 MAX_REQUEST_BYTES: Final = 2 * 1024 * 1024
-
-Digests = frozenset[bytes]
-OnAppended = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,7 @@ async def append_lost_commits(
     log: LogSource,
     tables: LogSource,
     *,
-    on_appended: OnAppended = lambda _: None,
+    on_appended: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Append what `find_losses` found, in the order of the log, and compare again.
 
@@ -97,9 +94,7 @@ async def _loss_of(log: LogSource, tables: LogSource, partition: int) -> Partiti
     differs_at = await _first_difference(log, tables, partition, min(log_end, table_end))
     loss = PartitionLoss(partition=partition, log_end=log_end, table_end=table_end, differs_at=differs_at, missing=0)
     missing = [1 async for _ in _missing_records(loss, log, tables)]
-    return PartitionLoss(
-        partition=partition, log_end=log_end, table_end=table_end, differs_at=differs_at, missing=len(missing)
-    )
+    return replace(loss, missing=len(missing))
 
 
 async def _first_difference(log: LogSource, tables: LogSource, partition: int, stop: int) -> int | None:
@@ -119,7 +114,7 @@ async def _missing_records(loss: PartitionLoss, log: LogSource, tables: LogSourc
             yield record
 
 
-async def _digests(log: LogSource, partition: int, start: int, stop: int) -> Digests:
+async def _digests(log: LogSource, partition: int, start: int, stop: int) -> frozenset[bytes]:
     return frozenset([hashlib.sha256(record.value).digest() async for record in log.read(partition, start, stop)])
 
 
@@ -137,22 +132,17 @@ async def _batches(records: AsyncIterator[LogRecord]) -> AsyncIterator[list[LogR
 async def _append(
     producer: AIOKafkaProducer, topic: str, loss: PartitionLoss, written: int, batch: list[LogRecord]
 ) -> None:
-    sent = [
-        await producer.send(topic, key=_key_of(record), value=record.value, partition=loss.partition)
-        for record in batch
-    ]
+    sent = []
+    for record in batch:
+        commit = parse_commit(record.value)  # records that are no commits were written by others, without a trace
+        key = commit.key if isinstance(commit, Commit) else None
+        sent.append(await producer.send(topic, key=key, value=record.value, partition=loss.partition))
     for number, place in enumerate(await asyncio.gather(*sent), start=loss.log_end + written):
         if place.offset != number:
             raise LogNotRestored(
                 f"partition {loss.partition} of {topic} gave offset {place.offset} where {number} was next: something "
                 "else writes to it. Stop all workers, then start this command again"
             )
-
-
-def _key_of(record: LogRecord) -> bytes | None:
-    """The key that `resolve` had sent it with; records that are no commits were written by others, without a trace."""
-    commit = parse_commit(record.value)
-    return commit.key if isinstance(commit, Commit) else None
 
 
 async def _verify(loss: PartitionLoss, log: LogSource, tables: LogSource) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from psycopg import AsyncConnection, Error, OperationalError
@@ -119,13 +120,13 @@ MAX_PAUSE_SECONDS: Final = 0.25
 """So late a decision can be where no projector could tell that it has written."""
 
 
+@dataclass(slots=True, eq=False)
 class _Waiter:
-    """Somebody who waits for a partition to be projected up to an offset."""
+    """A decision that waits for a partition to be projected up to an offset."""
 
-    def __init__(self, partition: int, offset: int) -> None:
-        self.partition = partition
-        self.offset = offset
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    partition: int
+    offset: int
+    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Watermark:
@@ -195,17 +196,10 @@ class Watermark:
                 await self._sleep(self._delay(failures))
             elif self._waiting:
                 pauses += 1
-                if await self._woken_within(self._pause(pauses)):
-                    pauses = 0
-
-    async def _woken_within(self, seconds: float) -> bool:
-        """Wait until somebody wakes this, for so long at most."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._awake.wait()
-        except TimeoutError:
-            return False
-        return True
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._pause(pauses)):
+                        await self._awake.wait()
+                        pauses = 0
 
 
 def _answer(waiter: _Waiter, offsets: Mapping[int, int]) -> bool:

@@ -57,7 +57,7 @@ async def run_stages(
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
     stop_last, settings = asyncio.Event(), settings or SupervisorSettings()
-    supervise = partial(_Supervisor, stop_all=stop, ready=ready, supervision=settings)
+    supervise = partial(_Supervisor, stop_all=stop, ready=ready, settings=settings)
     first, others = [supervise(build, stop) for build in builders], [supervise(build, stop_last) for build in last]
     async with asyncio.TaskGroup() as group:
         for supervisor in others:
@@ -84,45 +84,37 @@ def _show_windows(app: StageApp) -> list[WindowProgress]:
     return found
 
 
+@dataclass(slots=True)
 class _Supervisor:
     """Builds and runs one stage again and again, with growing delays after crashes."""
 
-    def __init__(
-        self,
-        build: Callable[[], StageApp],
-        stop: asyncio.Event,
-        *,
-        stop_all: asyncio.Event,
-        ready: MutableMapping[str, bool],
-        supervision: SupervisorSettings,
-    ) -> None:
-        self._build = build
-        self._stop = stop
-        self._stop_all = stop_all
-        self._ready = ready
-        self._settings = supervision
-        self.start_error: StartRefused | None = None
+    build: Callable[[], StageApp]
+    stop: asyncio.Event
+    stop_all: asyncio.Event
+    ready: MutableMapping[str, bool]
+    settings: SupervisorSettings
+    start_error: StartRefused | None = None
 
     async def run(self) -> None:
-        settings, crashes = self._settings, 0
+        settings, crashes = self.settings, 0
         delay_after = growing_delay(settings.initial_restart_delay, settings.max_restart_delay)
-        while not self._stop.is_set():
-            app = self._build()
+        while not self.stop.is_set():
+            app = self.build()
             began = asyncio.get_running_loop().time()
             await self._run_once(app)
             if isinstance(app.crash_reason, StartRefused):
                 self.start_error = app.crash_reason
             if self.start_error is not None:
-                self._stop_all.set()
+                self.stop_all.set()
                 return
-            if self._stop.is_set():
+            if self.stop.is_set():
                 return
             ran_long = asyncio.get_running_loop().time() - began > settings.reset_delay_after
             crashes = 1 if ran_long else crashes + 1
             delay = delay_after(crashes)
             metrics.STAGE_CRASHES.labels(stage=app.stage).inc()
             log.error("stage_down", stage=app.stage, restart_in=delay, reason=repr(app.crash_reason))
-            await _first_of(self._stop.wait(), timeout=delay)
+            await _first_of(self.stop.wait(), timeout=delay)
 
     async def _run_once(self, app: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
@@ -136,7 +128,7 @@ class _Supervisor:
                     await app.check_start()
                 await app.maybe_start()
                 crashed = app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
-                await _first_of(self._stop.wait(), crashed, self._watch(app))
+                await _first_of(self.stop.wait(), crashed, self._watch(app))
             # One that was started half-way is stopped as well: Faust's own helper would not.
             finally:
                 async with asyncio.timeout(app.tuning.stop_timeout):
@@ -154,15 +146,15 @@ class _Supervisor:
             is_ready = app.is_group_member
             self._set_ready(app, ready=is_ready)
             progress = max(_show_windows(app), key=lambda one: one.stalled_for)
-            if progress.stalled_for > self._settings.stall_timeout:
+            if progress.stalled_for > self.settings.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
-            await asyncio.sleep(self._settings.check_interval if is_ready else self._settings.start_interval)
+            await asyncio.sleep(self.settings.check_interval if is_ready else self.settings.start_interval)
 
     def _set_ready(self, app: StageApp, *, ready: bool) -> None:
         for stage in app.chain:
-            if self._ready.get(stage) != ready:
+            if self.ready.get(stage) != ready:
                 log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
-            self._ready[stage] = ready
+            self.ready[stage] = ready
             metrics.STAGE_READY.labels(stage=stage).set(ready)
 
 

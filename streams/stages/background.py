@@ -11,9 +11,9 @@ import psycopg
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.faults import RECORD_ERRORS
-from mnemolog.projections.stores.entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
-from mnemolog.projections.stores.facts import ShownFacts, ShownFactsRequest, ShownFactStore
-from mnemolog.projections.stores.turns import MAX_CHARACTERS, ConversationRequest, ConversationStore
+from mnemolog.projections.stores.entities import EntityStore, ShownEntities, ShownEntitiesRequest
+from mnemolog.projections.stores.facts import FactStore, ShownFacts, ShownFactsRequest
+from mnemolog.projections.stores.turns import MAX_CHARACTERS, ConversationRequest, Journal
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import Background, EarlierMessage, ReplyKey, StoredReply
@@ -33,7 +33,20 @@ from mnemolog.streams.micro_batcher import MicroBatcher
 MAX_OWNERS: Final = 2048
 MAX_TURNS: Final = 32
 MAX_OWNER_CHARACTERS: Final = 16_000
-"""What is remembered of an owner at the most: the journal is seconds behind, not hours."""
+"""What is remembered of an owner at the most: the journal is seconds late, not hours."""
+MAX_SAID: Final = 4000
+"""Characters of a turn and of what was said before it in which known entities are looked for."""
+
+_VERSION: Final = "background-2"
+_OPTIONS: Final[dict[str, Any]] = {
+    "max_wait": 0.0,
+    "max_concurrent": 2,
+    "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
+}
+_NO_FACTS: Final = ShownFacts(names=(), facts=())
+_NO_ENTITIES: Final = ShownEntities()
+
+log = get_logger(__name__)
 
 Place = tuple[datetime, int]
 """Where a record stands in the order of its owner: the broker's time of it, and its offset."""
@@ -90,8 +103,16 @@ class RecentTurns:
     def messages_before(self, request: ConversationRequest) -> tuple[EarlierMessage, ...]:
         """The messages that were said before a turn, as the journal would give them, the oldest first."""
         known = self._owners.get(request.scope.owner)
-        turns = [one for one in (known.turns if known else ()) if _is_before(one, request)]
-        return tuple(message for one in sorted(turns, key=_said) for message in one.messages)
+        turns = [
+            one
+            for one in (known.turns if known else ())
+            if one.scope == request.scope
+            and one.place < (request.published_at, request.offset)
+            and request.said_at - request.age <= one.occurred_at <= request.said_at
+            and all(message.turn_id != request.turn_id for message in one.messages)
+        ]
+        turns.sort(key=lambda one: (one.occurred_at, one.place))
+        return tuple(message for one in turns for message in one.messages)
 
     def _owner(self, owner: str) -> _Owner:
         known = self._owners.setdefault(owner, _Owner())
@@ -116,35 +137,6 @@ def messages_of(turn: Turn) -> list[EarlierMessage]:
     ]
 
 
-def _is_before(turn: _RecentTurn, request: ConversationRequest) -> bool:
-    is_earlier = turn.place < (request.published_at, request.offset)
-    is_recent = request.said_at - request.age <= turn.occurred_at <= request.said_at
-    return (
-        is_earlier
-        and is_recent
-        and turn.scope == request.scope
-        and all(message.turn_id != request.turn_id for message in turn.messages)
-    )
-
-
-def _said(turn: _RecentTurn) -> tuple[datetime, Place]:
-    return turn.occurred_at, turn.place
-
-
-_VERSION: Final = "background-2"
-_OPTIONS: Final[dict[str, Any]] = {
-    "max_wait": 0.0,
-    "max_concurrent": 2,
-    "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
-}
-_NO_FACTS: Final = ShownFacts(names=(), facts=())
-_NO_ENTITIES: Final = ShownEntities()
-MAX_SAID: Final = 4000
-"""Characters of a turn and of what was said before it in which known entities are looked for."""
-
-log = get_logger(__name__)
-
-
 class BackgroundReader:
     """Reads backgrounds, several in one statement, and keeps each beside the replies of its source.
 
@@ -153,9 +145,9 @@ class BackgroundReader:
 
     def __init__(
         self,
-        messages: ConversationStore,
-        facts: ShownFactStore,
-        entities: ShownEntityStore,
+        messages: Journal,
+        facts: FactStore,
+        entities: EntityStore,
         replies: ReplyStore,
         recent: RecentTurns,
     ) -> None:
@@ -181,19 +173,19 @@ class BackgroundReader:
 
     async def background_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> Background:
         """What the turn at `place` is shown: what was kept at its first delivery, or else what is known now."""
-        background, new = await self.background_ahead(turn, place, rules)
+        background, new = await self.read_background(turn, place, rules)
         if new is not None:
             await self._puts.submit(new)
         return background
 
-    async def background_ahead(
+    async def read_background(
         self, turn: Turn, place: Place, rules: EffectivePolicy
     ) -> tuple[Background, StoredReply | None]:
-        """As `background_of`, of a turn before its turn: what is not kept yet, to be kept with the reply to it.
+        """As `background_of`, of a turn that still waits: where nothing is kept, what to keep with the reply to it.
 
-        A turn that gets no reply then is shown what is known when its turn comes.
+        A turn that gets no reply then is shown what is known when it is processed.
         """
-        key = _key(turn)
+        key = (turn.scope.owner, turn.turn_id, "extract", _VERSION)
         kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))
         if kept is not None:
             return kept, None
@@ -207,7 +199,19 @@ class BackgroundReader:
             names=shown.names,
             notes=notes,
         )
-        return background, _to_stored(key, background)
+        return background, StoredReply(
+            owner=turn.scope.owner,
+            source_id=turn.turn_id,
+            stage="extract",
+            version=_VERSION,
+            attempt=0,
+            reply=background.model_dump_json(),
+            model="",
+            input_tokens=0,
+            output_tokens=0,
+            cached_tokens=None,
+            milliseconds=0.0,
+        )
 
     async def _messages_before(self, turn: Turn, place: Place, rules: EffectivePolicy) -> tuple[EarlierMessage, ...]:
         if not rules.conversation_messages or not rules.conversation_tokens:
@@ -291,24 +295,3 @@ class BackgroundReader:
     async def close(self) -> None:
         for batcher in (self._messages, self._facts, self._entities, self._gets, self._puts):
             await batcher.close()
-
-
-def _key(turn: Turn) -> ReplyKey:
-    return (turn.scope.owner, turn.turn_id, "extract", _VERSION)
-
-
-def _to_stored(key: ReplyKey, background: Background) -> StoredReply:
-    owner, source_id, stage, version = key
-    return StoredReply(
-        owner=owner,
-        source_id=source_id,
-        stage=stage,
-        version=version,
-        attempt=0,
-        reply=background.model_dump_json(),
-        model="",
-        input_tokens=0,
-        output_tokens=0,
-        cached_tokens=None,
-        milliseconds=0.0,
-    )

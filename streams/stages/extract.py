@@ -17,8 +17,8 @@ from mnemolog.schemas.entities import ENTITY_TYPES
 from mnemolog.schemas.envelopes import End, ExtractedFacts
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.policy import BUDGETS, EffectivePolicy, LimitHit
-from mnemolog.schemas.provenance import DroppedStatement, Mood, Step
+from mnemolog.schemas.policy import BUDGETS, EffectivePolicy
+from mnemolog.schemas.provenance import DroppedStatement, Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import NO_BACKGROUND, Background
 from mnemolog.schemas.turn import Turn
@@ -35,59 +35,23 @@ from mnemolog.streams.llm.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_V
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.llm.withheld import with_instructions, withhold, withhold_texts
 from mnemolog.streams.stages.processor import Precheck, RulesFor, limit_end, new_envelope, next_envelope
-from mnemolog.streams.stages.shared_calls import Backgrounds, Behind, CallSharer, CallWait, TurnQuestion, TurnQuestions
+from mnemolog.streams.stages.shared_calls import (
+    Backgrounds,
+    CallSharer,
+    CallWait,
+    TurnQuestion,
+    TurnQuestions,
+    WaitingTurns,
+)
 from mnemolog.streams.text.differences import texts_equivalent
 from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
 
-
-def drop_recalled_echoes(
-    facts: Sequence[ExtractedFact], turn: Turn
-) -> tuple[tuple[ExtractedFact, ...], tuple[DroppedStatement, ...]]:
-    """The facts that the user states, and those that echo `turn.recalled`, dropped as `recalled`.
-
-    A fact is an echo if no user says its excerpt, but for copies of whole recalled texts, or if it says just what a
-    recalled text says, by words, and its excerpt is a part of that. A short answer ("No", "2", "Berlin") is none, even
-    where the memory has that word. Without recalled texts all facts are kept.
-    """
-    recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
-    if not recalled:
-        return tuple(facts), ()
-    said = tuple(comparable_text(message.content) for message in turn.messages if message.role == "user")
-    kept: list[ExtractedFact] = []
-    dropped: list[DroppedStatement] = []
-    for fact in facts:
-        excerpt = comparable_text(fact.excerpt)
-        hiding = [text for text in recalled if excerpt in text]
-        is_said = any(has_words(without_texts(content, hiding), excerpt) for content in said)
-        repeats = any(has_words(text, excerpt) and texts_equivalent(fact.text, text) for text in turn.recalled)
-        if is_said and not repeats:
-            kept.append(fact)
-        else:
-            dropped.append(DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt))
-    return tuple(kept), tuple(dropped)
-
-
-def end_over_limit(hit: LimitHit, rules: EffectivePolicy) -> End | None:
-    """How the turn ends here; None where its policy has it stored without a model."""
-    if hit.name not in BUDGETS:
-        return limit_end(hit)
-    metrics.OVER_BUDGET.labels(result=rules.when_spent).inc()
-    return limit_end(hit) if rules.when_spent == "reject" else None
-
-
-def as_raw(turn: Turn, envelope: ExtractedFacts) -> tuple[Turn, ExtractedFacts]:
-    """The turn as if it had been published with `infer=False`."""
-    raw = {"infer": False}
-    return turn.model_copy(update=raw), envelope.model_copy(update=raw)
-
-
-def raw_note(hit: LimitHit) -> str:
-    """What is told of a turn that is stored as it is."""
-    return f"{hit}: each message of a user is stored as it is, and no model extracts facts"
-
-
-_DELETIONS: Final = ("delete", "delete_all", "reject", "undo", "forget_entity")
+REKEYED_HEADER: Final = "mnemolog-rekeyed"
+"""On a copy; it is not copied again, whatever its key and partition are."""
+DELETIONS: Final = ("delete", "delete_all", "reject", "undo", "forget_entity")
 """Commands by which somebody takes back what was said: nothing before them explains a later turn."""
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +67,21 @@ class ParsedSource:
         """The turn and where it stands; None for another record."""
         if not isinstance(self.parsed, Turn):
             return None
-        return _placed(self.parsed, self.envelope)
+        return CallTurn(
+            turn=self.parsed,
+            published_at=self.envelope.published_at,
+            position=self.envelope.origin.position,
+            offset=self.envelope.origin.offset,
+            size=self.envelope.size,
+        )
 
 
-async def turns_behind(
-    read: Callable[[KafkaRecord], ParsedSource],
-    behind: Callable[[int, int, CallWait], Awaitable[Sequence[KafkaRecord]]],
-    enough: int,
-    most: int,
-    wait: CallWait,
+def leading_turns(
+    records: Sequence[KafkaRecord], read: Callable[[KafkaRecord], ParsedSource]
 ) -> Sequence[CallTurn | None]:
-    """The turns among the records behind one; None for another record, after which none is read."""
+    """The turns that `records` begin with; None for the first record that is no turn, after which none is read."""
     found: list[CallTurn | None] = []
-    for record in await behind(enough, most, wait):
+    for record in records:
         try:
             found.append(read(record).placed)
         except UnsupportedVersionError:  # the stage stops when it comes to this record
@@ -125,8 +91,7 @@ async def turns_behind(
     return found
 
 
-async def nothing_behind(_enough: int, _most: int, _wait: CallWait) -> Sequence[CallTurn | None]:
-    """No record waits."""
+async def no_waiting_turns(_enough: int, _most: int, _wait: CallWait) -> Sequence[CallTurn | None]:
     return ()
 
 
@@ -187,16 +152,18 @@ class ExtractStage:
         self,
         source: ParsedSource,
         record: KafkaRecord,  # noqa: ARG002 -- a stage's signature
-        behind: Behind = nothing_behind,
+        waiting_turns: WaitingTurns = no_waiting_turns,
     ) -> ExtractedFacts:
         envelope, parsed = source.envelope, source.parsed
         if isinstance(parsed, Refusal):
             raise SourceEndedError(parsed.reason, parsed.detail, outcome=parsed.outcome)
         if isinstance(parsed, Command):
-            if parsed.order.kind in _DELETIONS:
+            if parsed.order.kind in DELETIONS:
                 self._backgrounds.forget(parsed.scope.owner, envelope.published_at)
             return next_envelope(ExtractedFacts, envelope, facts=command_facts(parsed.order))
-        placed = _placed(parsed, envelope)
+        placed = source.placed
+        if placed is None:
+            raise AssertionError("a turn has a place")
         self._backgrounds.remember(parsed, placed.place)
         rules = await self._rules_for(parsed.scope, parsed.overrides)
         notes = source.notes
@@ -204,83 +171,71 @@ class ExtractStage:
         is_paid = self._sharer.is_answered(placed, rules)
         hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
         if hit:
-            envelope = envelope.model_copy(update={"steps": await self._paid_steps(parsed, envelope)})
-            if end := end_over_limit(hit, rules):
-                return next_envelope(ExtractedFacts, envelope, end=end)
-            parsed, envelope = as_raw(parsed, envelope)
-            placed = replace(placed, turn=parsed)
-            notes = (*notes, raw_note(hit))
-        facts, step = await self._facts(placed, rules, behind)
+            if parsed.infer:
+                # What an earlier delivery paid for, or another turn in a shared call: no model is asked now.
+                unused = await self._model.unused_replies(RequestSource.of(envelope, "extract"), None)
+                paid = (with_unused(Step(stage="extract", milliseconds=0), unused),) if unused else ()
+                envelope = envelope.model_copy(update={"steps": paid})
+            if hit.name in BUDGETS:
+                metrics.OVER_BUDGET.labels(result=rules.when_spent).inc()
+            if hit.name not in BUDGETS or rules.when_spent == "reject":
+                return next_envelope(ExtractedFacts, envelope, end=limit_end(hit))
+            placed = replace(placed, turn=parsed.model_copy(update={"infer": False}))
+            envelope = envelope.model_copy(update={"infer": False})
+            notes = (*notes, f"{hit}: each message of a user is stored as it is, and no model extracts facts")
+        facts, step = await self._facts(placed, rules, waiting_turns)
         step = step.model_copy(update={"notes": (*notes, *step.notes)})
         for dropped in step.dropped:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
         end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(*envelope.steps, step), end=end)
 
-    async def _paid_steps(self, turn: Turn, envelope: ExtractedFacts) -> tuple[Step, ...]:
-        """What an earlier delivery of a turn that asks no model now paid for, or another turn in a shared call."""
-        if not turn.infer:
-            return ()
-        unused = await self._model.unused_replies(RequestSource.of(envelope, "extract"), None)
-        return (with_unused(Step(stage="extract", milliseconds=0), unused),) if unused else ()
-
     async def _facts(
-        self, placed: CallTurn, rules: EffectivePolicy, behind: Behind
+        self, placed: CallTurn, rules: EffectivePolicy, waiting_turns: WaitingTurns
     ) -> tuple[tuple[ExtractedFact, ...], Step]:
         """What a turn states and may be stored, and what it took to find that out.
 
         What the assistant says alone states nothing.
         """
-        turn, told = placed.turn, rules.instructions
+        turn, instructions = placed.turn, rules.instructions
         if not turn.infer:
-            raw, left_out = withhold(raw_facts(turn), (), told)
-            return raw, with_instructions(Step(stage="extract", milliseconds=0, dropped=left_out), told)
+            raw, left_out = withhold(raw_facts(turn), (), instructions)
+            return raw, with_instructions(Step(stage="extract", milliseconds=0, dropped=left_out), instructions)
         if not evidence_messages(turn):
             return (), Step(stage="extract", milliseconds=0)
         is_outdated = self._sharer.is_outdated(placed, rules)
-        question = await self._sharer.question_of(placed, rules, behind)
+        question = await self._sharer.question_of(placed, rules, waiting_turns)
         answer = await self._ask(question)
         facts, echoes = drop_recalled_echoes(answer.value, turn)
         if turn.valid_until is not None:  # a fact that names no end of its own has the turn's
             facts = tuple(
                 fact.model_copy(update={"valid_until": fact.valid_until or turn.valid_until}) for fact in facts
             )
-        facts, left_out = withhold(facts, (*answer.dropped, *echoes), told)
+        facts, left_out = withhold(facts, (*answer.dropped, *echoes), instructions)
         step = _step(answer, question.task.background)
         if is_outdated:
             step = with_unused(step, await self._model.unused_replies(question.asked.source, question.asked.prompt))
         if self._detect_mood:
-            step = step.model_copy(update={"mood": _last_mood(answer.replies)})
-        return facts, with_instructions(step.model_copy(update={"dropped": left_out}), told)
+            # The last valid one: a model that corrects its facts may leave the mood out.
+            moods = (read_mood(reply.text) for reply in reversed(answer.replies))
+            step = step.model_copy(update={"mood": next(filter(None, moods), None)})
+        return facts, with_instructions(step.model_copy(update={"dropped": left_out}), instructions)
 
     async def _ask(self, question: TurnQuestion) -> Answer[tuple[ExtractedFact, ...]]:
         task, prompt, source = question.task, question.asked.prompt, question.asked.source
-        told, overrides = task.instructions, task.turn.overrides
         model, parse = self._model.for_source(source, prompt), partial(parse_extraction, subject=task)
         try:
-            answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
+            answer = await ask(model, prompt, parse, reprompts=task.turn.overrides.reprompts)
         except ReplyInvalidError as error:
             metrics.REPROMPTS.labels(purpose="extract").inc(len(error.replies) - 1)
-            step = with_instructions(_step(error, task.background), told)
-            (detail,) = withhold_texts([str(error)], told)
+            step = with_instructions(_step(error, task.background), task.instructions)
+            (detail,) = withhold_texts([str(error)], task.instructions)
             raise SourceEndedError("invalid_reply", detail, step=step, possibly_systemic=True) from error
         except PromptRefusedError as error:
             took = with_unused(Step(stage="extract", milliseconds=0), error.replies) if error.replies else None
             raise SourceEndedError(error.reason, error.detail, step=took) from error
         metrics.REPROMPTS.labels(purpose="extract").inc(len(answer.replies) - 1)
         return answer
-
-
-def _placed(turn: Turn, envelope: ExtractedFacts) -> CallTurn:
-    origin, published_at = envelope.origin, envelope.published_at
-    return CallTurn(
-        turn=turn, published_at=published_at, position=origin.position, offset=origin.offset, size=envelope.size
-    )
-
-
-def _last_mood(replies: Sequence[TimedReply]) -> Mood | None:
-    """The last valid one: a model that is told of a fault in its facts may leave the mood out."""
-    return next(filter(None, (read_mood(reply.text) for reply in reversed(replies))), None)
 
 
 def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, background: Background) -> Step:
@@ -298,6 +253,33 @@ def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, backgr
         "notes": background.notes,
     }
     return step.model_copy(update=shown)
+
+
+def drop_recalled_echoes(
+    facts: Sequence[ExtractedFact], turn: Turn
+) -> tuple[tuple[ExtractedFact, ...], tuple[DroppedStatement, ...]]:
+    """The facts that the user states, and those that echo `turn.recalled`, dropped as `recalled`.
+
+    A fact is an echo if no user says its excerpt, but for copies of whole recalled texts, or if it says just what a
+    recalled text says, by words, and its excerpt is a part of that. A short answer ("No", "2", "Berlin") is none, even
+    where the memory has that word. Without recalled texts all facts are kept.
+    """
+    recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
+    if not recalled:
+        return tuple(facts), ()
+    said = tuple(comparable_text(message.content) for message in turn.messages if message.role == "user")
+    kept: list[ExtractedFact] = []
+    dropped: list[DroppedStatement] = []
+    for fact in facts:
+        excerpt = comparable_text(fact.excerpt)
+        hiding = [text for text in recalled if excerpt in text]
+        is_said = any(has_words(without_texts(content, hiding), excerpt) for content in said)
+        repeats = any(has_words(text, excerpt) and texts_equivalent(fact.text, text) for text in turn.recalled)
+        if is_said and not repeats:
+            kept.append(fact)
+        else:
+            dropped.append(DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt))
+    return tuple(kept), tuple(dropped)
 
 
 def has_asked_model(output: ExtractedFacts) -> bool:
@@ -330,11 +312,6 @@ def command_facts(payload: CommandPayload) -> tuple[ExtractedFact, ...]:
         ExtractedFact(text=text, search_text=text, excerpt=text if said else "") for text in embedded_texts(payload)
     )
 
-
-REKEYED_HEADER: Final = "mnemolog-rekeyed"
-"""On a copy; it is not copied again, whatever its key and partition are."""
-
-log = get_logger(__name__)
 
 Work = Callable[[ParsedSource, KafkaRecord], Awaitable[ExtractedFacts | None]]
 

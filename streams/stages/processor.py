@@ -28,6 +28,13 @@ from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, SeenOrigins
 from mnemolog.streams.kafka.sender import Sender
 
+MAX_FAILURES_IN_A_ROW: Final = 20
+"""So many records in a row are not all at fault: it is the program, or its model. At a failure rate of 50 % that many
+come in a row once in a million records."""
+FIRST_DELAY_SECONDS: Final = 1.0
+MAX_DELAY_SECONDS: Final = 60.0
+_PROGRAM_ERRORS: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
 ThresholdsFor = Callable[[str, Overrides], Thresholds]
 """The thresholds for an embedding model and a turn's overrides."""
 RulesFor = Callable[[Scope, Overrides], Awaitable[EffectivePolicy]]
@@ -36,6 +43,9 @@ Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit 
 """The limit for which a turn of so many bytes, published then, is rejected before any model is called."""
 WaitUntilProjected = Callable[[str, int], Awaitable[None]]
 """Returns when the tables hold all that was committed for an owner, whose log is the partition."""
+
+
+log = get_logger(__name__)
 
 
 class TurnSettings(Protocol):
@@ -136,15 +146,6 @@ def limit_end(hit: LimitHit) -> End:
     return End(outcome="rejected", reason="limit", detail=detail, limit=hit)
 
 
-MAX_FAILURES_IN_A_ROW: Final = 20
-"""So many records in a row are not all at fault: it is the program, or its model. At a failure rate of 50 % that many
-come in a row once in a million records."""
-FIRST_DELAY_SECONDS: Final = 1.0
-MAX_DELAY_SECONDS: Final = 60.0
-
-log = get_logger(__name__)
-
-
 class FailureBudget:
     """Lets so many records end as failed; then holds every further failure back until a record succeeds.
 
@@ -181,19 +182,14 @@ class FailureBudget:
         self._held.inc()
         try:
             async with self._turn:
-                await self._wait_for_success()
+                if not self._left:  # wait for a success, or for a pause that grows with each record tried in vain
+                    self._tries += 1
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(self._delay(self._tries)):
+                            await self._refilled.wait()
         finally:
             self._held.dec()
         return False
-
-    async def _wait_for_success(self) -> None:
-        """Wait for a success, or for a pause that grows with each record that was tried in vain."""
-        if self._left:
-            return
-        self._tries += 1
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._delay(self._tries)):
-                await self._refilled.wait()
 
 
 class FailureBudgets:
@@ -208,9 +204,6 @@ class FailureBudgets:
         if key not in self._budgets:
             self._budgets[key] = FailureBudget(stage)
         return self._budgets[key]
-
-
-_PROGRAM_ERRORS: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 class StageOutput(Protocol):

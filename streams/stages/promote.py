@@ -1,138 +1,122 @@
-"""Promotions: facts of a run are decided in the scope of its user like statements of a turn there.
-
-A promote command looks up what it selects, and has another command published for what one commit does not take.
-"""
+"""The command `promote`: facts of a run are decided in the scope of its user like statements of a turn there."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import Final
+from uuid import UUID
 
 from mnemolog.schemas.command import MAX_ITEMS, Command, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.facts import MatchedFact
-from mnemolog.schemas.ids import follow_up_id
+from mnemolog.schemas.facts import MatchedFact, Original, PromotedFrom
+from mnemolog.schemas.ids import follow_up_id, is_follow_up_id
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Step, Thresholds
-from mnemolog.schemas.stored import PromotableFacts
-from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, PromotionReader
-from mnemolog.streams.commands.handler import CommandResult
-from mnemolog.streams.commands.promotions import MAX_PROMOTED, promoted_statements, promotion_detail
+from mnemolog.schemas.provenance import Thresholds
+from mnemolog.schemas.stored import PromotableFact, PromotableFacts
+from mnemolog.streams.commands.context import CommandRefusedError, Fault, PromotionReader, raise_for_faults
+from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
 
-PublishCommand = Callable[[Command], Awaitable[object]]
-"""Returns when the broker has the command."""
-
-
-async def publish_nothing(_command: Command) -> None:
-    """For a resolver that only tells what it would commit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromotionRules:
-    """What holds in the scope that facts go to; `latest_end` is when the last of its facts ceased to be true."""
-
-    policy: EffectivePolicy
-    thresholds: Thresholds
-    latest_end: datetime | None
-    now: datetime
+MAX_PROMOTED: Final = 50
+"""How many facts one command promotes: one question to the model holds their conflicts, and one commit their events."""
+MAX_PROMOTED_BYTES: Final = 256 * 1024
+"""Of their texts and vectors, which an event holds with what it ends; a fact alone may take more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromotionResult:
-    """The end of a promote command, what its decision cost, and the command for what did not go into its commit.
-
-    That one is published once it is clear that the commit says so, and before it is sent. `user_names` are the names of
-    the user that the scope knows, or its first fact tells.
-    """
-
-    result: CommandResult
-    step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
-    follow_up: Command | None = None
-    user_names: tuple[str, ...] = ()
-
-
 class Promoter:
     """Carries out promote commands. A commit takes `max_commit_bytes`; what is more goes into a follow-up."""
 
-    def __init__(
-        self, facts: PromotionReader, match_stage: MatchStage, turn_decider: TurnDecider, *, max_commit_bytes: int
-    ) -> None:
-        self._facts = facts
-        self._match_stage = match_stage
-        self._turn_decider = turn_decider
-        self._max_commit_bytes = max_commit_bytes
+    facts: PromotionReader
+    match_stage: MatchStage
+    turn_decider: TurnDecider
+    max_commit_bytes: int
 
-    async def __call__(self, envelope: MatchedFacts, rules: PromotionRules) -> PromotionResult:
-        """What the command of an envelope does."""
+    async def __call__(
+        self,
+        envelope: MatchedFacts,
+        policy: EffectivePolicy,
+        thresholds: Thresholds,
+        *,
+        latest_end: datetime | None,
+        now: datetime,
+    ) -> CommandOutcome:
+        """What the command of an envelope does. `policy` and `latest_end` are those of the scope that facts go to.
+
+        `latest_end` is when the last of its facts ceased to be true.
+        """
         payload, scope = envelope.order, envelope.scope
         if not isinstance(payload, Promote) or scope is None:
             raise AssertionError("only promote commands are promotions")
-        context = CommandContext(
-            owner=envelope.owner,
-            source_id=envelope.source_id,
-            scope=scope,
-            issued_at=envelope.occurred_at,
-            now=rules.now,
-            actor=envelope.actor,
-        )
         limit = MAX_ITEMS if payload.fact_ids else MAX_PROMOTED
-        found = await self._facts.promotable_facts(
-            scope, payload, at=rules.now, min_importance=rules.policy.min_importance, limit=limit
+        found = await self.facts.promotable_facts(
+            scope, payload, at=now, min_importance=policy.min_importance, limit=limit
         )
         try:
-            statements = promoted_statements(context, payload, found)
+            if payload.fact_ids and not is_follow_up_id(envelope.source_id):  # what ended since the first is left out
+                raise_for_faults(_named_faults(payload, found.facts, now))
+            selected = {one.stored.fact_id for one in found.facts[: found.free]}
+            statements = [_statement(one, selected) for one in _of_one_commit(found)]
             if not statements:
-                return PromotionResult(
-                    result=CommandResult(outcome="done", detail=promotion_detail(context, found, 0, payload))
-                )
-            decision, turn = await self._decide(envelope, statements, rules)
+                result = CommandResult(outcome="done", detail=_detail(envelope, payload, found, 0))
+                return CommandOutcome(result=result, thresholds=thresholds)
+            decision, turn = await self._decide(envelope, statements, policy, thresholds, latest_end, now)
         except CommandRefusedError as refusal:
-            return PromotionResult(
-                result=CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
-            )
+            result = CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
+            return CommandOutcome(result=result, thresholds=thresholds)
         taken = len(turn.facts)
-        return PromotionResult(
-            result=CommandResult(
-                outcome="done", events=decision.events, detail=promotion_detail(context, found, taken, payload)
-            ),
+        detail = _detail(envelope, payload, found, taken)
+        follow_up = None
+        if taken < found.free:
+            rest = tuple(one.stored.fact_id for one in found.facts[taken : found.free])
+            follow_up = Command(
+                command_id=follow_up_id(envelope.source_id),
+                scope=scope,
+                issued_at=envelope.occurred_at,
+                order=payload.model_copy(update={"fact_ids": rest}) if payload.fact_ids else payload,
+                actor=envelope.actor,
+            )
+        return CommandOutcome(
+            result=CommandResult(outcome="done", events=decision.events, detail=detail),
             step=decision.step,
-            follow_up=_next_command(envelope, payload, found, taken) if taken < found.free else None,
+            thresholds=thresholds,
+            follow_up=follow_up,
             user_names=turn.user_names,
         )
 
-    async def _decide(
-        self, envelope: MatchedFacts, statements: Sequence[MatchedFact], rules: PromotionRules
+    async def _decide(  # noqa: PLR0917 -- all of it belongs to the one decision
+        self,
+        envelope: MatchedFacts,
+        statements: Sequence[MatchedFact],
+        policy: EffectivePolicy,
+        thresholds: Thresholds,
+        latest_end: datetime | None,
+        now: datetime,
     ) -> tuple[TurnDecision, MatchedFacts]:
         """The decision on as many of the statements as one commit takes, as a turn of these.
 
         Raises `CommandRefusedError` where a single one does not fit.
         """
         while True:
-            decision, turn = await self._decision_on(envelope, statements, rules)
+            turn = await self._turn_of(envelope, statements, policy)
+            first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
+            is_late = latest_end is not None and first_said < latest_end
+            decision = await self.turn_decider.decide(turn, policy, thresholds, is_late=is_late, now=now)
             size = sum(len(event.model_dump_json().encode()) + 1 for event in decision.events)
-            if size <= self._max_commit_bytes:
+            if size <= self.max_commit_bytes:
                 return decision, turn
             if len(statements) == 1:
-                detail = f"the events of one fact take {size} bytes, and one commit {self._max_commit_bytes}"
+                detail = f"the events of one fact take {size} bytes, and one commit {self.max_commit_bytes}"
                 raise CommandRefusedError("invalid_command", detail)
             statements = statements[: len(statements) // 2]
 
-    async def _decision_on(
-        self, envelope: MatchedFacts, statements: Sequence[MatchedFact], rules: PromotionRules
-    ) -> tuple[TurnDecision, MatchedFacts]:
-        turn = await self._with_candidates(envelope, statements, rules.policy)
-        first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
-        is_late = rules.latest_end is not None and first_said < rules.latest_end
-        decision = await self._turn_decider.decide(turn, rules.policy, rules.thresholds, is_late=is_late, now=rules.now)
-        return decision, turn
-
-    async def _with_candidates(
+    async def _turn_of(
         self, envelope: MatchedFacts, statements: Sequence[MatchedFact], policy: EffectivePolicy
     ) -> MatchedFacts:
-        """A turn of the statements; candidates are looked up for those of one time and speaker together."""
+        """A turn of the statements; candidates are looked up together for statements of one time and speaker."""
 
         def said(matched: MatchedFact) -> tuple[datetime, str | None]:
             return matched.said_at(envelope.occurred_at), matched.original.speaker if matched.original else None
@@ -140,7 +124,7 @@ class Promoter:
         groups = [(key, tuple(group)) for key, group in groupby(statements, said)]
         found = await asyncio.gather(
             *(
-                self._match_stage.with_candidates(
+                self.match_stage.with_candidates(
                     envelope.model_copy(update={"occurred_at": said_at, "speaker": speaker, "facts": facts}), policy
                 )
                 for (said_at, speaker), facts in groups
@@ -154,17 +138,70 @@ class Promoter:
         return envelope.model_copy(update={"facts": facts, "user_names": tuple(names)})
 
 
-def _next_command(envelope: MatchedFacts, payload: Promote, found: PromotableFacts, taken: int) -> Command:
-    """The command for what the first `taken` facts leave: where facts are named, it names the others of them."""
-    if envelope.scope is None:
-        raise AssertionError("a command has a scope")
-    if payload.fact_ids:
-        rest = tuple(one.stored.fact_id for one in found.facts[taken : found.free])
-        payload = payload.model_copy(update={"fact_ids": rest})
-    return Command(
-        command_id=follow_up_id(envelope.source_id),
-        scope=envelope.scope,
-        issued_at=envelope.occurred_at,
-        order=payload,
-        actor=envelope.actor,
+def _named_faults(payload: Promote, facts: Sequence[PromotableFact], now: datetime) -> Iterator[Fault]:
+    known = {one.stored.fact_id: one.stored for one in facts}
+    for fact_id in payload.fact_ids:
+        stored = known.get(fact_id)
+        if stored is None:
+            yield "unknown_fact", f"{fact_id} is not known: check the id"
+        elif stored.scope != payload.source:
+            yield "foreign_fact", f"{fact_id} belongs to another scope: name that scope as the source"
+        elif stored.state.status == "pending_confirmation":
+            yield "closed_fact", f"{fact_id} waits for a confirmation: confirm or reject it first"
+        elif not stored.is_open or (stored.ends_at is not None and stored.ends_at <= now):
+            yield "closed_fact", f"{fact_id} has ended or is {stored.state.status}: see its history for what holds"
+
+
+def _of_one_commit(found: PromotableFacts) -> Iterator[PromotableFact]:
+    """The facts that are active and were not promoted yet, as many as one command takes, the first said first."""
+    size = 0
+    for place, one in enumerate(found.facts[: min(found.free, MAX_PROMOTED)]):
+        fact = one.stored.fact
+        texts = f"{fact.text}{fact.search_text}{fact.excerpt}{fact.value or ''}"
+        size += len(texts.encode()) + 2 * len(one.vector.data)
+        if place and size > MAX_PROMOTED_BYTES:
+            return
+        yield one
+
+
+def _statement(found: PromotableFact, selected: Collection[UUID]) -> MatchedFact:
+    """The fact as it was said, with its beginning, its end and its confidence of today.
+
+    An end that one of the `selected` facts has announced is left to the decision on that fact.
+    """
+    stored, said_at = found.stored, found.said_at
+    is_plain = stored.fact.event_time is None and stored.true_from == said_at
+    valid_until = stored.fact.valid_until if stored.state.superseded_by in selected else stored.ends_at
+    return MatchedFact(
+        fact=stored.fact.model_copy(
+            update={"event_time": None if is_plain else stored.true_from, "valid_until": valid_until}
+        ),
+        vector=found.vector,
+        original=Original(
+            promoted_from=PromotedFrom(fact_id=stored.fact_id, source_id=found.source_id, said_at=said_at),
+            confidence=stored.state.confidence,
+            speaker=stored.speaker,
+            authority=stored.authority,
+        ),
     )
+
+
+def _detail(envelope: MatchedFacts, payload: Promote, found: PromotableFacts, taken: int) -> str:
+    """What a command that promotes `taken` facts leaves out, in words; empty for nothing.
+
+    The command for the rest is named: it is waited for, and undone, by its own id.
+    """
+    others = found.total - found.free - found.known
+    left_out = "; ".join(
+        text
+        for count, text in (
+            (found.known, f"{found.known} {'was' if found.known == 1 else 'were'} promoted before"),
+            (others, f"{others} left out: not active, or below min_importance"),
+            (found.free - taken, f"{found.free - taken} follow in the command {follow_up_id(envelope.source_id)}"),
+        )
+        if count > 0
+    )
+    if taken:
+        return left_out
+    scope = " ".join(f"{name}={value}" for name, value in payload.source.columns.items() if value)
+    return f"nothing is promoted: {left_out or f'nothing that it selects is active in {scope}'}"

@@ -12,122 +12,100 @@ from typing import Final
 
 from mnemolog.projections.stores.facts import CandidateFinder, SourceStatus
 from mnemolog.schemas.admission import REFUSAL_REASONS
-from mnemolog.schemas.command import Command, Promote, SummariseEntity
+from mnemolog.schemas.command import Promote, SummariseEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, MatchedFacts
 from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
-from mnemolog.schemas.provenance import Step, Thresholds
+from mnemolog.schemas.provenance import Step
 from mnemolog.streams import metrics
+from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.entities import numbered
-from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.linker import EntityLinker, unlinked_names
 from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_relations
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
-from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
+from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, TurnSettings, WaitUntilProjected, limit_end
-from mnemolog.streams.stages.promote import Promoter, PromotionRules, PublishCommand
+from mnemolog.streams.stages.promote import Promoter
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 
-_MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
+MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
 _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
-_NO_SCOPE: Final = End(outcome="failed", reason="no_scope")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CommandOutcome:
-    """What a command does, and what that cost; `limit` is the budget that was spent before it was carried out."""
+class TurnParts:
+    """What decides turns. With `asks_about_names` a model is asked whom doubtful names mean."""
 
-    result: CommandResult
-    step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
-    thresholds: Thresholds | None = None
-    user_names: tuple[str, ...] | None = None
-    follow_up: Command | None = None
-    limit: LimitHit | None = None
+    match_stage: MatchStage
+    decider: TurnDecider
+    linker: EntityLinker
+    candidates: EntityCandidates
+    asks_about_names: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandParts:
+    """What carries commands out, by their kind, and publishes the commands that follow from a source."""
+
+    handle: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]]
+    promote: Promoter
+    summarise: EntitySummariser
+    publish: PublishCommand
+    due_summaries: DueSummaries
+
+
+@dataclass(slots=True, kw_only=True)
 class ResolveStage:
     """Works on one source's matched facts, or on a command; gives its commit, or None where it has one already."""
 
-    def __init__(
-        self,
-        *,
-        finder: CandidateFinder,
-        match_stage: MatchStage,
-        turn_decider: TurnDecider,
-        handle_command: Callable[[MatchedFacts, EffectivePolicy], Awaitable[CommandResult]],
-        promote: Promoter,
-        publish: PublishCommand,
-        summarise: EntitySummariser,
-        due_summaries: DueSummaries,
-        close_lapsed: HeldOverwriteCloser,
-        linker: EntityLinker,
-        asks_about_names: bool,
-        limits: LimitEnforcer,
-        settings: TurnSettings,
-        embedding_model: str,
-        wait_until_projected: WaitUntilProjected,
-        forget_replies: Callable[[str, str], Awaitable[None]],
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._finder = finder
-        self._entity_candidates = EntityCandidates(finder)
-        self._match_stage = match_stage
-        self._turn_decider = turn_decider
-        self._handle_command = handle_command
-        self._promote = promote
-        self._publish = publish
-        self._summarise = summarise
-        self._due_summaries = due_summaries
-        self._close_lapsed = close_lapsed
-        self._linker = linker
-        self._asks_about_names = asks_about_names
-        self._limits = limits
-        self._settings = settings
-        self._embedding_model = embedding_model
-        self._wait_until_projected = wait_until_projected
-        self._forget_replies = forget_replies
-        self._clock = clock
-        self._attempts: dict[str, int] = {}
+    finder: CandidateFinder
+    turns: TurnParts
+    commands: CommandParts
+    close_lapsed: HeldOverwriteCloser
+    limits: LimitEnforcer
+    settings: TurnSettings
+    embedding_model: str
+    wait_until_projected: WaitUntilProjected
+    forget_replies: Callable[[str, str], Awaitable[None]]
+    clock: Callable[[], datetime]
+    _attempts: dict[str, int] = field(default_factory=dict, init=False)
 
     async def __call__(self, received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
         envelope = received.envelope
-        await self._wait_until_projected(envelope.owner, record.partition)
-        status = await self._finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
+        await self.wait_until_projected(envelope.owner, record.partition)
+        status = await self.finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
         if status.committed and not _may_retry(status, envelope):
             metrics.ALREADY_COMMITTED.inc()
             return None
         attempt = status.attempt + 1
         if status.committed:
             self._attempts[envelope.origin.position] = attempt
-            if len(self._attempts) > _MAX_REMEMBERED_ATTEMPTS:
+            if len(self._attempts) > MAX_REMEMBERED_ATTEMPTS:
                 del self._attempts[next(iter(self._attempts))]
         envelope = received.require_valid()
-        rules = self._settings.rules_from(status.policies, envelope.overrides)
-        envelope = await self._with_candidates(envelope, rules, status)
+        rules = self.settings.rules_from(status.policies, envelope.overrides)
+        if envelope.facts and envelope.source_kind == "turn" and envelope.scope_version != status.scope_version:
+            envelope = await self.turns.match_stage.with_candidates(envelope, rules)
+        else:
+            envelope = envelope.model_copy(update={"scope_version": status.scope_version})
         commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end)
-        await self._due_summaries(commit, rules)
+        await self.commands.due_summaries(commit, rules)
         # Another attempt has to ask the models anew.
         if commit.retryable and commit.outcome == "failed" and commit.reason not in REFUSAL_REASONS:
-            await self._forget_replies(envelope.owner, envelope.source_id)
+            await self.forget_replies(envelope.owner, envelope.source_id)
         return commit
-
-    async def _with_candidates(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, status: SourceStatus
-    ) -> MatchedFacts:
-        if envelope.facts and envelope.source_kind == "turn" and envelope.scope_version != status.scope_version:
-            return await self._match_stage.with_candidates(envelope, rules)
-        return envelope.model_copy(update={"scope_version": status.scope_version})
 
     async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
         """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
         rules = EffectivePolicy()
         if envelope.scope is not None:
-            rules = await self._settings.rules_for(envelope.scope, envelope.overrides)
+            rules = await self.settings.rules_for(envelope.scope, envelope.overrides)
         return await self._decide(envelope, rules, attempt, latest_end=_ANY_TIME)
 
     def finish(self, received: ReceivedEnvelope[MatchedFacts], end: End, step: Step | None) -> Commit:
@@ -139,7 +117,10 @@ class ResolveStage:
         self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, *, latest_end: datetime | None
     ) -> Commit:
         if envelope.end is not None or envelope.scope is None:
-            end = await self._end_within_limits(envelope, envelope.end or _NO_SCOPE, rules)
+            end = envelope.end or End(outcome="failed", reason="no_scope")
+            if end.outcome == "no_facts":  # such a turn counts toward turns_per_minute
+                hit = await self._exceeded_limit(envelope, rules, (), envelope.steps)
+                end = limit_end(hit) if hit else end
             return self._end_commit(envelope, end, attempt)
         if envelope.source_kind == "command":
             return await self._command_commit(envelope, rules, attempt, latest_end)
@@ -148,13 +129,13 @@ class ResolveStage:
     async def _turn_commit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, latest_end: datetime | None
     ) -> Commit:
-        named = await self._linker.find(envelope, [matched.fact for matched in envelope.facts])
-        asks = self._asks_about_names and envelope.infer and not rules.add_only
-        names = await self._linker.names_to_ask(named) if named and asks else None
-        envelope = await self._entity_candidates.add(envelope, named, rules)
+        named = await self.turns.linker.find(envelope, [matched.fact for matched in envelope.facts])
+        asks = self.turns.asks_about_names and envelope.infer and not rules.add_only
+        names = await self.turns.linker.names_to_ask(named) if named and asks else None
+        envelope = await self.turns.candidates.add(envelope, named, rules)
         envelope = with_subject_relations(envelope, named) if named else envelope
-        thresholds, now = self._settings.thresholds_for(self._embedding_model, envelope.overrides), self._clock()
-        decision = await self._turn_decider.decide(
+        thresholds, now = self.settings.thresholds_for(self.embedding_model, envelope.overrides), self.clock()
+        decision = await self.turns.decider.decide(
             envelope,
             rules,
             thresholds,
@@ -163,17 +144,19 @@ class ResolveStage:
             named=named,
             names=names,
         )
-        _count_decision(decision)
+        metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(decision.step.dropped))
+        metrics.REPROMPTS.labels(purpose="resolve").inc(decision.step.reprompts)
+        metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in decision.events))
         named = named and named.answered(decision.answers)
-        events = await self._close_lapsed(envelope, decision.events, now)
-        named_events = await self._linker.events_of_turn(envelope, named, events)
+        events = await self.close_lapsed(envelope, decision.events, now)
+        named_events = await self.turns.linker.events_of_turn(envelope, named, events)
         step = decision.step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
             return self._end_commit(envelope, limit_end(hit), attempt, step)
         return commit_of(
             envelope,
             attempt=attempt,
-            decided_at=self._clock(),
+            decided_at=self.clock(),
             step=step,
             thresholds=thresholds,
             outcome="facts" if events else "no_facts",
@@ -187,21 +170,21 @@ class ResolveStage:
     ) -> Commit:
         started = perf_counter()
         done = await self._carry_out(envelope, rules, latest_end)
-        if done.user_names is not None:
+        if done.user_names:
             envelope = envelope.model_copy(update={"user_names": done.user_names})
         result = done.result
-        events = await self._close_lapsed(envelope, result.events, self._clock())
+        events = await self.close_lapsed(envelope, result.events, self.clock())
         step = done.step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)})
         if hit := done.limit or await self._exceeded_limit(envelope, rules, events, (step,)):
             return self._end_commit(envelope, limit_end(hit), attempt, step)
         if done.follow_up is not None:
-            await self._publish(done.follow_up)  # before the commit that tells of it: no crash loses it
-        named = await self._linker.events_of_command(envelope, events)
+            await self.commands.publish(done.follow_up)  # before the commit that names it: no crash loses it
+        named = await self.turns.linker.events_of_command(envelope, events)
         changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(
             envelope,
             attempt=attempt,
-            decided_at=self._clock(),
+            decided_at=self.clock(),
             step=step,
             thresholds=done.thresholds,
             outcome=result.outcome,
@@ -213,39 +196,24 @@ class ResolveStage:
 
     async def _carry_out(
         self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
-    ) -> _CommandOutcome:
+    ) -> CommandOutcome:
         if isinstance(envelope.order, Promote):
-            thresholds = self._settings.thresholds_for(self._embedding_model, envelope.overrides)
-            known = PromotionRules(policy=rules, thresholds=thresholds, latest_end=latest_end, now=self._clock())
-            promoted = await self._promote(envelope, known)
-            return _CommandOutcome(
-                result=promoted.result,
-                step=promoted.step,
-                thresholds=thresholds,
-                user_names=promoted.user_names,
-                follow_up=promoted.follow_up,
-            )
+            thresholds = self.settings.thresholds_for(self.embedding_model, envelope.overrides)
+            return await self.commands.promote(envelope, rules, thresholds, latest_end=latest_end, now=self.clock())
         if isinstance(envelope.order, SummariseEntity):
-            summarised = await self._summarise(envelope, envelope.order, rules, self._clock())
+            summarised = await self.commands.summarise(envelope, envelope.order, rules, self.clock())
             metrics.REPROMPTS.labels(purpose="summarise").inc(summarised.step.reprompts)
-            return _CommandOutcome(result=summarised.result, step=summarised.step, limit=summarised.limit)
-        return _CommandOutcome(result=await self._handle_command(envelope, rules))
-
-    async def _end_within_limits(self, envelope: MatchedFacts, end: End, rules: EffectivePolicy) -> End:
-        """The end that was found before; a turn without facts still counts toward turns_per_minute."""
-        if end.outcome != "no_facts":
-            return end
-        hit = await self._exceeded_limit(envelope, rules, (), envelope.steps)
-        return limit_end(hit) if hit else end
+            return summarised
+        return CommandOutcome(result=await self.commands.handle(envelope, rules))
 
     async def _exceeded_limit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, events: Sequence[MemoryEvent], steps: Sequence[Step]
     ) -> LimitHit | None:
-        facts, tokens = added_facts(events, self._clock()), count_tokens(steps)
-        return await self._limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens)
+        facts, tokens = added_facts(events, self.clock()), count_tokens(steps)
+        return await self.limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens)
 
     def _end_commit(self, envelope: MatchedFacts, end: End, attempt: int, step: Step | None = None) -> Commit:
-        return end_commit(envelope, end, attempt=attempt, decided_at=self._clock(), step=step)
+        return end_commit(envelope, end, attempt=attempt, decided_at=self.clock(), step=step)
 
 
 def _may_retry(status: SourceStatus, envelope: MatchedFacts) -> bool:
@@ -253,9 +221,3 @@ def _may_retry(status: SourceStatus, envelope: MatchedFacts) -> bool:
     last, origin = status.origin, envelope.origin
     same_log = last is not None and (last.topic, last.partition) == (origin.topic, origin.partition)
     return status.retryable and not (last and same_log and origin.offset <= last.offset)
-
-
-def _count_decision(decision: TurnDecision) -> None:
-    metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(decision.step.dropped))
-    metrics.REPROMPTS.labels(purpose="resolve").inc(decision.step.reprompts)
-    metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in decision.events))

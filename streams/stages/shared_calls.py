@@ -45,24 +45,19 @@ FRESH_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallWait:
-    """The seconds that a turn waits for others: `linger` for any, `arriving` for those that are sure to come."""
+    """The seconds that a turn waits for others: `linger` for any, `arriving` while its partition has unread records."""
 
     linger: float = 0.0
     arriving: float = 0.0
 
     @classmethod
     def of_extraction(cls, waited: float, *, linger: float) -> "CallWait":
-        """That of a turn that was published `waited` seconds ago, which are a part of `linger`."""
-        arriving = arriving_seconds(waited) if waited > FRESH_SECONDS else 0.0
+        """The waiting of a turn that was published `waited` seconds ago, which are a part of `linger`.
+
+        It waits for the reading of its partition no longer than it has waited since its publication.
+        """
+        arriving = min(waited, MAX_ARRIVING_SECONDS) if waited > FRESH_SECONDS else 0.0
         return cls(linger=min(linger, max(0.0, linger - waited)), arriving=arriving)
-
-    def __bool__(self) -> bool:
-        return bool(self.linger or self.arriving)
-
-
-def arriving_seconds(waited: float) -> float:
-    """How long a turn waits for others that are sure to come: no longer than it has waited since its publication."""
-    return min(max(0.0, waited), MAX_ARRIVING_SECONDS)
 
 
 class Backgrounds(Protocol):
@@ -74,7 +69,7 @@ class Backgrounds(Protocol):
 
     async def background_of(self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy) -> Background: ...
 
-    async def background_ahead(
+    async def read_background(
         self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy
     ) -> tuple[Background, StoredReply | None]: ...
 
@@ -113,19 +108,15 @@ class TurnQuestions:
         background = await self._backgrounds.background_of(placed.turn, placed.place, rules)
         return self._question(placed, rules, background, None)
 
-    async def _question_ahead(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
-        background, new = await self._backgrounds.background_ahead(placed.turn, placed.place, rules)
-        return self._question(placed, rules, background, new)
-
     def _question(
         self, placed: CallTurn, rules: EffectivePolicy, background: Background, kept_with: StoredReply | None
     ) -> TurnQuestion:
-        turn, told, overrides = placed.turn, rules.instructions, placed.turn.overrides
+        turn, overrides = placed.turn, placed.turn.overrides
         task = ExtractionTask(
             turn=turn,
-            categories=allowed_categories(self._categories, told),
+            categories=allowed_categories(self._categories, rules.instructions),
             entity_types=self._entity_types,
-            instructions=told,
+            instructions=rules.instructions,
             background=background,
             detect_mood=self._detect_mood,
         )
@@ -139,7 +130,7 @@ class TurnQuestions:
     async def questions_of(
         self, turns: Sequence[CallTurn], conversation: Sequence[CallTurn], rules: EffectivePolicy
     ) -> list[TurnQuestion]:
-        """What several turns of `conversation` ask ahead; these are its turns in order, those between them too.
+        """What several turns of `conversation`, which holds its turns in order, would ask when they are processed.
 
         One after the other: each is shown what was said right before it, and no more than that is remembered. What
         they are shown is kept with their replies.
@@ -148,7 +139,8 @@ class TurnQuestions:
         for one in conversation:
             self._backgrounds.remember(one.turn, one.place)
             if one.place in wanted:
-                found.append(await self._question_ahead(one, rules))
+                background, new = await self._backgrounds.read_background(one.turn, one.place, rules)
+                found.append(self._question(one, rules, background, new))
         return found
 
 
@@ -189,11 +181,8 @@ async def ask_divided(
 MAX_REMEMBERED: Final = 4096
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
-Behind = Callable[[int, int, CallWait], Awaitable[Sequence[CallTurn | None]]]
-"""The records behind one of its owner: waits for so many of them, and gives at most so many.
-
-Those that are sure to come are those of its partition that are not read.
-"""
+WaitingTurns = Callable[[int, int, CallWait], Awaitable[Sequence[CallTurn | None]]]
+"""Waits until so many records of the owner wait, and gives at most so many turns; None for the first that is none."""
 
 
 class CallSharer:
@@ -222,7 +211,7 @@ class CallSharer:
         known = self._asked.get(_id(placed))
         return known if known is not None and known.task.instructions == rules.instructions else None
 
-    async def question_of(self, placed: CallTurn, rules: EffectivePolicy, behind: Behind) -> TurnQuestion:
+    async def question_of(self, placed: CallTurn, rules: EffectivePolicy, waiting_turns: WaitingTurns) -> TurnQuestion:
         """What a turn asks alone. Those behind it that may share its call are asked about first, together with it.
 
         A turn that was asked about with others before is not asked about with others again.
@@ -232,28 +221,34 @@ class CallSharer:
             return known
         first = await self._questions.question_of(placed, rules)
         is_first = most_turns(rules) > 1 and may_share(placed, rules) and _id(placed) not in self._asked
-        if is_first and (others := await self._others_if_readable(first, rules, behind)):
-            await self._ask([first, *others], rules)
+        if is_first and (others := await self._others_if_readable(first, rules, waiting_turns)):
+            async for question, has_part in ask_divided([first, *others], partial(self._ask_once, rules=rules)):
+                self._asked[_id(question.placed)] = question if has_part else None
+                while len(self._asked) > MAX_REMEMBERED:
+                    self._asked.popitem(last=False)
             self._asked[_id(placed)] = None
         return first
 
     async def _others_if_readable(
-        self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind
+        self, first: TurnQuestion, rules: EffectivePolicy, waiting_turns: WaitingTurns
     ) -> list[TurnQuestion]:
         """As `_others`; none where one of them is at fault: it fails when its turn comes, and not this one."""
         try:
-            return await self._others(first, rules, behind)
+            return await self._others(first, rules, waiting_turns)
         except TURN_ERRORS as error:
             log.info("shared_call_failed", turns=1, error=str(error).strip())
             return []
 
-    async def _others(self, first: TurnQuestion, rules: EffectivePolicy, behind: Behind) -> list[TurnQuestion]:
+    async def _others(
+        self, first: TurnQuestion, rules: EffectivePolicy, waiting_turns: WaitingTurns
+    ) -> list[TurnQuestion]:
         """The questions to ask together with the first one; none where that has a reply."""
         most = most_turns(rules)
-        wait = CallWait.of_extraction(self._seconds_waited(first.placed), linger=rules.call_linger)
-        if wait and await self._model.has_reply(first.asked):
+        waited = (self._clock() - first.placed.published_at).total_seconds()
+        wait = CallWait.of_extraction(waited, linger=rules.call_linger)
+        if (wait.linger or wait.arriving) and await self._model.has_reply(first.asked):
             return []
-        waiting = await behind(most - 1, LOOKED_AT * most, wait)
+        waiting = await waiting_turns(most - 1, LOOKED_AT * most, wait)
         _, *others = turns_together(first.placed, waiting, rules)
         others = [one for one in others if _id(one) not in self._asked]
         if not others or await self._model.has_reply(first.asked):
@@ -263,13 +258,6 @@ class CallSharer:
         questions = await self._questions.questions_of(others, conversation, rules)
         replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
         return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
-
-    def _seconds_waited(self, placed: CallTurn) -> float:
-        return (self._clock() - placed.published_at).total_seconds()
-
-    async def _ask(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
-        async for question, has_part in ask_divided(questions, partial(self._ask_once, rules=rules)):
-            self._remember(question, has_part=has_part)
 
     async def _ask_once(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> list[bool]:
         tasks = [one.task for one in questions]
@@ -282,11 +270,6 @@ class CallSharer:
             entities=tuple(entity.entity_id for entity in known.entities),
         )
         return list(found)
-
-    def _remember(self, question: TurnQuestion, *, has_part: bool) -> None:
-        self._asked[_id(question.placed)] = question if has_part else None
-        while len(self._asked) > MAX_REMEMBERED:
-            self._asked.popitem(last=False)
 
 
 def _id(placed: CallTurn) -> tuple[str, str, int]:

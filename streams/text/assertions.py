@@ -1,6 +1,7 @@
-"""What a text asserts that other texts do not, and what it loses or swaps of them.
+"""What a text asserts that other texts do not, and what it loses or swaps of them, as far as words show it.
 
-Details, negations, amounts, roles, tenses.
+First the checks of decisions and summaries; below the parts they are made of: lost words and tenses, then amounts,
+dates and names that have changed places. `TurnWords` and `unsaid` check facts against their turn.
 """
 
 import re
@@ -40,6 +41,213 @@ from mnemolog.streams.text.tokens import (
     words_of,
 )
 
+_NEGATING: Final = ("un", "dis", "non", "nicht", "mis")
+_INFLECTIONS: Final = frozenset({"", "s", "es", "n", "en", "e", "er", "em", "ern", "ens"})
+_SHORTEST_INFLECTED: Final = 4
+_WEAKER: Final = frozenset({"possibly", "intended", "sometimes", "some", "about"})
+"""Qualifiers of a statement that says less than the same one without them."""
+_DENYING: Final = NEGATIONS | DENYING_WORDS
+DOUBTFUL: Final[frozenset[Certainty]] = frozenset({"weak", "speculation"})
+"""Certainties of statements that may stand beside what they deny."""
+
+
+def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ()) -> Iterator[str]:
+    """The numbers, dates, units and names of `text` that neither `sources` nor `extras` have."""
+    readings, own = [read(source) for source in (*sources, *extras)], read(text)
+    details = frozenset().union(*(reading.details for reading in readings))
+    words = {token.casefold() for reading in readings for token in reading.tokens}
+    yield from sorted(own.claimed - details)
+    yield from (date for date, parts in dates_in(own) if date not in details and not _has_date(details, parts))
+    yield from sorted(name for name in own.names if not _is_known(name, words))
+
+
+def lost_details(parents: Sequence[str], text: str) -> Iterator[str]:
+    """The numbers, dates, units, names, words and ends of `parents` that `text` lacks."""
+    own, readings = read(text), [read(parent) for parent in parents]
+    words = {token.casefold() for token in own.tokens}
+    for place, said in enumerate(readings):
+        others = [*readings[:place], *readings[place + 1 :]]
+        dates = (date for date, parts in dates_in(said) if not _has_date(own.details, parts))
+        names = (name for name in said.names if not _is_known(name, words))
+        yield from sorted({*(said.claimed - own.details), *dates, *names})
+        yield from (f'"{word}"' for word in lost_words(said, own))
+        yield from (f'the tense of "{word}"' for word in changed_tenses(said, own))
+        if ending := lost_ending(said, others, own):
+            yield f'"{ending}"'
+
+
+def _has_date(details: frozenset[str], parts: Sequence[str]) -> bool:
+    return all({part, f"month {part}"} & details for part in parts)
+
+
+def turned_negations(sources: Sequence[str], text: str, ignored: frozenset[str] = frozenset()) -> Iterator[str]:
+    """What `text` denies and no source does, or the other way round; `ignored` are stems of the subject."""
+    readings, own = [read(source) for source in sources], read(text)
+    negated = frozenset().union(*(reading.negated for reading in readings)) - ignored
+    affirmed = frozenset().union(*(reading.affirmed for reading in readings)) - ignored
+    said = {stem for reading in readings for stem in reading.stems}
+    unclear = said - negated - affirmed
+    reached = [reach - ignored - unclear for reach in own.negations]
+    if own.negations and not any(reading.negations for reading in readings):
+        yield "it denies something that was not denied"
+    elif any(reach and not reach & negated for reach in reached):
+        yield "it denies something else"
+    elif turned := frozenset().union(*reached) & affirmed - negated:
+        yield f"it denies {_quoted(turned, own)}"
+    if kept := (own.affirmed - ignored) & negated - affirmed:
+        yield f"it does not deny {_quoted(kept, own)}"
+    if own.is_foreign and not own.negations and any(reading.negations for reading in readings):
+        yield "it loses a negation"
+    yield from _opposites(said, {token.casefold() for one in readings for token in one.tokens}, own)
+
+
+def lost_negation(parents: Sequence[str], text: str) -> bool:
+    """Whether a parent denies something and the text nothing."""
+    return any(read(parent).negations for parent in parents) and not read(text).negations
+
+
+def mispaired(sources: Sequence[str], text: str, ignored: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Amounts, dates and names that belong to another thing than in the sources, and roles that have changed."""
+    if values := swapped(sources, text, ignored) | misplaced_amounts(sources, text):
+        yield f"{', '.join(sorted(values))} with what it belongs to"
+    yield from (f'"{pair}"' for pair in sorted(reversed_roles(sources, text)))
+
+
+def added_words(sources: Sequence[str], text: str) -> Iterator[str]:
+    """The words of `text` that no source has, but for those that only join ("a dog called Rex").
+
+    Of a script without spaces the signs that tell something.
+    """
+    own, readings = read(text), [read(source) for source in sources]
+    known = {start for reading in readings for token in reading.tokens for start in (stem_of(token), start_of(token))}
+    for token in own.tokens if own.is_spaced else ():
+        is_known = token.casefold() in LINKING_WORDS or {stem_of(token), start_of(token)} & known
+        if is_telling_word(token) and not is_known:
+            yield f'"{token}"'
+    if not own.is_spaced:
+        yield from sorted(own.signs - frozenset().union(*(reading.signs for reading in readings)))
+
+
+def other_matter(known: str, text: str, ignored: frozenset[str]) -> Iterator[str]:
+    """What shows that a text is about something else than the known text: an end or a plan, or no word in common.
+
+    It may also have all words of the known text and more ("a senior engineer").
+    """
+    reading, own = read(known), read(text)
+    if own.ending and not reading.ending:
+        yield f'"{own.ending}"'
+    if reading.ending and not own.ending and (own.is_never or not own.negations):
+        yield f'that it {"never was" if own.is_never else "is"} so: "{reading.ending}"'
+    if weaker := reading.claimed & _WEAKER - own.details:
+        yield f"that it is so: {min(weaker)}"
+    yield from (f'the tense of "{word}"' for word in changed_tenses(reading, own))
+    told = {*own.stems, *own.details} - ignored
+    if own.stems[:1] == reading.stems[:1]:
+        told -= {*own.stems[:1]}  # the subject
+    if own.is_spaced and told and not told & {*reading.stems, *reading.details}:
+        yield "all that it says"
+    if not own.is_spaced:
+        yield from sorted(own.signs - reading.signs)
+    elif added := _inserted(reading, own, ignored):
+        yield f'"{added[0]}"'
+
+
+def _inserted(known: Reading, own: Reading, ignored: frozenset[str]) -> list[str]:
+    """The words that `own` has more where it has all words of a known text in their order; what leads in counts not."""
+    words = (token for token in known.tokens if token not in CLAUSE_ENDS and token.casefold() not in ARTICLES)
+    left = [token.casefold() for token in words if stem_of(token) not in ignored]
+    more: list[str] = []
+    for token in reversed(own.tokens):
+        if left and token.casefold() == left[-1]:
+            left.pop()
+        elif left and is_content(token) and stem_of(token) not in ignored:
+            more.append(token)
+    return [] if left else more
+
+
+def other_value(known: str, text: str) -> str | None:
+    """The first word of `text` that stands where the known text has another: "walnuts" for "peanuts"; None where none.
+
+    A verb may be in other words ("lives", "resides"): only an object, and what is somebody's or of somebody, counts.
+    Before it both say the same, more than who it is about, or after it: "is allergic to nuts", "to milk from Kent".
+    """
+    left, right = ([word for word in words_of(in_its_language(one)) if _has_place(word)] for one in (known, text))
+    place = next((at for at, pair in enumerate(zip(left, right, strict=False)) if not _is_one_word(*pair)), None)
+    if place is None or not (is_content(left[place]) and is_telling_word(right[place])):
+        return None
+    before, after = right[:place][-1:], right[place + 1 : place + 2]
+    is_object = not after or (before and before[0] in PREPOSITIONS) or (place > 1 and is_content(after[0]))
+    is_owned = before == ["s"] or (after and after[0] in POSSESSIVES)
+    rest, other_rest = left[place + 1 :], right[place + 1 :]
+    is_same_after = len(rest) == len(other_rest) and all(map(_is_one_word, rest, other_rest))
+    is_same_beside = any(map(is_content, right[1:place])) or is_same_after
+    is_new = is_same_beside and not any(_is_one_word(word, right[place]) for word in left)
+    return right[place] if is_new and (is_owned or (is_object and place > 0)) else None
+
+
+def _is_one_word(one: str, other: str) -> bool:
+    return one == other or stem_of(one) == stem_of(other)
+
+
+def _has_place(word: str) -> bool:
+    """Whether a word counts where two texts are held side by side: articles, pronouns and "now" may be there or not."""
+    return is_content(word) or word not in SENTENCE_STARTERS or (word in PREPOSITIONS and word not in ARTICLES)
+
+
+def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()) -> bool:
+    """Whether one of two facts denies just what the other says: "Mira eats meat", "Mira no longer eats meat at all".
+
+    "Mira does not like green tea" does not deny that she likes tea, and "she doesn't" denies nothing of Mira.
+    """
+    if compare_subjects(one.subject, other.subject, user_names) == "other":
+        return False
+    left, right = read(one.text), read(other.text)
+    return _denies(left, right) or _denies(right, left)
+
+
+def _denies(denial: Reading, positive: Reading) -> bool:
+    if not denial.negations or positive.negations:
+        return False
+    if not denial.is_spaced:
+        return denial.signs <= positive.signs
+    denied = {stem_of(token) for token in denial.tokens if token[0].isalpha() and token.casefold() not in _DENYING}
+    same = denial.claimed <= positive.details and denied <= {stem_of(token) for token in positive.tokens}
+    return any(denial.negations) and same
+
+
+def _opposites(said: set[str], words: set[str], own: Reading) -> Iterator[str]:
+    """Words that mean the contrary of what was said, and were not said themselves."""
+    tokens = {token.casefold() for token in own.tokens}
+    for token in tokens:
+        base = next((token[len(start) :].lstrip("-") for start in _NEGATING if token.startswith(start)), "")
+        if len(base) >= _SHORTEST_INFLECTED and stem_of(base) in said and stem_of(token) not in said:
+            yield f'"{token}" was not said'
+    for word in words:
+        base = next((word[len(start) :].lstrip("-") for start in _NEGATING if word.startswith(start)), "")
+        if len(base) >= _SHORTEST_INFLECTED and stem_of(base) in {*own.stems} - said and stem_of(word) not in own.stems:
+            yield f'"{word}" was said'
+    for sides in OPPOSITES:
+        for one, other in (sides, sides[::-1]):
+            if tokens & one and words & other and not words & one:
+                yield f'"{min(tokens & one)}" was not said'
+
+
+def _is_known(name: str, words: set[str]) -> bool:
+    """Whether a name is among the words, or an inflection of one."""
+    if name in words:
+        return True
+    return any(
+        name.startswith(word) or word.startswith(name)
+        for word in words
+        if min(len(name), len(word)) >= _SHORTEST_INFLECTED
+        and (name.removeprefix(word) in _INFLECTIONS or word.removeprefix(name) in _INFLECTIONS)
+    )
+
+
+def _quoted(stems: set[str] | frozenset[str], reading: Reading) -> str:
+    found = [token for token in reading.tokens if is_content(token) and stem_of(token) in stems]
+    return ", ".join(dict.fromkeys(f'"{token}"' for token in found)) or "it"
+
 
 def lost_words(parent: Reading, merged: Reading) -> Sequence[str]:
     """The words of a parent of which the merged text has no form, but for those that only join ("a dog called Rex").
@@ -50,7 +258,7 @@ def lost_words(parent: Reading, merged: Reading) -> Sequence[str]:
         return sorted(parent.signs - merged.signs)
     kept = {part for token in merged.tokens for part in (stem_of(token), start_of(token))}
     left_out = LINKING_WORDS.union(parent.names, parent.ending.split())
-    told = [token for token in parent.tokens if tells(token) and token.casefold() not in left_out]
+    told = [token for token in parent.tokens if is_telling_word(token) and token.casefold() not in left_out]
     return [token for token in told if not {stem_of(token), start_of(token)} & kept]
 
 
@@ -61,7 +269,7 @@ def lost_ending(parent: Reading, others: Sequence[Reading], merged: Reading) -> 
     return "" if not parent.ending or is_own or parent.ending in words else parent.ending
 
 
-def tells(token: str) -> bool:
+def is_telling_word(token: str) -> bool:
     """Whether a token is a word that tells something, and no number, date or unit."""
     word = token.casefold()
     return is_content(token) and not is_number(token) and word not in DATES and word not in UNITS
@@ -139,7 +347,7 @@ def swapped(sources: Sequence[str], text: str, ignored: frozenset[str]) -> froze
             for thing, values in after.items()
             for new in values
             for old in before.get(thing, frozenset())
-            if new not in before.get(thing, frozenset()) and _is_exclusive(before, thing)
+            if new not in before.get(thing, frozenset()) and len(before[thing]) == 1
         }
         found |= {new for old, new in moves if _reaches(moves, new, old)}
     return frozenset(found)
@@ -196,12 +404,12 @@ def _words(text: str) -> _Words:
 
 def _are_in_one_order(one: _Words, other: _Words) -> bool:
     """Whether the words of both that tell something come in one order, each of them once."""
-    shared = {word for word in {*one} & {*other} if _tells(word)}
+    shared = {word for word in {*one} & {*other} if _has_meaning(word)}
     left, right = ([word for word in words if word in shared] for words in (one, other))
     return left == right and len(left) == len(shared)
 
 
-def _tells(word: str) -> bool:
+def _has_meaning(word: str) -> bool:
     return is_number(word) or is_content(word)
 
 
@@ -220,7 +428,7 @@ def _pairs(texts: Iterable[_Words]) -> _Pairs:
     """Two words that tell something, one not far behind the other, each time with what is between them."""
     pairs: _Pairs = {}
     for words in texts:
-        telling = [*map(_tells, words)]
+        telling = [*map(_has_meaning, words)]
         for start in (place for place, tells in enumerate(telling) if tells):
             for end in range(start + 2, min(start + 2 + _MAX_BETWEEN, len(words))):
                 if telling[end] and words[start] != words[end]:
@@ -231,10 +439,7 @@ def _pairs(texts: Iterable[_Words]) -> _Pairs:
 @lru_cache(maxsize=2048)
 def _counted(text: str) -> tuple[tuple[str, str, frozenset[str]], ...]:
     """Each number with the word right after it and its unit, or "", and the words near after it."""
-    return tuple(_found_counts(text))
-
-
-def _found_counts(text: str) -> Iterator[tuple[str, str, frozenset[str]]]:
+    found: list[tuple[str, str, frozenset[str]]] = []
     for clause in clauses_of(read(text).tokens):
         for place, token in enumerate(clause):
             if not is_number(token) or token.casefold() in DATES or _YEAR.fullmatch(token):
@@ -244,8 +449,8 @@ def _found_counts(text: str) -> Iterator[tuple[str, str, frozenset[str]]]:
                 rest = rest[1:]
             near = frozenset(stem_of(word) for word in rest[:_NEAR] if is_content(word))
             is_thing = bool(rest) and is_content(rest[0]) and rest[0].casefold() not in DATES
-            for number in numbers_of([token]):
-                yield number, stem_of(rest[0]) if is_thing else "", near
+            found += ((number, stem_of(rest[0]) if is_thing else "", near) for number in numbers_of([token]))
+    return tuple(found)
 
 
 def _links(text: str, kind: _Kind, ignored: frozenset[str]) -> _Links:
@@ -307,10 +512,6 @@ def _joined(found: Iterable[_Links]) -> _Links:
     return joined
 
 
-def _is_exclusive(links: _Links, thing: str) -> bool:
-    return len(links.get(thing, ())) == 1
-
-
 def _reaches(moves: set[tuple[str, str]], start: str, end: str) -> bool:
     """Whether moves lead from one value to another: then both have changed places."""
     seen, open_values = {start}, [start]
@@ -324,238 +525,20 @@ def _reaches(moves: set[tuple[str, str]], start: str, end: str) -> bool:
     return False
 
 
-_NEGATING: Final = ("un", "dis", "non", "nicht", "mis")
-_INFLECTIONS: Final = frozenset({"", "s", "es", "n", "en", "e", "er", "em", "ern", "ens"})
-_SHORTEST_INFLECTED: Final = 4
-_WEAKER: Final = frozenset({"possibly", "intended", "sometimes", "some", "about"})
-"""Qualifiers of a statement that says less than the same one without them."""
-DOUBTFUL: Final[frozenset[Certainty]] = frozenset({"weak", "speculation"})
-"""Certainties of statements that may stand beside what they deny."""
-
-
-def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ()) -> Iterator[str]:
-    """The numbers, dates, units and names of `text` that neither `sources` nor `extras` have."""
-    readings, own = [read(source) for source in (*sources, *extras)], read(text)
-    details = frozenset().union(*(reading.details for reading in readings))
-    words = {token.casefold() for reading in readings for token in reading.tokens}
-    yield from sorted(own.claimed - details)
-    yield from (date for date, parts in dates_in(own) if date not in details and not _has_date(details, parts))
-    yield from sorted(name for name in own.names if not _is_known(name, words))
-
-
-def lost_details(parents: Sequence[str], text: str) -> Iterator[str]:
-    """The numbers, dates, units, names, words and ends of `parents` that `text` lacks."""
-    own, readings = read(text), [read(parent) for parent in parents]
-    words = {token.casefold() for token in own.tokens}
-    for place, said in enumerate(readings):
-        others = [*readings[:place], *readings[place + 1 :]]
-        dates = (date for date, parts in dates_in(said) if not _has_date(own.details, parts))
-        names = (name for name in said.names if not _is_known(name, words))
-        yield from sorted({*(said.claimed - own.details), *dates, *names})
-        yield from (f'"{word}"' for word in lost_words(said, own))
-        yield from (f'the tense of "{word}"' for word in changed_tenses(said, own))
-        if ending := lost_ending(said, others, own):
-            yield f'"{ending}"'
-
-
-def _has_date(details: frozenset[str], parts: Sequence[str]) -> bool:
-    return all({part, f"month {part}"} & details for part in parts)
-
-
-def turned_negations(sources: Sequence[str], text: str, ignored: frozenset[str] = frozenset()) -> Iterator[str]:
-    """What `text` denies and no source does, or the other way round; `ignored` are stems of the subject."""
-    readings, own = [read(source) for source in sources], read(text)
-    negated = frozenset().union(*(reading.negated for reading in readings)) - ignored
-    affirmed = frozenset().union(*(reading.affirmed for reading in readings)) - ignored
-    said = {stem for reading in readings for stem in reading.stems}
-    unclear = said - negated - affirmed
-    reached = [reach - ignored - unclear for reach in own.negations]
-    if own.negations and not any(reading.negations for reading in readings):
-        yield "it denies something that was not denied"
-    elif any(reach and not reach & negated for reach in reached):
-        yield "it denies something else"
-    elif turned := frozenset().union(*reached) & affirmed - negated:
-        yield f"it denies {_quoted(turned, own)}"
-    if kept := (own.affirmed - ignored) & negated - affirmed:
-        yield f"it does not deny {_quoted(kept, own)}"
-    if own.is_foreign and not own.negations and any(reading.negations for reading in readings):
-        yield "it loses a negation"
-    yield from _opposites(said, {token.casefold() for one in readings for token in one.tokens}, own)
-
-
-def lost_negation(parents: Sequence[str], text: str) -> bool:
-    """Whether a parent denies something and the text nothing."""
-    return any(read(parent).negations for parent in parents) and not read(text).negations
-
-
-def mispaired(sources: Sequence[str], text: str, ignored: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Amounts, dates and names that belong to another thing than in the sources, and roles that have changed."""
-    if values := swapped(sources, text, ignored) | misplaced_amounts(sources, text):
-        yield f"{', '.join(sorted(values))} with what it belongs to"
-    yield from (f'"{pair}"' for pair in sorted(reversed_roles(sources, text)))
-
-
-def added_words(sources: Sequence[str], text: str) -> Iterator[str]:
-    """The words of `text` that no source has, but for those that only join ("a dog called Rex").
-
-    Of a script without spaces the signs that tell something.
-    """
-    own, readings = read(text), [read(source) for source in sources]
-    known = {start for reading in readings for token in reading.tokens for start in (stem_of(token), start_of(token))}
-    for token in own.tokens if own.is_spaced else ():
-        if tells(token) and token.casefold() not in LINKING_WORDS and not {stem_of(token), start_of(token)} & known:
-            yield f'"{token}"'
-    if not own.is_spaced:
-        yield from sorted(own.signs - frozenset().union(*(reading.signs for reading in readings)))
-
-
-def other_matter(known: str, text: str, ignored: frozenset[str]) -> Iterator[str]:
-    """What shows that a text is about something else than the known one: an end or a plan, or no word of its."""
-    reading, own = read(known), read(text)
-    if own.ending and not reading.ending:
-        yield f'"{own.ending}"'
-    if reading.ending and not own.ending and (own.is_never or not own.negations):
-        yield f'that it {"never was" if own.is_never else "is"} so: "{reading.ending}"'
-    if weaker := reading.claimed & _WEAKER - own.details:
-        yield f"that it is so: {min(weaker)}"
-    yield from (f'the tense of "{word}"' for word in changed_tenses(reading, own))
-    told = {*own.stems, *own.details} - ignored
-    if own.stems[:1] == reading.stems[:1]:
-        told -= {*own.stems[:1]}  # the subject
-    if own.is_spaced and told and not told & {*reading.stems, *reading.details}:
-        yield "all that it says"
-    yield from _words_of_its_own(reading, own, ignored)
-
-
-def _words_of_its_own(known: Reading, own: Reading, ignored: frozenset[str]) -> Iterator[str]:
-    """What a text has beside all words of the known one ("a senior engineer"), or instead of one of its signs."""
-    if not own.is_spaced:
-        yield from sorted(own.signs - known.signs)
-    elif added := _inserted(known, own, ignored):
-        yield f'"{added[0]}"'
-
-
-def _inserted(known: Reading, own: Reading, ignored: frozenset[str]) -> list[str]:
-    """The words that `own` has more where it has all words of a known text in their order; what leads in is not one."""
-    left = [token.casefold() for token in known.tokens if not _is_left_out(token) and stem_of(token) not in ignored]
-    more: list[str] = []
-    for token in reversed(own.tokens):
-        if left and token.casefold() == left[-1]:
-            left.pop()
-        elif left and is_content(token) and stem_of(token) not in ignored:
-            more.append(token)
-    return [] if left else more
-
-
-def _is_left_out(token: str) -> bool:
-    return token in CLAUSE_ENDS or token.casefold() in ARTICLES
-
-
-def other_value(known: str, text: str) -> str | None:
-    """The first word of `text` that stands where the known text has another: "walnuts" for "peanuts"; None where none.
-
-    A verb may be in other words ("lives", "resides"): only an object, and what is somebody's or of somebody, counts.
-    Before it both say the same, more than who it is about, or after it: "is allergic to nuts", "to milk from Kent".
-    """
-    left, right = ([word for word in words_of(in_its_language(one)) if _has_place(word)] for one in (known, text))
-    place = next((at for at, pair in enumerate(zip(left, right, strict=False)) if not _is_one_word(*pair)), None)
-    if place is None or not (is_content(left[place]) and tells(right[place])):
-        return None
-    before, after = right[:place][-1:], right[place + 1 : place + 2]
-    is_object = not after or (before and before[0] in PREPOSITIONS) or (place > 1 and is_content(after[0]))
-    is_owned = before == ["s"] or (after and after[0] in POSSESSIVES)
-    is_same_beside = any(map(is_content, right[1:place])) or _are_alike(left[place + 1 :], right[place + 1 :])
-    is_new = is_same_beside and not any(_is_one_word(word, right[place]) for word in left)
-    return right[place] if is_new and (is_owned or (is_object and place > 0)) else None
-
-
-def _is_one_word(one: str, other: str) -> bool:
-    return one == other or stem_of(one) == stem_of(other)
-
-
-def _are_alike(left: Sequence[str], right: Sequence[str]) -> bool:
-    return len(left) == len(right) and all(map(_is_one_word, left, right))
-
-
-def _has_place(word: str) -> bool:
-    """Whether a word counts where two texts are held side by side: articles, pronouns and "now" may be there or not."""
-    return is_content(word) or word not in SENTENCE_STARTERS or (word in PREPOSITIONS and word not in ARTICLES)
-
-
-def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()) -> bool:
-    """Whether one of two facts denies just what the other says: "Mira eats meat", "Mira no longer eats meat at all".
-
-    "Mira does not like green tea" does not deny that she likes tea, and "she doesn't" denies nothing of Mira.
-    """
-    if compare_subjects(one.subject, other.subject, user_names) == "other":
-        return False
-    left, right = read(one.text), read(other.text)
-    return _denies(left, right) or _denies(right, left)
-
-
-def _denies(denial: Reading, positive: Reading) -> bool:
-    if not denial.negations or positive.negations:
-        return False
-    if not denial.is_spaced:
-        return denial.signs <= positive.signs
-    told = {stem_of(token) for token in denial.tokens if _is_of_denied(token)}
-    same = denial.claimed <= positive.details and told <= {stem_of(token) for token in positive.tokens}
-    return any(denial.negations) and same
-
-
-def _is_of_denied(token: str) -> bool:
-    word = token.casefold()
-    return word[0].isalpha() and word not in NEGATIONS and word not in DENYING_WORDS
-
-
-def _opposites(said: set[str], words: set[str], own: Reading) -> Iterator[str]:
-    """Words that mean the contrary of what was said, and were not said themselves."""
-    tokens = {token.casefold() for token in own.tokens}
-    for token in tokens:
-        base = next((token[len(start) :].lstrip("-") for start in _NEGATING if token.startswith(start)), "")
-        if len(base) >= _SHORTEST_INFLECTED and stem_of(base) in said and stem_of(token) not in said:
-            yield f'"{token}" was not said'
-    for word in words:
-        base = next((word[len(start) :].lstrip("-") for start in _NEGATING if word.startswith(start)), "")
-        if len(base) >= _SHORTEST_INFLECTED and stem_of(base) in {*own.stems} - said and stem_of(word) not in own.stems:
-            yield f'"{word}" was said'
-    for sides in OPPOSITES:
-        for one, other in (sides, sides[::-1]):
-            if tokens & one and words & other and not words & one:
-                yield f'"{min(tokens & one)}" was not said'
-
-
-def _is_known(name: str, words: set[str]) -> bool:
-    """Whether a name is among the words, or an inflection of one."""
-    if name in words:
-        return True
-    return any(
-        name.startswith(word) or word.startswith(name)
-        for word in words
-        if min(len(name), len(word)) >= _SHORTEST_INFLECTED
-        and (name.removeprefix(word) in _INFLECTIONS or word.removeprefix(name) in _INFLECTIONS)
-    )
-
-
-def _quoted(stems: set[str] | frozenset[str], reading: Reading) -> str:
-    found = [token for token in reading.tokens if is_content(token) and stem_of(token) in stems]
-    return ", ".join(dict.fromkeys(f'"{token}"' for token in found)) or "it"
-
-
 _LARGEST_COUNT: Final = 12
-"""Up to it a number without a unit may be counted from what was named."""
-_LONG: Final = 4  # digits
+"""Up to this a number without a unit may be counted from what was named."""
+_LONG: Final = 4  # digits of a number that may be written in another form
 _CONJUGATED: Final = 3  # letters that forms of a verb have in common
 _MEASURES: Final = frozenset(
     {"kg", "g", "mg", "km", "m", "cm", "mm", "mile", "foot", "inch", "litre", "ml", "ounce"}
 ) | {*("pound", "euro", "dollar", "franc", "yen", "percent", "kcal", "celsius", "fahrenheit")}
 _KINDS: Final = (frozenset(day for day in DATES.values() if day.startswith("weekday")), _MEASURES)
-"""Details of which a text has no other ones than its excerpt."""
+"""Weekdays and measures: a text may not have others than its excerpt."""
 _TURNS_AROUND: Final = frozenset({"without", "ohne", "sans", "sin", "senza", "sem"}) | {
     *("until", "till", "bis", "jusque", "jusqu", "hasta", "fino", "até")
 }
 _NEGATIVE = re.compile(r"\b(?:un|dis|non|nicht|mis|in|im)[-\w]{3,}|\w+(?:less|free|frei)\b", re.IGNORECASE)
-_TURN_WORDS_YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
+_LIKELY_YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -598,10 +581,14 @@ class TurnWords:
 def unsaid(text: str, excerpt: str, turn: TurnWords) -> Iterator[str]:
     """What the text of a fact says and its turn does not, in words for a complaint."""
     own, said = read(text), read(excerpt)
-    told = said.details | turn.named if any(_turn_words_amounts(excerpt)) else turn.details
-    yield from (number for number in _turn_words_amounts(text) if number not in told and not _spelled(number, turn))
+    stated = said.details | turn.named if any(_measured_amounts(excerpt)) else turn.details
+    for number in _measured_amounts(text):
+        is_written_otherwise = len(number) >= _LONG and number in turn.digits  # "5550100" for "555-0100"
+        if number not in stated and not is_written_otherwise:
+            yield number
     yield from mispaired([excerpt], text)
-    yield from sorted((_replaced(own, said) | recounted(excerpt, text)) - turn.details)
+    replaced = frozenset().union(*(own.claimed & kind - said.claimed for kind in _KINDS if said.claimed & kind))
+    yield from sorted((replaced | recounted(excerpt, text)) - turn.details)
     if not own.is_foreign and not said.is_foreign:
         if not is_negative(own) and _denied_outright(said, own):
             yield "the contrary of its excerpt, which denies it"
@@ -609,12 +596,7 @@ def unsaid(text: str, excerpt: str, turn: TurnWords) -> Iterator[str]:
             yield "a negation"
 
 
-def _replaced(own: Reading, said: Reading) -> frozenset[str]:
-    """The weekdays and measures that a text has, where its excerpt has others."""
-    return frozenset().union(*(own.claimed & kind - said.claimed for kind in _KINDS if said.claimed & kind))
-
-
-def _turn_words_amounts(text: str) -> Iterator[str]:
+def _measured_amounts(text: str) -> Iterator[str]:
     """The numbers that nobody can have counted or reckoned from a day: measures, and what is larger than a count."""
     tokens = read(text).tokens
     for place, token in enumerate(tokens):
@@ -625,16 +607,11 @@ def _turn_words_amounts(text: str) -> Iterator[str]:
             continue
         unit = next(iter([*units_of(tokens[place : place + 2]), *units_of(tokens[max(0, place - 1) : place])]), "")
         for number in numbers_of([token]):
-            is_told = unit in _MEASURES or not (_TURN_WORDS_YEAR.fullmatch(number) or token.casefold() in NUMBERS)
+            is_told = unit in _MEASURES or not (_LIKELY_YEAR.fullmatch(number) or token.casefold() in NUMBERS)
             is_part = any(is_number(near) for near in (*tokens[place - 1 : place], *tokens[place + 1 : place + 2]))
             is_large = number.isdigit() and int(number) > _LARGEST_COUNT
             if is_told and not is_part and (unit in _MEASURES or is_large):
                 yield number
-
-
-def _spelled(number: str, turn: TurnWords) -> bool:
-    """Whether the digits of a long number stand in the turn in another form: "5550100" for "555-0100"."""
-    return len(number) >= _LONG and number in turn.digits
 
 
 def _denied_outright(said: Reading, own: Reading) -> bool:

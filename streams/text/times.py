@@ -2,7 +2,6 @@
 
 import calendar
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -42,12 +41,26 @@ class NamedTime:
 
 @lru_cache(maxsize=512)  # a sentence and its clauses are looked at several times
 def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[NamedTime, ...]:
-    """The times that `text` names, in their order; none where it tells of what happens again and again.
+    """The times that `text` names, in their order; none where something happens again and again.
 
     A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead, or the
     `direction` is known: 1 is ahead, -1 is past.
     """
-    return () if _PATTERNS["repeated"].search(text) else tuple(_found(text, at, direction))
+    if _PATTERNS["repeated"].search(text):
+        return ()
+    shown: Direction = 1 if is_ahead(text) else -1 if _PATTERNS["behind"].search(text) else direction
+    found: list[NamedTime] = []
+    for match in _PATTERNS["time"].finditer(text):
+        before = text[: match.start()]
+        role: Literal["at", "from", "until"] = "at"
+        its_direction = shown
+        if _PATTERNS["until_time"].search(before):
+            role, its_direction = "until", 1
+        elif _PATTERNS["from_time"].search(before):
+            role, its_direction = "from", -1 if _PATTERNS["since_time"].search(before) else 1
+        if days := _days(match, at, its_direction):
+            found.append(NamedTime(first=days[0], last=days[1], span=match.span(), role=role))
+    return tuple(found)
 
 
 def is_ahead(text: str) -> bool:
@@ -61,20 +74,6 @@ def noted(text: str, times: tuple[NamedTime, ...]) -> str:
         days = str(when.first) if when.first == when.last else f"{when.first} to {when.last}"
         text = f"{text[: when.span[1]]} ({days}){text[when.span[1] :]}"
     return text
-
-
-def _found(text: str, at: datetime, known_direction: Direction) -> Iterator[NamedTime]:
-    is_past = bool(_PATTERNS["behind"].search(text))
-    for match in _PATTERNS["time"].finditer(text):
-        before = text[: match.start()]
-        role: Literal["at", "from", "until"] = "at"
-        direction: Direction = 1 if is_ahead(text) else -1 if is_past else known_direction
-        if _PATTERNS["until_time"].search(before):
-            role, direction = "until", 1
-        elif _PATTERNS["from_time"].search(before):
-            role, direction = "from", -1 if _PATTERNS["since_time"].search(before) else 1
-        if days := _days(match, at, direction):
-            yield NamedTime(first=days[0], last=days[1], span=match.span(), role=role)
 
 
 def _days(match: re.Match[str], at: datetime, direction: Direction) -> tuple[date, date] | None:
@@ -110,13 +109,13 @@ MAX_CHARACTERS: Final = 400
 """Of a longer text the first ones are read: if all of them name times it takes 0.2 s, as a rule 1 ms."""
 _TABLES: Final[dict[str, Any]] = tables(Path(__file__).with_name("asked_period.toml"))
 _SEASONS: Final = {word: season for season, words in _TABLES.pop("seasons").items() for word in words.split("\n")}
-_ASKED_PERIOD_PATTERNS: Final = {
+_PERIOD_PATTERNS: Final = {
     name: compiled(text, {**DATE_PARTS, "season": "|".join(_SEASONS)}) for name, text in _TABLES.items()
 }
 _FIRST_MONTHS: Final = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 _DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
 _SATURDAY: Final = 5
-_ASKED_PERIOD_YEARS: Final = range(3, 9997)
+_SEASON_YEARS: Final = range(3, 9997)
 
 EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
 LATEST: Final = datetime(9999, 12, 30, tzinfo=UTC)
@@ -147,58 +146,47 @@ def asked_period(question: str, at: datetime) -> Period | None:
     speaks of what is ahead. Seasons are those of the northern half of the world, by whole months.
     """
     text = question[:MAX_CHARACTERS]
-    periods = [*_dated(text, at), *_named(text, at)]
+    periods = [_bounded(text[: when.span[0]], (when.first, when.last), at) for when in find_times(text, at, -1)]
+    named = [
+        _season(match, at.date()) if match["season"] else _weekend(match, at.date())
+        for match in _PERIOD_PATTERNS["period"].finditer(text)
+    ]
+    years = [int(match["year"]) for match in _PERIOD_PATTERNS["year"].finditer(text)]
+    named += [(date(year, 1, 1), date(year, 12, 31)) for year in years]
+    periods += [_whole(days, at) for days in named if days]
     if not periods:
         return None
     return min(start for start, _ in periods), max(end for _, end in periods)
 
 
 def asked_event(question: str) -> PeriodEvent | None:
-    """The event in "before I moved to Bern": only a search can tell when it was. None where there is no such one.
+    """The event in "before I moved to Bern", of which only a search finds the time; None where there is no event.
 
     Ask for it where `asked_period` finds nothing.
     """
     text = question[:MAX_CHARACTERS]
     for relation in ("before", "after"):
-        match = _ASKED_PERIOD_PATTERNS[f"{relation}_event"].search(text)
+        match = _PERIOD_PATTERNS[f"{relation}_event"].search(text)
         if match and any(letter.isalnum() for letter in match["event"]):
             return PeriodEvent(words=match["event"].strip(), relation=relation)
     return None
 
 
-def _dated(text: str, at: datetime) -> Iterator[Period]:
-    """What sentences name too; what stands before it may open an end."""
-    for named in find_times(text, at, -1):
-        yield _bounded(text[: named.span[0]], (named.first, named.last), at)
-
-
-def _named(text: str, at: datetime) -> Iterator[Period]:
-    """Seasons, weekends and years."""
-    for match in _ASKED_PERIOD_PATTERNS["period"].finditer(text):
-        if days := _season(match, at.date()) if match["season"] else _weekend(match, at.date()):
-            yield _whole(days, at)
-    for match in _ASKED_PERIOD_PATTERNS["year"].finditer(text):
-        yield _whole((date(int(match["year"]), 1, 1), date(int(match["year"]), 12, 31)), at)
-
-
 def _bounded(before: str, days: Days, at: datetime) -> Period:
+    """The days as a period; the words `before` them may open an end: "before", "after", "two weeks before"."""
     start, end = _whole(days, at)
-    if _ASKED_PERIOD_PATTERNS["after"].search(before):
+    if _PERIOD_PATTERNS["after"].search(before):
         return start, LATEST
-    if (match := _ASKED_PERIOD_PATTERNS["before"].search(before)) is None:
+    if (match := _PERIOD_PATTERNS["before"].search(before)) is None:
         return start, end
     if match["unit"] is None:
         return EARLIEST, end
     if (unit := UNITS.get(match["unit"].casefold())) is None:
         return EARLIEST, end
-    length = timedelta(days=_number(match["count"]) * _DAYS[unit.split()[0]])
+    digits = NUMBERS.get(match["count"].casefold(), match["count"])
+    count = int(digits) if digits.isdecimal() else 1  # articles mean one
+    length = timedelta(days=count * _DAYS[unit.split()[0]])
     return max(start, EARLIEST + length) - length, start
-
-
-def _number(word: str) -> int:
-    """The number that a word means; articles mean one."""
-    digits = NUMBERS.get(word.casefold(), word)
-    return int(digits) if digits.isdecimal() else 1
 
 
 def _season(match: re.Match[str], today: date) -> Days | None:
@@ -207,11 +195,11 @@ def _season(match: re.Match[str], today: date) -> Days | None:
         return None
     month = _FIRST_MONTHS[season]
     if match["year"]:
-        return _season_days(int(match["year"]), month) if int(match["year"]) in _ASKED_PERIOD_YEARS else None
+        return _season_days(int(match["year"]), month) if int(match["year"]) in _SEASON_YEARS else None
     seasons = [_season_days(today.year + shift, month) for shift in (-2, -1, 0, 1, 2)]
-    if _ASKED_PERIOD_PATTERNS["coming"].search(match[0]):
+    if _PERIOD_PATTERNS["coming"].search(match[0]):
         return next(days for days in seasons if days[0] > today)
-    if _ASKED_PERIOD_PATTERNS["past"].search(match[0]):
+    if _PERIOD_PATTERNS["past"].search(match[0]):
         return next(days for days in reversed(seasons) if days[1] < today)
     return next(days for days in reversed(seasons) if days[0] <= today)
 
@@ -223,14 +211,9 @@ def _season_days(year: int, month: int) -> Days:
 
 
 def _weekend(match: re.Match[str], today: date) -> Days:
-    """The one of this week, the one before or the one after."""
-    weeks = (
-        1
-        if _ASKED_PERIOD_PATTERNS["coming"].search(match[0])
-        else -1
-        if _ASKED_PERIOD_PATTERNS["past"].search(match[0])
-        else 0
-    )
+    """The weekend of this week, or of the week before or after."""
+    is_next, is_last = (_PERIOD_PATTERNS[name].search(match[0]) for name in ("coming", "past"))
+    weeks = 1 if is_next else -1 if is_last else 0
     saturday = today + timedelta(days=_SATURDAY - today.weekday(), weeks=weeks)
     return saturday, saturday + timedelta(days=1)
 

@@ -1,6 +1,6 @@
-"""Splits texts into words, numbers and signs, brings them into comparable form, and reads numbers, dates.
+"""Words, numbers and signs of texts, in forms that can be compared; numbers, dates, units and negations among them.
 
-Units and negations.
+The lists of words are from CLDR (`cldr_words.json`, `cldr_places.json`) and written by hand (`words.toml`).
 """
 
 import json
@@ -208,7 +208,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def _expanded(text: str) -> str:
-    """With each of several ways to write the same in one of them."""
+    """The text with one of several ways to write the same: "isn't" and "is not", "10k" and "10000"."""
     said = plain(text)
     if "'" in said:
         said = _SHORTENED.sub(lambda match: _WHOLE[match[1].lower()], said)

@@ -1,25 +1,36 @@
-"""The demonstration runs to its end on servers of its own."""
+"""The steps of the demonstration, on a stack of their own; `test_screens.py` runs the command `demo`."""
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mnemolog.cli.demo import Demo
+from mnemolog.client.discovery import ServerAddresses
+from mnemolog.settings import Settings
 from mnemolog.texts import OFFLINE_NOTICE
 from scripts.screens import PAGE
-from tests.support.harnesses.command_line import CommandLine
+from tests.support.harnesses.command_line import CommandLine, server_settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 
 
-def test_the_demo_shows_the_whole_way(empty_shell: CommandLine) -> None:
-    done = empty_shell.run("demo", "--json", seconds=300)
-    assert done.code == 0, done.stderr
+async def test_the_demo_shows_the_whole_way(
+    bootstrap: str, database_without_tables: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = CommandLine(folder=tmp_path, settings=server_settings(bootstrap, database_without_tables))
+    settings = Settings.model_validate({name.lower(): value for name, value in shell.settings.items()})
+    with shell.start("up") as up:
+        servers = ServerAddresses.model_validate(up.ready_message())
+        await Demo(settings, servers, as_json=True).run()
+        assert up.terminate() == 0
     steps: dict[int, list[Any]] = {}
-    for line in done.stdout.splitlines():
+    for line in capsys.readouterr().out.splitlines():
         document = json.loads(line)
         steps.setdefault(document["step"], []).append(document["result"])
+    assert list(steps) == list(range(1, 18))
     assert steps[2][0]["acknowledged"] == len(steps[3]) == 42
     assert {end["status"] for end in steps[3]} == {"facts", "no_facts", "failed"}
     assert [end["memories"][0]["event"] for end in steps[6][1:]] == ["pending_confirmed"]
@@ -34,7 +45,6 @@ def test_the_demo_shows_the_whole_way(empty_shell: CommandLine) -> None:
     }
     assert [report["swapped"] for step in (15, 16) for report in steps[step]] == [True, True]
     assert steps[17][0]["in_flight"] == 0
-    assert list(empty_shell.folder.iterdir()) == []
 
 
 def test_people_see_what_to_do_next() -> None:

@@ -60,15 +60,25 @@ AWAY = {"KAFKA": NOBODY, "POSTGRES": f"postgresql://mnemolog@{NOBODY}/x"}
             2,
             "error: MNEMOLOG_CONFLICT_THRESHOLD must not be above",
         ),
-        (("up",), {"POSTGRES": "sqlite://x"}, 2, "MNEMOLOG_POSTGRES is not a valid database URL"),
-        (("up",), {"KAFKA": "localhost"}, 2, "write host:port"),
-        (("up",), {"PROVIDER": "gpt"}, 2, "MNEMOLOG_PROVIDER: Input should be 'offline' or 'openai'"),
+        (("topics",), {"POSTGRES": "sqlite://x"}, 2, "MNEMOLOG_POSTGRES is not a valid database URL"),
+        (("topics",), {"KAFKA": "localhost"}, 2, "write host:port"),
+        (("settings",), {"PROVIDER": "gpt"}, 2, "MNEMOLOG_PROVIDER: Input should be 'offline' or 'openai'"),
         (("up",), {"PROVIDER": "openai"}, 2, "needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY"),
         (("up",), {"EMBEDDING_PROVIDER": "openai"}, 2, "needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY"),
         (("demo",), {"PROVIDER": "openai"}, 2, "needs a key: set MNEMOLOG_API_KEY or OPENAI_API_KEY"),
-        (("up",), {"BASE_URL": "localhost:11434"}, 2, "MNEMOLOG_BASE_URL: 'localhost:11434' is no URL of a server"),
-        (("up",), {"BASE_URL": "http://a:secret@localhost"}, 2, "MNEMOLOG_BASE_URL: a name or a password in the URL"),
-        (("up",), {"BASE_URL": "http:///v1"}, 2, "write it like http://localhost:11434/v1"),
+        (
+            ("settings",),
+            {"BASE_URL": "localhost:11434"},
+            2,
+            "MNEMOLOG_BASE_URL: 'localhost:11434' is no URL of a server",
+        ),
+        (
+            ("settings",),
+            {"BASE_URL": "http://a:secret@localhost"},
+            2,
+            "MNEMOLOG_BASE_URL: a name or a password in the URL",
+        ),
+        (("settings",), {"BASE_URL": "http:///v1"}, 2, "write it like http://localhost:11434/v1"),
         (("up", "--data", "/dev/null"), {}, 1, "/dev/null cannot be used as a data folder"),
     ],
 )
@@ -96,7 +106,7 @@ def test_a_taken_port_for_metrics_is_named_before_anything_starts(empty_shell: C
 
 
 def test_a_traceback_is_for_debugging(empty_shell: CommandLine) -> None:
-    shell = CommandLine(folder=empty_shell.folder, settings={**AWAY, "LOG_LEVEL": "debug"})
+    shell = InProcessCommandLine(folder=empty_shell.folder, settings={**AWAY, "LOG_LEVEL": "debug"})
     assert "Traceback" in shell.run("facts", "--user", "mira").stderr
 
 

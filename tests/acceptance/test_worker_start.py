@@ -103,20 +103,32 @@ def away(url: str, address: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{parts.username}:{parts.password}@{address}"))
 
 
-def test_a_worker_waits_for_postgres_and_goes_on_by_itself(bootstrap: str, database: str, tmp_path: Path) -> None:
-    real = urlsplit(database)
+def test_a_worker_waits_for_postgres_and_finishes_what_up_has_left(
+    bootstrap: str, database_without_tables: str, tmp_path: Path
+) -> None:
+    """`up` is told to stop while turns are under way; none is lost, and none counts twice."""
+    shell = CommandLine(folder=tmp_path, settings=server_settings(bootstrap, database_without_tables))
+    lines = "\n".join(turn_json(f"stop-{number}", "I live in Bern.", user=f"user{number % 7}") for number in range(100))
+    with shell.start("up") as up:
+        up.ready_message()
+        assert shell.json("publish", "-", stdin=lines)["acknowledged"] == 100
+        assert up.terminate() == 0
+    real = urlsplit(database_without_tables)
     with detour(f"{real.hostname}:{real.port}") as (address, way):
-        settings = server_settings(bootstrap, database) | {"POSTGRES": away(database, address)}
-        shell = CommandLine(folder=tmp_path, settings=settings)
-        with shell.start("worker") as worker:
+        waiting = CommandLine(
+            folder=tmp_path, settings={**shell.settings, "POSTGRES": away(database_without_tables, address)}
+        )
+        with waiting.start("worker") as worker:
             log = said(worker, r"waiting_for_server.*attempts=2")
             assert f"Postgres at {address} cannot be reached" in log
-            state = shell.run("status")
+            state = waiting.run("status")
             assert (state.code, "workers wait for a server" in state.stdout) == (3, True)
             way.open()
             assert len(worker.ready_message()["stages"]) == 6
             assert "server_is_back" in worker.log.read_text()
-            assert shell.json("publish", "-", "--wait", stdin=turn_json("t", "I live in Bern."))["ends"] == {"facts": 1}
+            assert shell.json("publish", "-", "--wait", stdin=lines)["ends"] == {"facts": 100}
+            audited = shell.json("audit")
+            assert (audited["ok"], audited["audit"]["accepted"], audited["audit"]["in_flight"]) == (True, 100, 0)
             assert worker.terminate() == 0
 
 

@@ -17,7 +17,7 @@ from mnemolog.projections.write.fold import fold as fold_commit
 from mnemolog.projections.write.row_writer import load_state
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams.kafka.app import _PatchedConsumer
-from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
+from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from mnemolog.streams.stages import resolve
@@ -32,24 +32,28 @@ SQL: Final = queries("projector")
 
 
 def no_seek_without_a_commit() -> AbstractContextManager[object]:
-    async def seek(self: _PatchedConsumer, _app: object) -> Mapping[TP, int]:
-        return dict(await self._thread.seek_to_committed())
+    original = _PatchedConsumer.paused_fetching
 
-    return patch.object(_PatchedConsumer, "_seek_to_group", seek)
+    def seek_committed(self: _PatchedConsumer, offsets: Mapping[TP, int]) -> Any:
+        return original(self, {tp: offset for tp, offset in offsets.items() if offset})
+
+    return patch.object(_PatchedConsumer, "paused_fetching", seek_committed)
 
 
 def start_is_not_committed() -> AbstractContextManager[object]:
-    async def seek(self: _PatchedConsumer, start_offsets: StartOffsetLookup) -> Mapping[TP, int]:
-        assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
-        offsets = {TP(*partition): offset for partition, offset in (await start_offsets(assigned)).items()}
-        await self._thread.seek_wait(offsets)
-        return offsets
+    original = _PatchedConsumer._start_offsets
 
-    return patch.object(_PatchedConsumer, "_seek_to", seek)
+    async def start_offsets(self: _PatchedConsumer, app: Any) -> Mapping[TP, int]:
+        if app.start_offsets is None:
+            return await original(self, app)
+        assigned = frozenset((tp.topic, tp.partition) for tp in self.assignment())
+        return {TP(*partition): offset for partition, offset in (await app.start_offsets(assigned)).items()}
+
+    return patch.object(_PatchedConsumer, "_start_offsets", start_offsets)
 
 
 def offset_before_the_rows() -> AbstractContextManager[object]:
-    async def in_two(connection: Any, readings: Sequence[Any]) -> projector.BatchResult:
+    async def in_two(connection: Any, readings: Sequence[Any], write_rows: Any) -> projector.BatchResult:
         async with connection.transaction():
             next_offsets = await projector._locked_offsets(await projector._lock(connection, readings))
             fresh = projector._new_records(next_offsets, readings)
@@ -61,7 +65,7 @@ def offset_before_the_rows() -> AbstractContextManager[object]:
             commits = [one.commit for one in fresh if isinstance(one.commit, Commit)]
             state = await load_state(connection, commits)
             changes = projector.fold_batch(state, fresh)
-            return await projector._write(connection, next_offsets, fresh, changes, 0)
+            return await projector._write(connection, next_offsets, fresh, changes, 0, write_rows=write_rows)
 
     return patch.object(projector, "_project_in_transaction", in_two)
 

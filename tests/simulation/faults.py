@@ -28,7 +28,7 @@ OLD_STRIKES: Final = 3
 
 def no_epoch() -> AbstractContextManager[object]:
     async def run(self: Window, deliveries: AsyncIterable[Delivery], fail: FailureHandler) -> None:
-        self._fail = fail
+        self.fail = fail
         async for delivery in deliveries:
             while self._is_full(delivery.record):
                 self._has_capacity.clear()

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import WaitingRecords
+from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.llm.ports import ExtractionTask, Reply
 from mnemolog.streams.llm.shared_prompt import divide_reply
 from mnemolog.streams.stages import shared_calls as call_sharer
@@ -14,19 +14,17 @@ from tests.simulation.fault import Fault
 
 
 def turns_of_a_call_end_with_its_first() -> AbstractContextManager[object]:
-    original = WaitingRecords.records_behind
+    original = Window.next_records
 
-    async def take(
-        self: WaitingRecords, record: KafkaRecord, *, enough: int, most: int, seconds: float
-    ) -> Sequence[KafkaRecord]:
-        found = await original(self, record, enough=enough, most=most, seconds=seconds)
-        queue = self._queue_of(record)
+    async def take(self: Window, record: KafkaRecord, **more: Any) -> Sequence[KafkaRecord]:
+        found = await original(self, record, **more)
+        queue = self._queues.get(self._key_of(record))
         for _ in found if queue else ():
             entry = queue.waiting.popleft()  # type: ignore[union-attr] # there is one
             self._partitions[record.topic_partition].finish([entry])
         return found
 
-    return patch.object(WaitingRecords, "records_behind", take)
+    return patch.object(Window, "next_records", take)
 
 
 def parts_are_mixed_up() -> AbstractContextManager[object]:

@@ -16,6 +16,7 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Stage, Step
+from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp
@@ -34,9 +35,8 @@ from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import StageInput, WaitUntilProjected, next_envelope
-from mnemolog.streams.stages.promote import PublishCommand
-from mnemolog.streams.stages.resolve import ResolveStage
-from mnemolog.streams.stages.shared_calls import Behind
+from mnemolog.streams.stages.resolve import CommandParts, ResolveStage, TurnParts
+from mnemolog.streams.stages.shared_calls import WaitingTurns
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
 from tests.simulation.chat import EXTRACT_SECONDS, SimulatedChat
 from tests.simulation.decisions import AskedDecider, TurnLimits
@@ -138,7 +138,7 @@ class SimulatedExtract:
         self._shared = shared
         self._embedder = embedder
 
-    async def __call__(self, source: ParsedSource, _record: KafkaRecord, behind: Behind) -> ExtractedFacts:
+    async def __call__(self, source: ParsedSource, _record: KafkaRecord, waiting_turns: WaitingTurns) -> ExtractedFacts:
         envelope = source.envelope
         if envelope.source_kind == "command":
             await asyncio.sleep(0.002)
@@ -151,7 +151,7 @@ class SimulatedExtract:
             return next_envelope(ExtractedFacts, envelope, facts=facts)
         try:
             assert source.placed is not None
-            await self._shared.ask(source.placed, behind)
+            await self._shared.ask(source.placed, waiting_turns)
             if self._world.server.is_useless():
                 raise SourceEndedError("invalid_reply", "nonsense", possibly_systemic=True)
             if "embed" not in self._world.load.stages:
@@ -180,25 +180,32 @@ class SimulatedStages:
         self.match = MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
 
     def build_resolver(self, wait_until_projected: WaitUntilProjected, publish: PublishCommand) -> ResolveStage:
-        simulated: dict[str, Any] = {"limits": TurnLimits(), "promote": _done}
-        decider = AskedDecider(cast("Any", None), LlmDecider(self._chat, self._embedder))
+        any_part: dict[str, Any] = {
+            "finder": self._finder,
+            "turns": TurnParts(
+                match_stage=self.match,
+                decider=AskedDecider(cast("Any", None), LlmDecider(self._chat, self._embedder)),
+                linker=cast("Any", _NoEntities()),
+                candidates=cast("Any", _NoEntities()),
+                asks_about_names=False,
+            ),
+            "commands": CommandParts(
+                handle=_done,
+                promote=cast("Any", None),
+                summarise=cast("Any", None),
+                publish=publish,
+                due_summaries=cast("Any", _nothing_due),
+            ),
+            "close_lapsed": _unchanged,
+            "limits": TurnLimits(),
+        }
         return ResolveStage(
-            finder=self._finder,
-            match_stage=self.match,
-            turn_decider=decider,
-            handle_command=_done,
-            publish=publish,
-            summarise=cast("Any", _done),
-            due_summaries=cast("Any", _nothing_due),
-            close_lapsed=cast("Any", _unchanged),
-            linker=cast("Any", _NoEntities()),
-            asks_about_names=False,
+            **any_part,
             settings=self._effective,
             embedding_model=self._embedder.model,
             wait_until_projected=wait_until_projected,
             forget_replies=self._world.replies.forget,
             clock=self._world.now,
-            **simulated,
         )
 
     async def forget_replies(self, stage_input: StageInput) -> None:

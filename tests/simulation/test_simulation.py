@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.simulation.fault import Fault
+from tests.simulation.faults import FAULTS
 from tests.simulation.workload import WEATHERS
 from tests.support.paths import ROOT
 
@@ -45,6 +47,12 @@ def test_no_seed_loses_doubles_reorders_or_blocks_anything() -> None:
 def test_a_seed_is_repeatable() -> None:
     code, told = simulation("--seed", "3")
     assert code == 0, told
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_functions_that_a_fault_replaces_exist(fault: Fault) -> None:
+    with fault.put_back():
+        pass
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ async def test_somebody_who_writes_meanwhile_is_noticed(settings: Settings, proj
 async def test_it_is_refused_while_workers_run(settings: Settings, bootstrap: str, database: str) -> None:
     running = worker_settings(bootstrap, database, settings.topic_prefix)
     async with running_worker(running):
-        with pytest.raises(WorkersRunning, match="resolve"):
+        with pytest.raises(WorkersRunning, match="extract"):
             await restore(settings)
 
 

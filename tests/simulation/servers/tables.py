@@ -9,6 +9,7 @@ from typing import Any, Final
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.facts import CANDIDATE_COLUMNS, CandidateFinder
 from mnemolog.projections.write.fold import FoldState
+from mnemolog.projections.write.row_writer import STATEMENTS
 from mnemolog.projections.write.rows import Changes, CommitRow, FactRow, RejectionRow, TimedFactState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import Candidate
@@ -201,20 +202,21 @@ def _scope(asked: Mapping[str, Any]) -> ScopeColumns:
     return (tenant, user, agent, app, run)
 
 
-_DONE_BY: Final[Mapping[str, Mapping[str, Statement]]] = {
-    "projector": {
-        "next_offsets": _next_offsets,
-        "applied": _applied,
-        "known_facts": _known_facts,
-        "changed_records": _changed_records,
-    },
-    "rebuild": {"log_ends": _next_offsets, "log_page": _log_page},
-    "journal": {"record": _record},
-}
-_COMPOSED: Final = {"source_statuses": _source_statuses, "find_candidates": _find_candidates}
-_STATEMENTS: Final = {
-    id(queries(file)[name]): statement for file, named in _DONE_BY.items() for name, statement in named.items()
-} | {id(CandidateFinder.QUERIES[name]): statement for name, statement in _COMPOSED.items()}
+_DONE_BY: Final[Sequence[tuple[Mapping[str, object], Mapping[str, Statement]]]] = (
+    (
+        STATEMENTS,
+        {
+            "next_offsets": _next_offsets,
+            "applied": _applied,
+            "known_facts": _known_facts,
+            "changed_records": _changed_records,
+        },
+    ),
+    (queries("rebuild"), {"log_ends": _next_offsets, "log_page": _log_page}),
+    (queries("journal"), {"record": _record}),
+    (CandidateFinder.QUERIES, {"source_statuses": _source_statuses, "find_candidates": _find_candidates}),
+)
+_STATEMENTS: Final = {id(asked[name]): statement for asked, named in _DONE_BY for name, statement in named.items()}
 
 
 def statement_of(query: object) -> Statement:

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from mnemolog.projections.stores.entities import EntityChangeStore, EntityStore
-from mnemolog.projections.stores.facts import EventHistoryStore, FactStore
+from mnemolog.projections.stores.entities import EntityStore
+from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import Command, CommandPayload, Import
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -54,7 +54,7 @@ class CommandHarness:
     def __init__(self, stored: ProjectedDatabase) -> None:
         self.stored = stored
         self.known = FactStore(stored.pool)
-        self.past = EventHistoryStore(stored.pool, self.known)
+        self.past = self.known
 
     async def execute(
         self,
@@ -74,10 +74,11 @@ class CommandHarness:
 
     async def decide(self, command: Command, decided_at: datetime) -> Commit:
         envelope = command_envelope(command)
+        entities = EntityStore(self.stored.pool)
         handle = CommandHandler(
             facts=self.known,
             events=self.past,
-            entities=EntityCommandHandler(EntityChangeStore(self.stored.pool), EntityStore(self.stored.pool)),
+            entities=EntityCommandHandler(entities, entities),
             clock=lambda: decided_at,
             max_commit_bytes=MAX_COMMIT_BYTES,
         )

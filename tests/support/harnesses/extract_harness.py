@@ -103,7 +103,7 @@ class Shown:
         del turn, place, rules
         return self.background
 
-    async def background_ahead(self, *_: object) -> tuple[Background, None]:
+    async def read_background(self, *_: object) -> tuple[Background, None]:
         raise AssertionError("nothing waits behind a turn here")
 
 

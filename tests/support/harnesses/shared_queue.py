@@ -21,9 +21,10 @@ from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel
 from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError, Reply, SharedPrompt, Usage
+from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.stages.background import BackgroundReader, RecentTurns
-from mnemolog.streams.stages.extract import ExtractStage, parse_source, turns_behind
+from mnemolog.streams.stages.extract import ExtractStage, leading_turns, parse_source
 from mnemolog.streams.stages.shared_calls import CallWait
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -103,7 +104,7 @@ class _Known:
 
 @dataclass
 class Queue:
-    """Processes the records of an owner in order, each with those behind it; `results` by turn."""
+    """Processes the records of an owner in order, each with the records that wait after it; `results` by turn."""
 
     model: CountingModel
     rules: EffectivePolicy = RULES
@@ -140,14 +141,15 @@ class Queue:
         return self.hits.get(str(size))
 
     async def process(self, records: Sequence[KafkaRecord], place: int) -> ExtractedFacts | Exception:
-        async def behind(enough: int, most: int, wait: CallWait) -> Sequence[KafkaRecord]:
+        read = partial(parse_source, max_bytes=100_000)
+
+        async def waiting_turns(enough: int, most: int, wait: CallWait) -> Sequence[CallTurn | None]:
             self.waited.append((enough, wait.linger))
             self.arriving.append(wait.arriving)
-            return records[place + 1 :][:most]
+            return leading_turns(records[place + 1 :][:most], read)
 
-        read = partial(parse_source, max_bytes=100_000)
         try:
-            return await self.stage(read(records[place]), records[place], partial(turns_behind, read, behind))
+            return await self.stage(read(records[place]), records[place], waiting_turns)
         except (SourceEndedError, StatementTimeoutError) as error:
             return error
 

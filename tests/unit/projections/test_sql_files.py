@@ -7,7 +7,7 @@ from mnemolog.projections.sql import queries
 REMEMBERED = 4096  # characters; Psycopg looks for the parameters of longer statements at each call
 EACH_TURN = (
     *("candidates", "conversation", "entities", "limits", "linked_facts", "policies", "replies"),
-    *("shown_entities", "shown_facts"),
+    "shown",
 )
 
 

@@ -19,7 +19,7 @@ from mnemolog.schemas.admission import (
     parse_record,
     source_kind,
 )
-from mnemolog.schemas.command import Command, Delete, Undo, Update, embedded_texts
+from mnemolog.schemas.command import Command, Delete, Update, embedded_texts
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 
@@ -170,14 +170,6 @@ def test_any_change_of_a_command_leaves_a_command_or_a_refusal(changes: dict[str
         assert result.source_id
     else:
         assert Command.from_bytes(result.to_bytes()) == result
-
-
-def test_an_undo_reads_back() -> None:
-    order = Undo(source_id="t1", cascade=True)
-    command = Command(
-        command_id="c2", scope=SCOPE, issued_at=datetime(2026, 4, 11, tzinfo=UTC), order=order, actor=None
-    )
-    assert parse_command(command.to_bytes(), position=POSITION) == command
 
 
 TURN: dict[str, Any] = {

@@ -259,28 +259,16 @@ def _validator(name: str) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(json.loads((JSON_FOLDER / f"{name}.v{VERSIONS[name]}.json").read_bytes()))
 
 
-@given(TURNS)
-def test_a_turn_comes_back_from_the_wire_unchanged(turn: Turn) -> None:
-    data = turn.to_bytes()
-    assert Turn.from_bytes(data) == turn
-    assert Turn.from_bytes(data).to_bytes() == data
-    _validator("turn").validate(json.loads(data))
-
-
-@given(COMMANDS)
-def test_a_command_comes_back_from_the_wire_unchanged(command: Command) -> None:
-    data = command.to_bytes()
-    assert Command.from_bytes(data) == command
-    assert Command.from_bytes(data).to_bytes() == data
-    _validator("command").validate(json.loads(data))
-
-
-@given(COMMITS)
-def test_a_commit_comes_back_from_the_wire_unchanged(commit: Commit) -> None:
-    data = commit.to_bytes()
-    assert Commit.from_bytes(data) == commit
-    assert Commit.from_bytes(data).to_bytes() == data
-    _validator("commit").validate(json.loads(data))
+@pytest.mark.parametrize("records", [TURNS, COMMANDS, COMMITS], ids=["turn", "command", "commit"])
+@given(drawn=st.data())
+def test_a_record_comes_back_from_the_wire_unchanged(
+    records: st.SearchStrategy[Turn | Command | Commit], drawn: st.DataObject
+) -> None:
+    record = drawn.draw(records)
+    data, model = record.to_bytes(), type(record)
+    assert model.from_bytes(data) == record
+    assert model.from_bytes(data).to_bytes() == data
+    _validator(model.__name__.lower()).validate(json.loads(data))
 
 
 def _turn(**fields: Any) -> Turn:

@@ -55,7 +55,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "profile_of_entity": queries("relations")["profile_of_entity"],
     "timeline_of_entity": queries("relations")["timeline_of_entity"],
     "entities_of_heads": queries("entities")["entities_of_heads"],
-    "entities_for": queries("shown_entities")["entities_for"],
+    "entities_for": queries("shown")["entities_for"],
     "facts_of_entities": CandidateFinder.QUERIES["facts_of_entities"],
 }
 

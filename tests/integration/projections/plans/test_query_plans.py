@@ -19,9 +19,7 @@ from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.facts import (
     RECENT_FACTS,
     CandidateFinder,
-    EventHistoryStore,
     FactStore,
-    ShownFactStore,
 )
 from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.row_writer import STATEMENTS
@@ -70,13 +68,13 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "next_page": listing_query(SMALL, continued=True)[0],
     "versions": read_query("history", "versions"),
     "history_events": queries("history")["events"],
-    "profile": FACTS["profile"],
-    "feedback": read_query("feedback", "used_at_rank", scope=SMALL.parameters, row="c"),
+    "profile": queries("profiles")["profile"],
+    "feedback": read_query("quality", "used_at_rank", scope=SMALL.parameters, row="c"),
     **{
         f"profiles_{name}": queries("profiles")[name]
         for name in ("published_at", "entries_at", "changes_at", "sources")
     },
-    "lasting_facts": read_query("context", "lasting_facts", at="%(at)s"),
+    "lasting_facts": read_query("profiles", "lasting_facts", at="%(at)s"),
     "turn": FACTS["turn"],
     "find_candidates": CandidateFinder.QUERIES["find_candidates"],
     "source_statuses": CandidateFinder.QUERIES["source_statuses"],
@@ -103,8 +101,8 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "version_starts": FactStore.QUERIES["version_starts"],
     "user_names": FactStore.QUERIES["user_names"],
     "values_since": FactStore.QUERIES["values_since"],
-    "events": EventHistoryStore.QUERIES["events"],
-    "known_for": ShownFactStore.QUERIES["known_for"],
+    "events": FactStore.QUERIES["events"],
+    "known_for": FactStore.QUERIES["known_for"],
 }
 NOT_OF_WORKERS: Final = {
     *(name for name in HOT if name.startswith(("search", "profiles_"))),

@@ -11,8 +11,7 @@ from typing import LiteralString
 import pytest
 
 from mnemolog.projections.errors import LogGapError, RebuildError
-from mnemolog.projections.rebuild import fill
-from mnemolog.projections.rebuild import swap as next_schema
+from mnemolog.projections.rebuild import fill, swap
 from mnemolog.projections.rebuild.connections import open_connection
 from mnemolog.projections.rebuild.fill import FillOrder
 from mnemolog.projections.rebuild.rebuild import Progress, rebuild
@@ -183,7 +182,7 @@ async def test_what_is_not_the_same_any_more_is_made_anew(
     await fill_live(db, log)
     await interrupt(db, log, after=BATCH)
     if change == "program":
-        monkeypatch.setattr(next_schema, "fingerprint", lambda: "another")
+        monkeypatch.setattr(swap, "fingerprint", lambda: "another")
         assert await resumed_at(db, log) == 0
         return
     other = InMemoryLog({partition: _records(f"other{partition}") for partition in log.records})

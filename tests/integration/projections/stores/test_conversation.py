@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.stores.turns import ConversationRequest, ConversationStore, Journal, JournalEntry
+from mnemolog.projections.stores.turns import ConversationRequest, Journal, JournalEntry
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.command import Delete, DeleteAll, Reject, Undo
 from mnemolog.schemas.scope import Scope
@@ -54,7 +54,7 @@ def before(turn_id: str = "now", **fields: Any) -> ConversationRequest:
 
 
 async def contents(db: ProjectedDatabase, *requests: ConversationRequest) -> Sequence[list[str]]:
-    found = await ConversationStore(db.pool).messages_before(requests)
+    found = await Journal(db.pool).messages_before(requests)
     return [[message.content for message in messages] for messages in found]
 
 
@@ -64,7 +64,7 @@ async def test_the_last_messages_of_user_and_assistant_come_in_their_order(db: P
     await journal(db, said("a", "Hello.", speaker="Ana"), said("b", *others, "One.", question))
     assert await contents(db, before()) == [["Hello.", "One.", "Where do you live?"]]
     assert await contents(db, before(messages=2)) == [["One.", "Where do you live?"]]
-    ((first, *_),) = await ConversationStore(db.pool).messages_before([before()])
+    ((first, *_),) = await Journal(db.pool).messages_before([before()])
     assert (first.turn_id, first.role, first.name, first.at) == ("a", "user", "Ana", day(0))
 
 

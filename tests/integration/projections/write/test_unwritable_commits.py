@@ -38,9 +38,9 @@ async def test_a_batch_with_a_commit_that_the_tables_cannot_hold_is_halved(
     batches: list[int] = []
     in_transaction = mnemolog.projections.write.projector._project_in_transaction
 
-    async def counted(connection: Any, readings: Sequence[Any]) -> Any:
+    async def counted(connection: Any, readings: Sequence[Any], write_rows: Any) -> Any:
         batches.append(len(readings))
-        return await in_transaction(connection, readings)
+        return await in_transaction(connection, readings, write_rows)
 
     monkeypatch.setattr("mnemolog.projections.write.projector._project_in_transaction", counted)
     commits = [commit(f"t{number}", added(f"Fact {number}."), at=day(1)) for number in range(64)]

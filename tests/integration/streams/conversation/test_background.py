@@ -11,9 +11,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from mnemolog.projections.stores.entities import ShownEntities, ShownEntitiesRequest, ShownEntityStore
-from mnemolog.projections.stores.facts import ShownFacts, ShownFactsRequest, ShownFactStore
-from mnemolog.projections.stores.turns import ConversationStore, Journal, JournalEntry, ReplyStore
+from mnemolog.projections.stores.entities import EntityStore, ShownEntities, ShownEntitiesRequest
+from mnemolog.projections.stores.facts import FactStore, ShownFacts, ShownFactsRequest
+from mnemolog.projections.stores.turns import Journal, JournalEntry, ReplyStore
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import Background, ShownEntity
 from mnemolog.schemas.turn import Message, Turn
@@ -44,14 +44,14 @@ async def journal(db: ProjectedDatabase, turn: Turn, offset: int) -> None:
 
 @asynccontextmanager
 async def reader(
-    db: ProjectedDatabase, facts: ShownFactStore | None = None, entities: ShownEntityStore | None = None
+    db: ProjectedDatabase, facts: FactStore | None = None, entities: EntityStore | None = None
 ) -> AsyncIterator[BackgroundReader]:
     """A worker that has just begun."""
-    facts = facts or ShownFactStore(db.pool, user_words=USER_WORDS)
+    facts = facts or FactStore(db.pool, user_words=USER_WORDS)
     made = BackgroundReader(
-        ConversationStore(db.pool),
+        Journal(db.pool),
         facts,
-        entities or ShownEntityStore(db.pool, ties=TIE_HEADS),
+        entities or EntityStore(db.pool, ties=TIE_HEADS),
         ReplyStore(db.pool),
         RecentTurns(),
     )
@@ -167,19 +167,19 @@ async def test_slots_of_policies_of_facts_and_of_all_who_speak_are_shown(db: Pro
 async def test_entities_that_were_shown_are_kept_for_a_turn_that_comes_again(db: ProjectedDatabase) -> None:
     ana = ShownEntity(entity_id=UUID(int=7), name="Ana", type="person", names=("Annie",), ties=("wife of the user",))
 
-    class Entities(ShownEntityStore):
-        shown = ShownEntities(entities=(ana,))
+    class Entities(EntityStore):
+        given = ShownEntities(entities=(ana,))
 
         async def shown_entities(self, requests: Sequence[ShownEntitiesRequest]) -> list[ShownEntities]:
-            return [self.shown for _ in requests]
+            return [self.given for _ in requests]
 
     turn = said("b", "Ana sings.")
-    for entities in (Entities(db.pool, ties=()), ShownEntityStore(db.pool, ties=())):
+    for entities in (Entities(db.pool, ties=()), EntityStore(db.pool, ties=())):
         async with reader(db, entities=entities) as worker:
             assert (await worker.background_of(turn, place(1), RULES)).entities == (ana,)
 
 
-class BrokenFacts(ShownFactStore):
+class BrokenFacts(FactStore):
     """Fails as it is told, or never answers."""
 
     error: Exception | None = None

@@ -17,7 +17,6 @@ from mnemolog.schemas.command import (
     Import,
     ImportedFact,
     Promote,
-    Resolve,
     Update,
 )
 from mnemolog.schemas.commit import Commit
@@ -47,12 +46,6 @@ def judge(conflict: NumberedConflict) -> Mapping[str, Any]:
 async def people(database: str) -> AsyncIterator[NamedPeople]:
     async with named_people(database, judge) as harness:
         yield harness
-
-
-@pytest.fixture
-async def memory(database: str) -> AsyncIterator[AsyncMemoryClient]:
-    async with AsyncMemoryClient(postgres=database) as client:
-        yield client
 
 
 async def say_wife(people: NamedPeople, text: str = "Alice's wife is Ana, a nurze", scope: Scope = ALICE) -> UUID:
@@ -104,22 +97,6 @@ async def test_a_new_text_names_whom_the_old_one_named(
     assert await is_rebuilt_equal(people, database)
 
 
-async def test_a_new_text_names_nobody_whom_it_no_longer_says(people: NamedPeople, memory: AsyncMemoryClient) -> None:
-    old = await say_wife(people)
-    edited = await people.order(new_text("correct", old, "Alice is married to Diana"))
-    assert await named(people, new_fact(edited)) == {"Alice": "subject"}  # "Diana" has no Ana in it
-    assert await wives(memory) == []
-
-
-async def test_a_new_text_that_denies_the_old_one_carries_no_relation(
-    people: NamedPeople, memory: AsyncMemoryClient
-) -> None:
-    old = await say_wife(people)
-    edited = await people.order(new_text("update", old, "Alice's wife is not Ana, a nurze"))
-    assert await named(people, new_fact(edited)) == {"Alice": "subject", "Ana": "object"}
-    assert await wives(memory) == []
-
-
 @pytest.mark.parametrize("name", ["Zoe", "ZOÉ", "Zoe's sister"])
 async def test_a_new_text_has_known_names_anew(people: NamedPeople, name: str) -> None:
     await people.say("I met Zoe", ("Zoe", "person"))
@@ -160,31 +137,6 @@ async def test_a_merged_fact_names_whom_its_parts_named(
     await people.undo(merged)
     assert {one.fact.fact_id for one in (await memory.entity("Ana", user_id="alice")).facts} == {new_fact(first)}
     assert await is_rebuilt_equal(people, database)
-
-
-async def test_what_a_person_merges_names_all(people: NamedPeople) -> None:
-    await people.say("Alice met Ana", ("Ana", "person"), subject="Alice", search_text="meeting")
-    left_open = await people.say("Alice met Zoe", ("Zoe", "person"), subject="Alice", search_text="meeting")
-    assert [getattr(event, "unresolved", None) for event in left_open.events] == [True]
-    text = "Alice met Ana and Zoe"
-    merged = await people.order(Resolve(fact_id=new_fact(left_open), action="merge", text=text))
-    assert await named(people, new_fact(merged)) == {"Alice": "subject", "Ana": "object", "Zoe": "object"}
-
-
-async def test_what_is_decided_later_names_all(people: NamedPeople) -> None:
-    await people.say("Alice met Ana", ("Ana", "person"), subject="Alice", search_text="meeting")
-    await people.say("Alice met Zoe", ("Zoe", "person"), subject="Alice", search_text="meeting")
-
-    def decide(conflict: NumberedConflict) -> Mapping[str, Any]:
-        if "Zoe" not in conflict.fact.text:
-            return decision_json(conflict.number, "ADD")
-        known = [label for label, one in conflict.candidates if "Ana" in one.text]
-        return decision_json(conflict.number, "MERGE", *known, text="Alice met Ana and Zoe", search_text="both")
-
-    people.model.judge = decide
-    later = await people.say("Alice met Bo", ("Bo", "person"), subject="Alice", search_text="meeting")
-    merged = {event.event: event.new_fact.fact_id for event in later.events if event.new_fact}["facts_merged"]
-    assert await named(people, merged) == {"Alice": "subject", "Ana": "object", "Zoe": "object"}
 
 
 async def test_a_promoted_fact_names_its_entities_in_the_scope_that_it_goes_to(

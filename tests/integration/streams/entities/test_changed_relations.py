@@ -8,8 +8,8 @@ import pytest
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from mnemolog.projections.stores.entities import EntityChangeStore
-from mnemolog.schemas.command import EntityCommand, ForgetEntity, MergeEntities, SplitEntity, Undo
+from mnemolog.projections.stores.entities import EntityStore
+from mnemolog.schemas.command import EntityCommand, MergeEntities, Undo
 from mnemolog.schemas.commit import Commit
 from tests.support.builders.commits import ALICE
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -72,7 +72,7 @@ async def test_a_fact_that_names_both_of_merged_entities_is_one_fact(family: Fam
     await family.people.say("I met Ana and Annette", ("Ana", "person"), ("Annette", "person"))
     ana = await family.id_of("Ana")
     await family.done(MergeEntities(entity_ids=(await family.id_of("Annette"),), into=ana))
-    store = EntityChangeStore(family.people.pipeline.pool)
+    store = EntityStore(family.people.pipeline.pool)
     total, facts = await store.facts_of_entity(ana, limit=10)
     assert total == len(facts) == 3
     assert (await family.moments("Ana")).count(("learned", "I met Ana and Annette")) == 1
@@ -82,22 +82,3 @@ async def test_a_relation_within_one_entity_is_none(family: Family) -> None:
     await family.done(MergeEntities(entity_ids=(await family.id_of("Annette"),), into=await family.id_of("Tom")))
     assert await family.triples() == STATED[:1]
     assert "related" not in [change for change, _ in await family.moments("Tom")]
-
-
-async def test_a_relation_of_a_fact_that_a_split_moves_is_of_the_new_entity(family: Family) -> None:
-    (fact,) = [one for one in await family.client.facts(user_id="alice") if "sail" in one.text]
-    ana = await family.id_of("Ana")
-    split = await family.done(SplitEntity(entity_id=ana, name="Eva Meier", fact_ids=(fact.fact_id,)))
-    assert await family.triples() == [("Alice", "spouse", "Eva Meier"), STATED[1]]
-    assert ("related", "Alice spouse Eva Meier") in await family.moments("Eva Meier")
-    assert "related" not in [change for change, _ in await family.moments("Ana")]
-    await family.done(Undo(source_id=split.source_id))
-    assert await family.triples() == STATED
-
-
-async def test_what_is_forgotten_has_no_relations(family: Family) -> None:
-    forgotten = await family.done(ForgetEntity(entity_id=await family.id_of("Ana")))
-    assert await family.triples() == STATED[1:]
-    assert await family.client.who("my wife", user_id="alice") == []
-    await family.done(Undo(source_id=forgotten.source_id))
-    assert await family.triples() == STATED

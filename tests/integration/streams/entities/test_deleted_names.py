@@ -1,16 +1,15 @@
 """Names that only deleted facts tell are not shown; an undo of the deletion shows them again."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
 
-from mnemolog import AsyncMemoryClient, UnknownEntityError
+from mnemolog import AsyncMemoryClient
 from mnemolog.schemas.command import (
     AliasEntity,
     Correct,
     Delete,
-    DeleteAll,
     Edit,
     ForgetEntity,
     MergeEntities,
@@ -21,18 +20,6 @@ from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-async def people(database: str) -> AsyncIterator[NamedPeople]:
-    async with named_people(database) as people:
-        yield people
-
-
-@pytest.fixture
-async def memory(database: str) -> AsyncIterator[AsyncMemoryClient]:
-    async with AsyncMemoryClient(postgres=database) as memory:
-        yield memory
 
 
 def facts_of(*commits: Commit) -> tuple[UUID, ...]:
@@ -50,20 +37,6 @@ async def names(people: NamedPeople, memory: AsyncMemoryClient) -> dict[str, lis
     for name, others in found.items():
         assert set(others) == {one for entity_id, one in aliases if own[entity_id] == name} - {name}
     return found
-
-
-async def test_an_entity_goes_with_the_only_fact_that_names_it(people: NamedPeople, memory: AsyncMemoryClient) -> None:
-    told = await people.say("I met Dr. Grey", ("Dr. Grey", "person"))
-    await people.say("I like tea")
-    before = await names(people, memory)
-    assert list(before) == ["Alice", "Dr. Grey"]
-    deletion = await people.order(Delete(fact_ids=facts_of(told)))
-    assert list(await names(people, memory)) == ["Alice"]
-    with pytest.raises(UnknownEntityError):
-        await memory.entity("Dr. Grey", user_id="alice")
-    assert await memory.who("Dr. Grey", user_id="alice") == []
-    await people.undo(deletion)
-    assert await names(people, memory) == before
 
 
 async def test_a_name_goes_with_the_only_fact_that_tells_it(people: NamedPeople, memory: AsyncMemoryClient) -> None:
@@ -91,23 +64,6 @@ async def test_its_own_name_gives_way_to_one_that_a_fact_tells(people: NamedPeop
     assert await names(people, memory) == {"Alice": []}
 
 
-async def test_a_deletion_of_all_takes_every_name_and_an_undo_brings_them_back(
-    database: str, memory: AsyncMemoryClient
-) -> None:
-    async with named_people(database, lambda one: decision_json(one.number, "REPLACE", *range(1, 2))) as people:
-        for name in ("Acme", "Globex"):
-            await people.say(
-                f"I work at {name}", (name, "organisation"), key="employer", single_valued=True, value=name
-            )
-        await people.say("I feed my dog Rex", ("my dog Rex", "animal"))
-        before = await names(people, memory)
-        assert sorted(before) == ["Acme", "Alice", "Globex", "Rex"]
-        deletion = await people.order(DeleteAll())
-        assert list(await names(people, memory)) == ["Alice"]
-        await people.undo(deletion)
-        assert await names(people, memory) == before
-
-
 async def test_a_name_that_was_corrected_is_shown_no_more(people: NamedPeople, memory: AsyncMemoryClient) -> None:
     told = await people.say("I met Mark", ("Mark", "person"))
     await people.order(Correct(edit=Edit(fact_id=facts_of(told)[0], text="I met Marc")))
@@ -133,14 +89,6 @@ async def test_a_fact_of_two_that_are_one_counts_once_in_the_profile(
     (rex, bello) = [(await memory.entity(name, user_id="alice")).entity for name in ("Rex", "Bello")]
     await people.order(MergeEntities(entity_ids=(bello.entity_id,), into=rex.entity_id))
     assert len((await memory.entity("Rex", user_id="alice")).profile.texts) == 30
-
-
-async def test_a_name_in_a_longer_word_is_not_told_by_it(people: NamedPeople, memory: AsyncMemoryClient) -> None:
-    await people.say("Robert sings", ("Robert", "person"))
-    told = await people.say("Rob paints", ("Rob", "person"))
-    assert (await names(people, memory))["Robert"] == ["Rob"]
-    await people.order(Delete(fact_ids=facts_of(told)))
-    assert (await names(people, memory))["Robert"] == []
 
 
 async def test_who_is_found_again_is_called_as_the_new_fact_says(

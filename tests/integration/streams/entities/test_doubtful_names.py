@@ -123,12 +123,6 @@ async def test_the_step_counts_the_call_and_says_what_was_asked(people: NamedPeo
     )
 
 
-async def test_a_turn_without_doubtful_names_asks_nothing(people: NamedPeople) -> None:
-    await two_toms(people)
-    await people.say("I met Tom Hill and Zoe", (HILL, "person"), ("Zoe", "person"))
-    assert people.model.calls["resolve"] == 0
-
-
 async def test_conflicts_and_names_are_one_call(people: NamedPeople) -> None:
     await say_home(people, HILL, "Rome")
     await say_home(people, STONE, "Oslo")

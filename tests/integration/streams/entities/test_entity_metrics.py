@@ -1,12 +1,10 @@
 """What is counted of entities, with the real stages and tables."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from prometheus_client import REGISTRY
 
 from mnemolog.schemas.command import MergeEntities, RenameEntity
-from tests.support.harnesses.named_people import NamedPeople, named_people
+from tests.support.harnesses.named_people import NamedPeople
 
 pytestmark = pytest.mark.postgres
 
@@ -29,12 +27,6 @@ class Counts:
             for sample in metric.samples
             if sample.name.startswith(("mnemolog_entit", "mnemolog_turn_entity"))
         }
-
-
-@pytest.fixture
-async def people(database: str) -> AsyncIterator[NamedPeople]:
-    async with named_people(database) as people:
-        yield people
 
 
 async def entity_id(people: NamedPeople, name: str) -> str:

@@ -16,8 +16,8 @@ from mnemolog.projections.context import summaries_of_facts
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from mnemolog.projections.stores.entities import EntityChangeStore, EntityStore, ShownEntitiesRequest, ShownEntityStore
-from mnemolog.projections.stores.facts import ShownFactsRequest, ShownFactStore
+from mnemolog.projections.stores.entities import EntityStore, ShownEntitiesRequest
+from mnemolog.projections.stores.facts import FactStore, ShownFactsRequest
 from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll, ForgetEntity, RenameEntity, SummariseEntity
 from mnemolog.streams.llm.background import TIE_HEADS, names_said_in
 from mnemolog.streams.text.differences import USER_WORDS
@@ -141,11 +141,11 @@ class Readers:
 
     async def _stored(self) -> object:
         asked = [one for name, one in self.ids.items() if name != "Silver"]  # whom a person named
-        found = await EntityChangeStore(self.people.pipeline.pool).entities(asked)
+        found = await EntityStore(self.people.pipeline.pool).entities(asked)
         return [(one.name, one.aliases) for _, one in sorted(found.items())]
 
     async def _known_facts(self) -> object:
-        store = ShownFactStore(self.people.pipeline.pool, user_words=USER_WORDS)
+        store = FactStore(self.people.pipeline.pool, user_words=USER_WORDS)
         at = datetime(2026, 12, 1, tzinfo=UTC)
         asked = ShownFactsRequest(scope=ALICE, speaker="Alice", said=QUESTION, at=at, facts=10)
         return await store.shown_facts([asked])
@@ -155,7 +155,7 @@ class Readers:
         return sorted(map(repr, found.values()))
 
     async def _known_names(self) -> object:
-        store = ShownEntityStore(self.people.pipeline.pool, ties=TIE_HEADS)
+        store = EntityStore(self.people.pipeline.pool, ties=TIE_HEADS)
         told = f"My wife, Diana, Ana, Robert, Bob, Silver, Ana Goldmann.\n{QUESTION}"
         said = names_said_in(told)
         asked = ShownEntitiesRequest(

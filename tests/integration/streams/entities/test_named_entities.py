@@ -1,23 +1,15 @@
 """Whom facts name, through the real stages and tables: one entity under all its names, two of one name apart."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.stores import entities
 from mnemolog.schemas.scope import Scope
-from tests.support.harnesses.named_people import NamedPeople, named_people
+from tests.support.harnesses.named_people import NamedPeople
 
 pytestmark = pytest.mark.postgres
 BEN = Scope(user_id="ben")
-
-
-@pytest.fixture
-async def people(database: str) -> AsyncIterator[NamedPeople]:
-    async with named_people(database) as harness:
-        yield harness
 
 
 async def names(people: NamedPeople, user_id: str = "alice") -> list[tuple[str, str]]:
@@ -43,21 +35,6 @@ async def test_one_entity_has_all_its_names(people: NamedPeople, name: str) -> N
     assert await names(people) == [("Alice", "person"), ("Ana", "person")]
 
 
-async def test_two_of_one_name_stay_two(people: NamedPeople) -> None:
-    await people.say("Tom from work likes tea", ("Tom from work", "person"))
-    await people.say("My brother Tom sails", subject="Alice's brother Tom")
-    await people.say("My brother Tom skis", subject="Alice's brother Tom")
-    toms = await people.rows(
-        "SELECT f.text, e.entity_id FROM facts f JOIN fact_entities USING (fact_id) JOIN entities e USING (entity_id)"
-        " WHERE e.name = 'Tom' ORDER BY f.recorded_at"
-    )
-    (_, colleague), (_, brother), (_, again) = toms
-    assert colleague != brother == again
-    assert await people.rows("SELECT entity_id, possible_twins FROM entities WHERE possible_twins <> '{}'") == [
-        (brother, [colleague])
-    ]
-
-
 async def test_the_user_is_one_entity_however_they_are_named(people: NamedPeople) -> None:
     await people.say("It rains here", speaker=None, subject="the user")
     await people.say("I sail", subject="Alice")
@@ -75,15 +52,6 @@ async def test_another_speaker_is_an_entity_of_their_own(people: NamedPeople) ->
     assert await people.named("I ski with my wife") == {("Bob", "subject"), ("my wife", "object")}
     assert [name for name, _ in await names(people)] == ["Alice", "Bob", "my wife", "my wife"]
     assert {kind for _, kind in await names(people)} == {"person"}
-
-
-async def test_scopes_never_mix(people: NamedPeople) -> None:
-    await people.say("I met my wife Ana", ("my wife Ana", "person"))
-    await people.say("I met my wife", ("my wife", "person"), scope=BEN, speaker="Ben")
-    await people.say("I met Ana", ("Ana", "person"), scope=BEN, speaker="Ben")
-    assert await people.named("I met my wife", BEN) == {("Ben", "subject"), ("my wife", "object")}
-    assert await names(people, "ben") == [("Ben", "person"), ("my wife", "person"), ("Ana", "person")]
-    assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
 
 
 async def test_what_is_said_again_is_named_once(people: NamedPeople) -> None:

@@ -12,7 +12,7 @@ from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Reject, SplitEntity
+from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Reject
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -62,69 +62,6 @@ async def test_what_a_turn_says_to_be_one_waits_for_a_person(wife: Wife) -> None
     assert await wife.seen() == TWO
     marked = [one.name for one in await wife.client.entities(user_id="alice") if one.pending_merges]
     assert marked == ["Ana", "my wife"]
-
-
-async def test_a_confirmed_merge_is_undone_and_waits_again(wife: Wife) -> None:
-    await wife.introduce()
-    (waiting,) = await wife.pending()
-    confirmed = await wife.people.order(Confirm(fact_ids=(waiting.event_id,)))
-    assert (confirmed.outcome, confirmed.detail) == ("done", "")
-    assert (await wife.pending(), await wife.seen()) == ([], ONE)
-    undo = await wife.people.undo(confirmed)
-    assert ([one.event_id for one in await wife.pending()], await wife.seen()) == ([waiting.event_id], TWO)
-    await wife.people.undo(undo)
-    assert (await wife.pending(), await wife.seen()) == ([], ONE)
-
-
-async def test_a_rejected_merge_is_not_proposed_again_until_that_is_undone(wife: Wife) -> None:
-    await wife.introduce()
-    (waiting,) = await wife.pending()
-    rejected = await wife.people.order(Reject(fact_ids=(waiting.event_id,)))
-    assert (await wife.pending(), await wife.seen()) == ([], TWO)
-    again = await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
-    assert not [event for event in again.entity_events if event.event == "merge_proposed"]
-    await wife.people.undo(rejected)
-    assert [one.event_id for one in await wife.pending()] == [waiting.event_id]
-
-
-async def test_what_a_person_rejected_is_not_proposed_again_where_the_turn_of_it_is_undone(wife: Wife) -> None:
-    said = await wife.introduce()
-    (waiting,) = await wife.pending()
-    await wife.people.order(Reject(fact_ids=(waiting.event_id,)))
-    await wife.people.undo(said)
-    again = await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
-    assert not [event for event in again.entity_events if event.event == "merge_proposed"]
-    assert await wife.pending() == []
-
-
-async def test_two_whom_a_person_has_split_are_not_proposed_as_one(wife: Wife) -> None:
-    await wife.people.say("My wife sings", ("my wife", "person"))
-    await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))
-    (one,) = [one for one in await wife.client.entities(user_id="alice") if not one.is_user]
-    await wife.people.order(SplitEntity(entity_id=one.entity_id, name="Ana", names=("Ana",), fact_ids=()))
-    await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
-    assert await wife.pending() == []
-
-
-async def test_two_whom_a_person_has_merged_and_parted_again_are_not_proposed_as_one(wife: Wife) -> None:
-    await wife.people.say("Ana likes tea", ("Ana", "person"))
-    await wife.people.say("My wife sings", ("my wife", "person"))
-    ids = {one.name: one.entity_id for one in await wife.client.entities(user_id="alice")}
-    merge = await wife.people.order(MergeEntities(entity_ids=(ids["my wife"],), into=ids["Ana"]))
-    undo = await wife.people.undo(merge)
-    said = await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))
-    assert not [event for event in said.entity_events if event.event == "merge_proposed"]
-    assert (await wife.pending(), await wife.seen()) == ([], TWO)
-    await wife.people.undo(undo)
-    assert (await wife.pending(), await wife.seen()) == ([], ONE)
-
-
-async def test_a_proposed_merge_goes_with_the_turn_that_it_came_of(wife: Wife) -> None:
-    said = await wife.introduce()
-    undo = await wife.people.undo(said)
-    assert await wife.pending() == []
-    await wife.people.undo(undo)
-    assert len(await wife.pending()) == 1
 
 
 async def test_a_proposed_merge_of_what_is_forgotten_or_merged_waits_no_more(wife: Wife) -> None:

@@ -142,14 +142,6 @@ async def test_a_relation_with_somebody_who_was_not_named_is_left_out(people: Na
     assert await relations(people) == {}
 
 
-async def test_scopes_never_mix(people: NamedPeople) -> None:
-    await people.say("I met my wife Ana", ("my wife Ana", "person"))
-    await people.say("I met my friend Ana", ("my friend Ana", "person"), scope=BEN, speaker="Ben")
-    assert await relations(people) == {("Alice", "spouse", "Ana"): True}
-    assert await relations(people, BEN) == {("Ben", "friend", "Ana"): True}
-    assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
-
-
 async def test_another_speaker_has_relations_of_their_own(people: NamedPeople) -> None:
     await people.say("I sail")
     await people.say("I ski with my wife", ("my wife", "person"), speaker="Bob")

@@ -10,7 +10,7 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.errors import UnknownEntityError
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from mnemolog.projections.stores.entities import ShownEntitiesRequest, ShownEntityStore
+from mnemolog.projections.stores.entities import EntityStore, ShownEntitiesRequest
 from mnemolog.schemas.command import SplitEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
@@ -33,12 +33,6 @@ def keep(conflict: NumberedConflict) -> Mapping[str, Any]:
 async def people(database: str) -> AsyncIterator[NamedPeople]:
     async with named_people(database, keep) as harness:
         yield harness
-
-
-@pytest.fixture
-async def memory(database: str) -> AsyncIterator[AsyncMemoryClient]:
-    async with AsyncMemoryClient(postgres=database) as client:
-        yield client
 
 
 async def say_chess(
@@ -126,12 +120,6 @@ async def test_an_entity_and_a_relation_of_a_repetition_hold_while_that_does(
     assert await is_rebuilt_equal(people, database)
 
 
-async def test_a_repetition_without_news_tells_nothing(people: NamedPeople) -> None:
-    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
-    again = await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
-    assert again.entity_events == ()
-
-
 async def test_repetitions_of_one_scope_tell_nothing_of_another(people: NamedPeople) -> None:
     await say_chess(people, "Ana", scope=BEN)
     await say_chess(people, "Ana")
@@ -178,5 +166,5 @@ async def names_in_prompt(people: NamedPeople) -> list[str]:
         entities=10,
         facts=10,
     )
-    (shown,) = await ShownEntityStore(people.pipeline.pool, ties=TIE_HEADS).shown_entities([asked])
+    (shown,) = await EntityStore(people.pipeline.pool, ties=TIE_HEADS).shown_entities([asked])
     return [one.name for one in shown.entities]

@@ -127,14 +127,6 @@ async def test_a_name_that_nothing_but_an_undone_turn_says_goes_with_it(family: 
     assert await people_of(family) == {"Elizabeth": [], "Bee": []}
 
 
-async def test_a_known_entity_gets_the_name_that_nobody_has(family: Family) -> None:
-    await family.people.say("Bee runs", ("Bee", "person"))
-    said = await family.people.say(ELIZABETH, ("Elizabeth", "person"), relations=same("Elizabeth", "Bee"))
-    assert await people_of(family) == {"Bee": ["Elizabeth"]}
-    await family.people.undo(said)
-    assert await people_of(family) == {"Bee": []}
-
-
 async def test_a_name_that_nobody_said_is_dropped_with_a_note(family: Family) -> None:
     said = await family.people.say("Elizabeth sings", ("Elizabeth", "person"), relations=same("Elizabeth", "Liz"))
     assert await people_of(family) == {"Elizabeth": []}

@@ -1,22 +1,14 @@
 """Entities that a source tells of and that none of its facts is linked to: undone and rebuilt like all others."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from tests.support.harnesses.named_people import NamedPeople, named_people
+from tests.support.harnesses.named_people import NamedPeople
 
 pytestmark = pytest.mark.postgres
 DOG = "Tom Baker's brother's dog"
 """Its fact is linked to the dog and to the brother."""
-
-
-@pytest.fixture
-async def people(database: str) -> AsyncIterator[NamedPeople]:
-    async with named_people(database) as harness:
-        yield harness
 
 
 async def names(people: NamedPeople) -> list[str]:

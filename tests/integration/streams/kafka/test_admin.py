@@ -11,7 +11,8 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as abov
 
 from mnemolog.common.retry import retry_while
 from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TimestampTypeDiffers, TopicNotCreated
-from mnemolog.streams.kafka.admin import connected_admin, describe_topics, ensure_topics
+from mnemolog.streams.kafka import connected_admin
+from mnemolog.streams.kafka.admin import describe_topics, ensure_topics
 from mnemolog.streams.kafka.lag import stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, topic_name
 from tests.support.servers.kafka_client import PARTITIONS, producer, publish, read_all

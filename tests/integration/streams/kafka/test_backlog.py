@@ -12,7 +12,8 @@ from aiokafka.conn import AIOKafkaConnection  # type: ignore[import-untyped] # a
 from aiokafka.errors import GroupLoadInProgressError, KafkaError  # type: ignore[import-untyped] # as above
 from aiokafka.structs import OffsetAndMetadata  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.kafka.admin import connected_admin, ensure_topics
+from mnemolog.streams.kafka import connected_admin
+from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.lag import BacklogReader, PartitionBacklog
 from mnemolog.streams.kafka.readers import committed_offsets
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name

@@ -7,8 +7,8 @@ import pytest
 
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.app import StageApp, build_app
+from mnemolog.streams.kafka.readers import KafkaRereader
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.rereader import KafkaRereader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name
 from mnemolog.streams.kafka.window import KeyedWindow, Window

@@ -1,5 +1,6 @@
 """What one promote command takes: many facts in several commands, each fact with its announced end."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from mnemolog.schemas.command import Delete, SetPolicy, Undo
 from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.policy import Limits, Policy
-from mnemolog.streams.commands import promotions
+from mnemolog.streams.stages import promote as promotions
 from tests.integration.streams.resolution.test_promotions import (
     LIMA,
     RUN,
@@ -119,20 +120,22 @@ async def test_what_is_over_a_limit_is_rejected_and_nothing_follows(
     assert resolver.follow_ups == []
 
 
-async def test_what_does_not_fit_into_a_commit_follows(
-    resolver: ResolverHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def limit_commits(resolver: ResolverHarness, max_bytes: int) -> None:
+    stage = resolver.resolver
+    stage.commands = replace(stage.commands, promote=replace(stage.commands.promote, max_commit_bytes=max_bytes))
+
+
+async def test_what_does_not_fit_into_a_commit_follows(resolver: ResolverHarness) -> None:
     resolver.chat_model.set_replies(verdicts_by_text({}))
     texts = [f"Mira owns the boat number {number}." for number in range(4)]
     await resolver.resolve_turn(*texts, at=day(1), source_id="t1", scope=RUN)
-    promoter = resolver.resolver._promote
-    monkeypatch.setattr(promoter, "_max_commit_bytes", 9000)
+    limit_commits(resolver, 9000)
     first = await promote(resolver)
     assert 1 <= len(first.events) < 4
     assert first.detail == f"{4 - len(first.events)} follow in the command promote/p1"
     await resolver.send_follow_ups()
     assert sorted(await statuses_of(resolver)) == sorted(texts)
-    monkeypatch.setattr(promoter, "_max_commit_bytes", 10)
+    limit_commits(resolver, 10)
     await resolver.resolve_turn("Mira has a cat.", at=day(2), source_id="t2", scope=RUN)
     refused = await promote(resolver, "p2")
     assert (refused.outcome, refused.reason, resolver.follow_ups) == ("rejected", "invalid_command", [])

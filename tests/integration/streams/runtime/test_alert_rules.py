@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from scripts.figures import OVERWRITE_RATE_SHOWN, STAGES, STAGES_DOWN, WRONG_OVERWRITE_RATE
-from scripts.promql import or_zero, total
+from scripts.figures import OVERWRITE_RATE_SHOWN, STAGES, STAGES_DOWN, WRONG_OVERWRITE_RATE, or_zero, total
 from tests.support.paths import ROOT
 from tests.support.programs import required_program
 from tests.support.promtool import Firing, Series, check_alert, check_value

@@ -8,7 +8,8 @@ import pytest
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import MixedLayouts
-from mnemolog.streams.kafka.admin import connected_admin, ensure_topics
+from mnemolog.streams.kafka import connected_admin
+from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.lag import group_members, stage_lags
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, group_id, topic_name
 from mnemolog.streams.runtime import worker as wiring

@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pytest
 import typer
 
-from mnemolog.cli.admin import rows_of
+from mnemolog.cli.admin import setting_rows
 from mnemolog.cli.app import PANELS, CommandEntry, app, run
 from mnemolog.cli.demo import LAST_DAY, shifted_records
 from mnemolog.schemas.admission import Refusal, parse_turn
@@ -87,7 +87,7 @@ def test_a_shell_completes_commands_and_options(
 def test_every_setting_is_listed_and_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MNEMOLOG_API_KEY", "sk-secret")
     monkeypatch.setenv("MNEMOLOG_POSTGRES", "postgresql://me:secret@host/db")
-    rows = {row.variable: row for row in rows_of(Settings())}
+    rows = {row.variable: row for row in setting_rows(Settings())}
     assert len(rows) == len(Settings.model_fields)
     assert all(row.meaning for row in rows.values())
     assert "secret" not in "".join(row.value or "" for row in rows.values())

@@ -224,16 +224,10 @@ BAD: dict[str, tuple[Call, str]] = {
 @pytest.mark.parametrize("name", BAD)
 async def test_an_invalid_command_is_refused_before_anything_is_sent(name: str) -> None:
     client, (call, words) = OfflineClient(), BAD[name]
-    with pytest.raises(InvalidCommandError, match=words):
+    with pytest.raises(InvalidCommandError, match=words) as caught:
         await call(client)
     assert client.producer.records == []
-
-
-@pytest.mark.parametrize("name", BAD)
-async def test_a_refusal_has_no_inner_words(name: str) -> None:
-    with pytest.raises(InvalidCommandError) as caught:
-        await BAD[name][0](OfflineClient())
-    assert not [words for words in ("Value error", "order.", "Assertion") if words in str(caught.value)]
+    assert not [inner for inner in ("Value error", "order.", "Assertion") if inner in str(caught.value)]
 
 
 async def test_a_text_of_the_caller_that_resembles_inner_words_is_left_as_it_is() -> None:

@@ -9,8 +9,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog import InvalidCommandError
-from mnemolog.client import files as fact_files
-from mnemolog.client import files as imports
+from mnemolog.client import files
 from mnemolog.schemas.command import Command, Import
 from tests.support.harnesses.offline_client import OfflineClient
 
@@ -113,7 +112,7 @@ async def test_versions_that_do_not_hold_are_passed_over() -> None:
 
 
 async def test_a_report_names_the_first_damaged_lines_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fact_files, "MAX_NAMED", 3)
+    monkeypatch.setattr(files, "MAX_NAMED", 3)
     lines = [{"text": "A.", "user_id": "ann", "x" * 1_000_000: 1}] * 8
     report = await OfflineClient().import_facts(file_of(*lines), skip_damaged=True)
     assert (report.read, report.damaged_count, [*report.damaged]) == (8, 8, [1, 2, 3])
@@ -137,7 +136,7 @@ class Pipe(io.RawIOBase):
 
 
 async def test_a_pipe_and_a_file_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imports, "IMPORT_BATCH", 2)
+    monkeypatch.setattr(files, "IMPORT_BATCH", 2)
     content = file_of(*({"text": f"{number}.", "user_id": "ann"} for number in range(5))).read()
     (tmp_path / "facts.jsonl").write_bytes(content)
     client = OfflineClient()
@@ -152,8 +151,8 @@ async def test_a_pipe_and_a_file_are_read_alike(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_line_that_is_too_long_is_not_held_in_memory() -> None:
-    lines = list(fact_files._lines(io.BytesIO(b"a" * 5_000_000 + b"\nnext\n")))
-    assert [len(line) for line in lines] == [fact_files.MAX_LINE_BYTES + 1, 5]
+    lines = list(files._lines(io.BytesIO(b"a" * 5_000_000 + b"\nnext\n")))
+    assert [len(line) for line in lines] == [files.MAX_LINE_BYTES + 1, 5]
 
 
 async def test_an_id_of_another_scope_or_with_another_text_is_another_command() -> None:

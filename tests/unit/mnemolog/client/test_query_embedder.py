@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog.client import search_models as query_embedder
+from mnemolog.client import search_models
 from mnemolog.client.search_models import QueryEmbedder, VectorCache
 from mnemolog.streams.llm.ports import Embeddings, PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
@@ -18,9 +18,9 @@ class CountingEmbedder:
 
     model = "counting"
 
-    def __init__(self, refusals: int = 0) -> None:
+    def __init__(self) -> None:
         self.calls: list[list[str]] = []
-        self.refusals = refusals
+        self.refusals = 0
 
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port
         self.calls.append([*texts])
@@ -30,6 +30,14 @@ class CountingEmbedder:
         return Embeddings(vectors=tuple(pseudo_random_vector(text) for text in texts))
 
     async def close(self) -> None: ...
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> CountingEmbedder:
+    """The embedder that is configured."""
+    embedder = CountingEmbedder()
+    monkeypatch.setattr(search_models, "build_embedder", lambda _: embedder)
+    return embedder
 
 
 def looked_up(outcome: str) -> float:
@@ -45,7 +53,7 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
         tried.append(settings)
         raise ProviderConfigurationError("a package is missing")
 
-    monkeypatch.setattr(query_embedder, "build_embedder", build)
+    monkeypatch.setattr(search_models, "build_embedder", build)
     embedder = QueryEmbedder(StreamsSettings())
     with caplog.at_level(logging.WARNING, logger="mnemolog"):
         answers = [await embedder.embed("home") for _ in range(3)]
@@ -56,9 +64,7 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
     ]
 
 
-async def test_a_query_that_is_asked_again_needs_no_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting = CountingEmbedder()
-    monkeypatch.setattr(query_embedder, "build_embedder", lambda _: counting)
+async def test_a_query_that_is_asked_again_needs_no_embedder(counting: CountingEmbedder) -> None:
     before = looked_up("hit"), looked_up("miss")
     embedder = QueryEmbedder(StreamsSettings())
     first = await embedder.embed("home")
@@ -71,17 +77,14 @@ async def test_a_query_that_is_asked_again_needs_no_embedder(monkeypatch: pytest
     assert (looked_up("hit"), looked_up("miss")) == (before[0] + 2, before[1] + 2)
 
 
-async def test_a_refusal_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting = CountingEmbedder(refusals=1)
-    monkeypatch.setattr(query_embedder, "build_embedder", lambda _: counting)
+async def test_a_refusal_is_not_kept(counting: CountingEmbedder) -> None:
+    counting.refusals = 1
     embedder = QueryEmbedder(StreamsSettings())
     assert await embedder.embed("home") == ((), "http_400: no")
     assert await embedder.embed("home") == ((pseudo_random_vector("home"),), None)
 
 
-async def test_the_texts_of_a_query_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting = CountingEmbedder()
-    monkeypatch.setattr(query_embedder, "build_embedder", lambda _: counting)
+async def test_the_texts_of_a_query_are_one_call(counting: CountingEmbedder) -> None:
     embedder = QueryEmbedder(StreamsSettings())
     await embedder.embed("home")
     vectors, notice = await embedder.embed("home", "house", "flat", "house")
@@ -90,9 +93,7 @@ async def test_the_texts_of_a_query_are_one_call(monkeypatch: pytest.MonkeyPatch
     assert counting.calls == [["home"], ["house", "flat"]]
 
 
-async def test_where_the_embedder_is_away_the_vectors_that_are_known_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting = CountingEmbedder()
-    monkeypatch.setattr(query_embedder, "build_embedder", lambda _: counting)
+async def test_where_the_embedder_is_away_the_vectors_that_are_known_serve(counting: CountingEmbedder) -> None:
     embedder = QueryEmbedder(StreamsSettings())
     await embedder.embed("home")
     counting.refusals = 1

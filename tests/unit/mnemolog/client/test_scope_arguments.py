@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mnemolog import MemoryClient, MnemologError, UnknownArgumentError
+from mnemolog import MemoryClient, MnemologError, QueryError, UnknownArgumentError
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.connections import LimitPrecheck
-from mnemolog.projections.errors import QueryError
+from mnemolog.client.inputs import scope_and_filter, wide_filter
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import Findings
 from mnemolog.projections.stores.turns import fetch_policies
@@ -282,3 +282,14 @@ async def test_the_end_of_a_bound_client_leaves_the_connections_open() -> None:
     await alone.close()
     with pytest.raises(MnemologError, match="this client is closed"):
         await alone.add_many([])
+
+
+def test_a_filter_does_not_take_the_place_of_an_empty_id() -> None:
+    with pytest.raises(QueryError, match="an id in the scope is empty"):
+        scope_and_filter({"tenant": "default", "user_id": ""}, {"OR": [{"user_id": "bob"}]})
+
+
+def test_an_empty_id_is_not_any_id() -> None:
+    with pytest.raises(QueryError, match="an id in the scope is empty"):
+        wide_filter({"tenant": "default", "user_id": ""})
+    assert wide_filter({"tenant": "default", "user_id": "ann"}).run_id == "**"

@@ -1,219 +1,436 @@
 """The fold: what each event does to facts, and what never changes anything."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from mnemolog.projections.write import projector
 from mnemolog.projections.write.fold import FoldState, fold
-from mnemolog.projections.write.rows import Changes, KnownFact, LogPosition, TimedFactState
+from mnemolog.projections.write.projector import ParsedRecord, fold_batch
+from mnemolog.projections.write.rows import (
+    Changes,
+    FormerStateRow,
+    KnownFact,
+    LogPosition,
+    RelationRow,
+    TimedFactState,
+    merge_changes,
+)
+from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.policy import LimitHit
+from mnemolog.schemas.policy import LimitHit, Policy
 from mnemolog.schemas.scope import scope_columns
 from tests.support.builders.commits import (
     ALICE,
     BOB,
+    Draft,
     added,
     commit,
     confirmed,
     contradicted,
+    corrected,
     day,
+    event_id_at,
+    expired,
+    extended,
     fact_id_at,
     merged,
+    pending,
+    pending_confirmed,
+    pending_rejected,
+    policy_set,
+    related,
     replaced,
+    resolved,
+    retracted,
     skipped,
+    undone,
+)
+from tests.support.builders.sample_logs import every_decision_log
+from tests.support.harnesses.fold_harness import (
+    BERN,
+    FIRST_COMMIT,
+    FIRST_DECIDED_AT,
+    SECOND_DECIDED_AT,
+    TEA,
+    THIRD_DECIDED_AT,
+    FoldHarness,
+    expected_state,
+    reversal,
 )
 
-FIRST = commit("t1", added("Alice lives in Bern.", confidence=0.8), at=day(1))
-BERN = fact_id_at(FIRST)
-BEGUN = FIRST.decided_at
-DECIDED = day(2).replace(second=3)
-
-
-def folded(state: FoldState, committed: Commit, offset: int = 0) -> tuple[Changes, FoldState]:
-    changes = fold(state, committed, LogPosition(partition=0, offset=offset), committed.to_bytes())
-    return changes, state.apply(changes)
+NEW: Final = fact_id_at(commit("t2", added("")))
+"""The fact that the first event of the second commit adds."""
+UNCHANGED: Final[dict[str, Any]] = {"state_since": FIRST_DECIDED_AT}
 
 
 @pytest.fixture
-def state() -> FoldState:
-    """One active fact of Alice's."""
-    return folded(FoldState(), FIRST)[1]
+def harness() -> FoldHarness:
+    return FoldHarness()
 
 
-def state_of(state: FoldState) -> TimedFactState:
-    return state.facts[BERN].state
+def reasons(harness: FoldHarness) -> list[str]:
+    return [row.reason for row in harness.changes.rejections]
 
 
-def expected_state(**fields: Any) -> TimedFactState:
-    """The fact of Bern, changed in the second commit."""
-    defaults: dict[str, Any] = {
-        "confidence": 0.8,
-        "believed_from": BEGUN,
-        "state_since": DECIDED,
-        "true_from": FIRST.occurred_at,
-    }
-    return TimedFactState(**defaults | fields)
+MOVED: Final = {"closed_at": SECOND_DECIDED_AT, "superseded_by": NEW}
+STATES: Final[dict[str, tuple[Draft, dict[str, Any]]]] = {
+    "nothing": (added("Alice has a cat."), UNCHANGED),
+    "mention": (skipped(BERN), {"mention_count": 2, "last_confirmed_at": day(2)}),
+    "a quarter of the doubt": (
+        confirmed(BERN),
+        {"confidence": pytest.approx(0.85), "mention_count": 2, "last_confirmed_at": day(2)},
+    ),
+    "merged": (
+        merged("The old town of Bern.", BERN),
+        {"status": "superseded", "believed_to": SECOND_DECIDED_AT, "superseded_by": NEW},
+    ),
+    "replaced": (
+        replaced("Rome.", BERN, ended_at=day(1.5)),
+        {"status": "superseded", "true_to": day(1.5), **MOVED},
+    ),
+    "contradicted": (
+        contradicted("Never Bern.", BERN),
+        {"status": "archived", "believed_to": SECOND_DECIDED_AT, "superseded_by": NEW},
+    ),
+    "extended": (extended("The old town.", BERN), UNCHANGED),
+    "related": (related("The old town.", BERN), UNCHANGED),
+    "retracted": (
+        retracted(BERN, ended_at=day(1.5), text="No longer."),
+        {"status": "retracted", "true_to": day(1.5), **MOVED},
+    ),
+    "deleted": (retracted(BERN, TEA), {"status": "retracted", "believed_to": SECOND_DECIDED_AT}),
+    "expired": (
+        expired(BERN, ended_at=day(1.5)),
+        {"status": "expired", "true_to": day(1.5), "closed_at": SECOND_DECIDED_AT},
+    ),
+    "corrected": (
+        corrected("Basel.", BERN),
+        {"status": "superseded", "believed_to": SECOND_DECIDED_AT, "superseded_by": NEW},
+    ),
+    "corrected since": (
+        corrected("Basel.", BERN, ended_at=day(0)),
+        {"status": "superseded", "true_to": day(0), **MOVED},
+    ),
+    "to be replaced": (replaced("From Thursday on.", BERN, ended_at=day(2.5)), {"true_to": day(2.5), **MOVED}),
+    "to expire": (expired(BERN, ended_at=day(2.5), text="Until Thursday."), {"true_to": day(2.5), **MOVED}),
+    "to be retracted": (retracted(BERN, ended_at=day(2.5), text="Until Thursday."), {"true_to": day(2.5), **MOVED}),
+}
 
 
-def test_added_is_active(state: FoldState) -> None:
-    assert state_of(state) == expected_state(state_since=BEGUN)
+@pytest.mark.parametrize("name", STATES)
+def test_an_event_leaves_a_fact_in_a_state_and_its_new_fact_active(harness: FoldHarness, name: str) -> None:
+    draft, fields = STATES[name]
+    said = harness.commit("t2", draft)
+    assert harness.state_of(BERN) == expected_state(**fields)
+    ends = name in ("merged", "replaced", "contradicted", "corrected", "corrected since", "to be replaced")
+    new = [(row.fact.fact_id, row.state.status, row.supersedes, row.stale) for row in harness.changes.facts]
+    assert new == ([(NEW, "active", (BERN,) if ends else (), False)] if said.events[0].new_fact else [])
+    assert not any(row.stale for row in harness.changes.events)
 
 
-def test_added_keeps_that_it_is_unresolved() -> None:
-    changes, _ = folded(FoldState(), commit("t2", added("Perhaps Rome.", unresolved=True)))
-    assert [row.state.unresolved for row in changes.facts] == [True]
-
-
-def test_skipped_is_a_mention(state: FoldState) -> None:
-    changes, state = folded(state, commit("t2", skipped(BERN), at=day(2)))
-    assert state_of(state) == expected_state(mention_count=2, last_confirmed_at=day(2))
-    assert changes.facts == []
-    assert [(row.fact_id, row.targets, row.stale) for row in changes.events] == [(BERN, (), False)]
-
-
-def test_an_earlier_mention_does_not_turn_time_back(state: FoldState) -> None:
-    for number in (5, 2):
-        _, state = folded(state, commit(f"at {number}", skipped(BERN), at=day(number)))
-    assert state_of(state).last_confirmed_at == day(5)
-
-
-def test_confirmed_takes_a_quarter_of_the_doubt(state: FoldState) -> None:
-    _, state = folded(state, commit("t2", confirmed(BERN), at=day(2)))
-    assert state_of(state).confidence == pytest.approx(0.85)
-    assert state_of(state).mention_count == 2
-
-
-def test_a_commit_confirms_a_fact_once(state: FoldState) -> None:
-    _, state = folded(state, commit("t2", confirmed(BERN), confirmed(BERN), at=day(2)))
-    assert state_of(state).confidence == pytest.approx(0.85)
-    assert state_of(state).mention_count == 3
-
-
-def test_merged_leaves_one_richer_fact(state: FoldState) -> None:
-    second = commit("t2", merged("Alice lives in the old town of Bern.", BERN), at=day(2))
-    changes, state = folded(state, second)
-    assert state_of(state) == expected_state(status="superseded", believed_to=DECIDED, superseded_by=fact_id_at(second))
-    assert [row.supersedes for row in changes.facts] == [(BERN,)]
-
-
-def test_replaced_was_true_until_then(state: FoldState) -> None:
-    second = commit("t2", replaced("Alice lives in Rome.", BERN, ended_at=day(1.5)), at=day(2))
-    _, state = folded(state, second)
-    assert state_of(state) == expected_state(
-        status="superseded", true_to=day(1.5), closed_at=DECIDED, superseded_by=fact_id_at(second)
+@pytest.mark.parametrize("name", [name for name in STATES if name.startswith("to ")])
+def test_an_end_that_is_still_to_come_is_closed_when_it_has(harness: FoldHarness, name: str) -> None:
+    harness.commit("t2", STATES[name][0])
+    announced = harness.state_of(BERN)
+    harness.commit("timer", expired(BERN, ended_at=day(2.5)), at=day(3))
+    assert harness.state_of(BERN) == replace(
+        announced, status="expired", closed_at=THIRD_DECIDED_AT, state_since=THIRD_DECIDED_AT
     )
-    assert state.facts[fact_id_at(second)].state.status == "active"
 
 
-def test_contradicted_was_never_true(state: FoldState) -> None:
-    second = commit("t2", contradicted("Alice never lived in Bern.", BERN), at=day(2))
-    _, state = folded(state, second)
-    assert state_of(state) == expected_state(status="archived", believed_to=DECIDED, superseded_by=fact_id_at(second))
+@pytest.mark.parametrize(
+    ("draft", "subject", "targets"),
+    [
+        (skipped(BERN), BERN, ()),
+        (retracted(BERN, ended_at=day(1.5), text="No longer."), NEW, (BERN,)),
+        (retracted(BERN, TEA), BERN, (BERN, TEA)),
+        (policy_set(Policy()), None, ()),
+    ],
+)
+def test_an_event_has_a_subject_and_targets(harness: FoldHarness, draft: Draft, subject: Any, targets: Any) -> None:
+    harness.commit("t2", draft)
+    assert [(row.fact_id, row.targets) for row in harness.changes.events] == [(subject, targets)]
 
 
-def test_a_stale_target_stays_and_the_new_fact_stands_beside_it(state: FoldState) -> None:
-    _, state = folded(state, commit("t2", replaced("Alice lives in Rome.", BERN), at=day(2)))
-    before = state_of(state)
-    third = commit("t3", replaced("Alice lives in Oslo.", BERN), at=day(3))
-    changes, state = folded(state, third, offset=2)
-    assert state_of(state) == before
-    assert state.facts[fact_id_at(third)].state.status == "active"
-    assert [(row.stale, row.supersedes) for row in changes.facts] == [(True, ())]
-    assert [row.stale for row in changes.events] == [True]
-    assert [(row.item, row.reason, row.record) for row in changes.rejections] == [(1, "stale_target", None)]
-    assert "is superseded" in changes.rejections[0].detail
+def test_late_news_is_history_from_the_beginning(harness: FoldHarness) -> None:
+    harness.commit("t2", added("Alice lived in Rome.", ended_at=day(0), ended_by=BERN))
+    assert harness.state_of(NEW) == TimedFactState(
+        status="superseded",
+        confidence=0.95,
+        true_from=day(2),
+        true_to=day(0),
+        closed_at=SECOND_DECIDED_AT,
+        believed_from=SECOND_DECIDED_AT,
+        superseded_by=BERN,
+        state_since=SECOND_DECIDED_AT,
+    )
+    assert harness.state_of(BERN) == expected_state(**UNCHANGED)
 
 
-def test_an_unknown_target_is_stale() -> None:
-    changes, _ = folded(FoldState(), commit("t2", confirmed(BERN)))
-    assert [(row.reason, row.item) for row in changes.rejections] == [("stale_target", 1)]
-    assert changes.updates == []
+@pytest.mark.parametrize(("draft", "relation"), [(extended, "extends"), (related, "similar")])
+def test_what_adds_to_a_fact_is_related_to_it(harness: FoldHarness, draft: Any, relation: Any) -> None:
+    said = harness.commit("t2", draft("Alice lives in the old town.", BERN))
+    since, event_id = SECOND_DECIDED_AT, event_id_at(said)
+    row = RelationRow(fact_id=NEW, related_id=BERN, relation=relation, event_id=event_id, since=since)
+    assert harness.changes.relations == [row]
+    assert harness.changes.updates == []
 
 
-def test_no_event_touches_another_scope(state: FoldState) -> None:
-    changes, after = folded(state, commit("b1", contradicted("Bob lives in Bern.", BERN), scope=BOB))
-    assert after.facts[BERN] == state.facts[BERN]
-    assert [row.reason for row in changes.rejections] == ["foreign_target"]
-    assert [row.stale for row in changes.facts] == [True]
+def test_what_a_human_corrects_is_certain(harness: FoldHarness) -> None:
+    harness.commit("c1", corrected("Alice lives in Basel.", BERN))
+    assert [(row.fact.authority, row.state.confidence) for row in harness.changes.facts] == [("human", 1.0)]
 
 
-def test_sound_targets_of_a_partly_stale_event_take_effect(state: FoldState) -> None:
-    other = commit("t2", added("Alice likes Bern."), at=day(1))
-    _, state = folded(state, other)
-    gone = KnownFact(fact_id=fact_id_at(other), scope=scope_columns(ALICE), state=expected_state(status="expired"))
-    state = replace(state, facts={**state.facts, gone.fact_id: gone})
-    changes, state = folded(state, commit("t3", merged("Alice likes living in Bern.", BERN, gone.fact_id), at=day(2)))
-    assert state_of(state).status == "superseded"
-    assert state.facts[gone.fact_id] == gone
-    assert [(row.supersedes, row.stale) for row in changes.facts] == [((BERN,), True)]
+def test_an_earlier_mention_does_not_turn_time_back(harness: FoldHarness) -> None:
+    for number in (5, 2):
+        harness.commit(f"at {number}", skipped(BERN), at=day(number))
+    assert harness.state_of(BERN).last_confirmed_at == day(5)
+
+
+def test_a_commit_confirms_a_fact_once(harness: FoldHarness) -> None:
+    harness.commit("t2", confirmed(BERN), confirmed(BERN))
+    assert harness.state_of(BERN).confidence == pytest.approx(0.85)
+    assert harness.state_of(BERN).mention_count == 3
+
+
+WITHDRAWN: Final = {"status": "archived", "believed_to": THIRD_DECIDED_AT, "state_since": THIRD_DECIDED_AT}
+
+
+@pytest.mark.parametrize(
+    ("action", "new", "old"),
+    [
+        ("keep_both", {}, UNCHANGED),
+        ("keep_old", {**WITHDRAWN, "superseded_by": BERN}, UNCHANGED),
+        (
+            "replace",
+            {},
+            {
+                "status": "superseded",
+                "true_to": day(2),
+                "closed_at": THIRD_DECIDED_AT,
+                "state_since": THIRD_DECIDED_AT,
+                "superseded_by": NEW,
+            },
+        ),
+        ("contradict", {}, {**WITHDRAWN, "superseded_by": NEW}),
+    ],
+)
+def test_an_unresolved_fact_is_settled(
+    harness: FoldHarness, action: str, new: dict[str, Any], old: dict[str, Any]
+) -> None:
+    harness.commit("t2", added("Alice lives in Rome.", unresolved=True))
+    assert [row.state.unresolved for row in harness.changes.facts] == [True]
+    harness.commit("c1", resolved(NEW, BERN, action=action, ended_at=day(2)), at=day(3))
+    begun = {"confidence": 0.95, "true_from": day(2), "believed_from": SECOND_DECIDED_AT}
+    assert harness.state_of(NEW) == expected_state(**{**begun, "state_since": THIRD_DECIDED_AT, **new})
+    assert harness.state_of(BERN) == expected_state(**old)
+
+
+def test_a_mere_mention_leaves_a_conflict_unresolved(harness: FoldHarness) -> None:
+    harness.commit("t2", added("Alice lives in Rome.", unresolved=True))
+    harness.commit("t3", skipped(NEW), confirmed(NEW))
+    assert harness.state_of(NEW).unresolved
+    harness.commit("t4", merged("Alice lives in Rome and Bern.", NEW, BERN))
+    assert not harness.state_of(NEW).unresolved
+
+
+def test_every_change_leaves_the_former_state(harness: FoldHarness) -> None:
+    said = harness.commit("t2", skipped(BERN), replaced("Alice lives in Rome.", BERN, ended_at=day(1.5)))
+    until = SECOND_DECIDED_AT
+    mentioned = expected_state(mention_count=2, last_confirmed_at=day(2))
+    assert harness.changes.former_states == [
+        FormerStateRow(fact_id=BERN, event_id=event_id_at(said), state=expected_state(**UNCHANGED), until=until),
+        FormerStateRow(fact_id=BERN, event_id=event_id_at(said, 1), state=mentioned, until=until),
+    ]
+
+
+def test_a_clock_that_went_back_leaves_no_overlap(harness: FoldHarness) -> None:
+    harness.commit("t2", skipped(BERN), at=day(5))
+    harness.commit("t3", skipped(BERN), at=day(4))
+    (former,) = harness.changes.former_states
+    assert former.until == former.state.state_since == harness.state_of(BERN).state_since
 
 
 def test_events_of_one_commit_follow_one_another() -> None:
-    added_then = commit("t1", added("Alice lives in Bern."), replaced("Alice lives in Rome.", BERN), confirmed(BERN))
-    changes, state = folded(FoldState(), added_then)
-    assert state_of(state).status == "superseded"
+    said = commit("t1", added("Alice lives in Bern."), replaced("Alice lives in Rome.", BERN), confirmed(BERN))
+    changes = fold(FoldState(), said, LogPosition(partition=0, offset=0), b"")
     assert [row.state.status for row in changes.facts] == ["superseded", "active"]
     assert changes.updates == []
     assert [row.item for row in changes.rejections] == [3]
 
 
-def test_the_first_commit_of_a_source_wins(state: FoldState) -> None:
-    changes, after = folded(state, commit("t1", added("Alice lives in Oslo."), at=day(9)), offset=7)
-    assert after == state
-    (rejection,) = changes.rejections
+def test_a_stale_target_stays_and_the_new_fact_stands_beside_it(harness: FoldHarness) -> None:
+    harness.commit("t2", replaced("Alice lives in Rome.", BERN))
+    before = harness.state_of(BERN)
+    third = harness.commit("t3", replaced("Alice lives in Oslo.", BERN), at=day(3))
+    assert harness.state_of(BERN) == before
+    assert harness.state_of(fact_id_at(third)).status == "active"
+    assert [(row.stale, row.supersedes) for row in harness.changes.facts] == [(True, ())]
+    assert [row.stale for row in harness.changes.events] == [True]
+    (rejection,) = harness.changes.rejections
+    assert (rejection.item, rejection.reason, rejection.record) == (1, "stale_target", None)
+    assert "is superseded" in rejection.detail
+
+
+def test_an_unknown_target_is_stale(harness: FoldHarness) -> None:
+    harness.commit("t2", confirmed(fact_id_at(commit("t9", added("")))))
+    assert [(row.reason, row.item) for row in harness.changes.rejections] == [("stale_target", 1)]
+    assert harness.changes.updates == []
+
+
+def test_sound_targets_of_a_partly_stale_event_take_effect(harness: FoldHarness) -> None:
+    gone = KnownFact(fact_id=TEA, scope=scope_columns(ALICE), state=expected_state(status="expired"))
+    harness.state = replace(harness.state, facts={**harness.state.facts, TEA: gone})
+    harness.commit("t3", merged("Alice likes living in Bern.", BERN, TEA))
+    assert harness.state_of(BERN).status == "superseded"
+    assert harness.state.facts[TEA] == gone
+    assert [(row.supersedes, row.stale) for row in harness.changes.facts] == [((BERN,), True)]
+
+
+FOREIGN: Final[dict[str, Draft]] = {
+    "contradicted": contradicted("x", BERN),
+    "extended": extended("x", BERN),
+    "retracted": retracted(BERN),
+    "expired": expired(BERN),
+    "pending": pending("x", BERN),
+    "pending_confirmed": pending_confirmed(BERN),
+    "pending_rejected": pending_rejected(BERN),
+    "corrected": corrected("x", BERN),
+    "resolved": resolved(BERN, TEA),
+    "undone": undone(event_id_at(FIRST_COMMIT), reversal(BERN, "active")),
+}
+
+
+@pytest.mark.parametrize("draft", FOREIGN.values(), ids=FOREIGN.keys())
+def test_no_event_reaches_into_another_scope(harness: FoldHarness, draft: Draft) -> None:
+    before = {fact_id: harness.state_of(fact_id) for fact_id in (BERN, TEA)}
+    harness.apply(commit("b1", draft, scope=BOB, at=day(2)))
+    assert {fact_id: harness.state_of(fact_id) for fact_id in (BERN, TEA)} == before
+    assert reasons(harness) == ["foreign_target"]
+    assert all(row.stale for row in harness.changes.facts)
+    assert harness.changes.relations == []
+    assert harness.changes.undone == []
+    assert ALICE.owner not in {step.owner for step in harness.changes.scope_increments}
+
+
+def test_an_undo_that_finds_nothing_as_it_was_takes_nothing_out_of_effect(harness: FoldHarness) -> None:
+    moved = harness.commit("t2", replaced("Alice lives in Rome.", BERN))
+    stale = reversal(NEW, "archived", expected_state())
+    harness.commit("u1", undone(event_id_at(moved), stale, undone_event="fact_replaced"), at=day(3))
+    assert not harness.changes.undone
+    sound = reversal(BERN, "superseded", expected_state())
+    harness.commit("u2", undone(event_id_at(moved), sound, undone_event="fact_replaced"), at=day(4))
+    assert [row.event_id for row in harness.changes.undone] == [event_id_at(moved)]
+
+
+def test_a_policy_holds_for_its_scope_or_its_tenant(harness: FoldHarness) -> None:
+    policy = Policy(add_only=True)
+    harness.commit("c1", policy_set(policy))
+    assert [(row.scope, row.event.policy) for row in harness.changes.policies] == [
+        (("default", "alice", "", "", ""), policy)
+    ]
+    harness.apply(commit("c1", policy_set(policy, level="tenant"), scope=tenant_scope("acme")))
+    assert [row.scope for row in harness.changes.policies] == [("acme", "", "", "", "")]
+
+
+def test_a_tenants_policy_is_set_nowhere_but_in_its_own_scope(harness: FoldHarness) -> None:
+    harness.commit("c1", policy_set(Policy(add_only=True), level="tenant"))
+    assert harness.changes.policies == []
+    assert reasons(harness) == ["foreign_target"]
+    assert [row.stale for row in harness.changes.events] == [True]
+
+
+def test_the_first_commit_of_a_source_wins(harness: FoldHarness) -> None:
+    before = harness.state
+    harness.commit("t1", added("Alice lives in Oslo."), at=day(9))
+    assert harness.state == before
+    (rejection,) = harness.changes.rejections
     assert (rejection.item, rejection.reason, rejection.source_id) == (0, "duplicate_source", "t1")
     assert rejection.record is not None
-    assert changes == Changes(rejections=[rejection])
+    assert harness.changes == Changes(rejections=[rejection])
 
 
-def refused_for_a_limit(attempt: int) -> Commit:
-    limit = LimitHit(name="active_facts", level="scope", count=7, limit=7)
-    return commit("t2", outcome="rejected", reason="active_facts", limit=limit, attempt=attempt)
+LIKES: Final = added("Alice likes Bern.")
+LIMIT: Final = LimitHit(name="active_facts", level="scope", count=7, limit=7)
 
 
-def test_a_source_that_was_refused_for_a_limit_may_come_again(state: FoldState) -> None:
-    _, state = folded(state, refused_for_a_limit(1))
-    _, state = folded(state, refused_for_a_limit(2))
-    changes, state = folded(state, commit("t2", added("Alice likes Bern."), attempt=3))
-    assert [row.commit.attempt for row in changes.commits] == [3]
-    again, _ = folded(state, commit("t2", added("Alice likes Bern."), attempt=4))
-    assert [rejection.reason for rejection in again.rejections] == ["duplicate_source"]
+def refused(attempt: int) -> Commit:
+    return commit("t2", outcome="rejected", reason="active_facts", limit=LIMIT, attempt=attempt)
 
 
-def test_a_turn_that_failed_may_come_again_and_a_command_may_not(state: FoldState) -> None:
-    failed = commit("t2", outcome="failed", reason="invalid_reply")
-    _, state = folded(state, failed)
-    changes, _ = folded(state, commit("t2", added("Alice likes Bern."), attempt=2))
-    assert [row.commit.attempt for row in changes.commits] == [2]
-    _, state = folded(state, commit("c2", outcome="failed", source_kind="command"))
-    again, _ = folded(state, commit("c2", source_kind="command", attempt=2))
-    assert [rejection.reason for rejection in again.rejections] == ["duplicate_source"]
+@pytest.mark.parametrize(
+    ("earlier", "again", "is_applied"),
+    [
+        ([refused(1), refused(2)], commit("t2", LIKES, attempt=3), True),
+        ([refused(1), commit("t2", LIKES, attempt=2)], commit("t2", LIKES, attempt=3), False),
+        ([refused(1)], commit("t2", LIKES, attempt=1), False),
+        ([refused(1)], commit("t2", LIKES, attempt=3), False),
+        ([commit("t2", outcome="failed", reason="invalid_reply")], commit("t2", LIKES, attempt=2), True),
+        (
+            [commit("t2", outcome="failed", source_kind="command")],
+            commit("t2", source_kind="command", attempt=2),
+            False,
+        ),
+        ([], commit("t1", added("Bob lives in Oslo."), scope=BOB), True),
+    ],
+)
+def test_a_source_has_another_commit_only_after_a_failure_or_a_limit(
+    harness: FoldHarness, earlier: list[Commit], again: Commit, is_applied: bool
+) -> None:
+    for one in earlier:
+        harness.apply(one)
+    harness.apply(again)
+    assert [row.commit for row in harness.changes.commits] == ([again] if is_applied else [])
+    assert reasons(harness) == ([] if is_applied else ["duplicate_source"])
 
 
-@pytest.mark.parametrize("attempt", [1, 3])
-def test_only_the_next_attempt_follows_a_refusal(state: FoldState, attempt: int) -> None:
-    _, state = folded(state, refused_for_a_limit(1))
-    changes, _ = folded(state, commit("t2", added("Alice likes Bern."), attempt=attempt))
-    assert [rejection.reason for rejection in changes.rejections] == ["duplicate_source"]
+@pytest.mark.parametrize(
+    ("committed", "steps"),
+    [
+        (commit("t1"), []),
+        (commit("t1", speaker="Alice", scope=None), []),
+        (commit("t1", speaker="Alice"), [("default/alice", 1, ("Alice",))]),
+        (FIRST_COMMIT, [("default/alice", 1, ())]),
+    ],
+)
+def test_only_commits_with_events_or_a_speaker_move_a_scope(committed: Commit, steps: list[Any]) -> None:
+    changes = fold(FoldState(), committed, LogPosition(partition=0, offset=0), b"")
+    assert [(step.owner, step.commits, step.speakers) for step in changes.scope_increments] == steps
 
 
-def test_equal_source_ids_of_two_owners_are_two_sources(state: FoldState) -> None:
-    changes, _ = folded(state, commit("t1", added("Bob lives in Oslo."), scope=BOB))
-    assert len(changes.facts) == 1
+def test_a_commit_without_a_scope_is_its_own_owner(harness: FoldHarness) -> None:
+    harness.apply(commit("conversation_turns/0/1", scope=None, outcome="failed"))
+    assert [row.commit.owner for row in harness.changes.commits] == ["conversation_turns/0/1"]
 
 
-def test_only_commits_with_events_or_a_speaker_move_a_scope() -> None:
-    changes, _ = folded(FoldState(), commit("t1"))
-    assert changes.scope_increments == []
-    changes, _ = folded(FoldState(), commit("t1", speaker="Alice", scope=None))
-    assert changes.scope_increments == []
-    changes, _ = folded(FoldState(), commit("t1", speaker="Alice"))
-    assert [(step.commits, step.speakers) for step in changes.scope_increments] == [(1, ("Alice",))]
-    changes, _ = folded(FoldState(), FIRST)
-    assert [(step.owner, step.commits) for step in changes.scope_increments] == [("default/alice", 1)]
+LOG: Final = every_decision_log()
+RECORDS: Final = [
+    ParsedRecord(position=LogPosition(partition=0, offset=offset), value=one.to_bytes(), commit=one)
+    for offset, one in enumerate(LOG)
+]
 
 
-def test_a_commit_without_a_scope_is_its_own_owner() -> None:
-    changes, _ = folded(FoldState(), commit("conversation_turns/0/1", scope=None, outcome="failed"))
-    assert [row.commit.owner for row in changes.commits] == ["conversation_turns/0/1"]
+def test_a_batch_changes_what_its_commits_change_one_after_another() -> None:
+    state, parts = FoldState(), []
+    for record, committed in zip(RECORDS, LOG, strict=True):
+        parts.append(fold(state, committed, record.position, record.value))
+        state = state.apply(parts[-1])
+    assert fold_batch(FoldState(), RECORDS) == merge_changes(parts)
+
+
+def test_no_commit_of_a_batch_copies_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy for each commit would make long batches slower for each commit than short ones."""
+    seen: set[int] = set()
+    original: Callable[..., Changes] = fold
+
+    def spy(state: FoldState, *more: Any) -> Changes:
+        seen.update((id(state), id(state.facts), id(state.applied)))
+        return original(state, *more)
+
+    monkeypatch.setattr(projector, "fold", spy)
+    state = FoldState()
+    fold_batch(state, RECORDS)
+    assert seen == {id(state), id(state.facts), id(state.applied)}

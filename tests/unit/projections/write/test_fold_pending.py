@@ -1,12 +1,13 @@
 """The fold of what is held back until it is confirmed, and of what is taken back."""
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import pytest
 
 from mnemolog.projections.write.rows import TimedFactState, UndoneRow
 from tests.support.builders.commits import (
+    Draft,
     added,
     commit,
     confirmed,
@@ -99,10 +100,30 @@ def test_a_human_makes_it_as_sure_as_what_is_said_explicitly(harness: FoldHarnes
     assert (harness.state_of(pending_fact).confidence, harness.state_of(pending_fact).mention_count) == (0.95, 1)
 
 
+PENDING: Final = fact_id_at(commit("t2", added("")))
+SETTLED: Final[dict[str, tuple[Draft, str, str]]] = {
+    "deleted": (retracted(PENDING), "retracted", "deleted"),
+    "rejected": (pending_rejected(PENDING), "archived", "rejected"),
+    "closed by a policy": (with_decision(pending_rejected(PENDING), by="policy"), "archived", "overtaken"),
+    "merged": (merged("Basel.", PENDING), "superseded", "overtaken"),
+    "replaced": (replaced("Basel.", PENDING), "superseded", "overtaken"),
+    "contradicted": (contradicted("Basel.", PENDING), "archived", "overtaken"),
+    "undone": (undone(PENDING, reversal(PENDING, "pending_confirmation")), "undone", "undone"),
+}
+
+
+@pytest.mark.parametrize(("draft", "status", "settlement"), SETTLED.values(), ids=SETTLED)
+def test_a_pending_fact_that_ends_is_settled_and_never_was_believed(
+    harness: FoldHarness, pending_fact: UUID, draft: Draft, status: str, settlement: str
+) -> None:
+    harness.commit("t3", draft, at=day(3))
+    assert harness.settlements == [(pending_fact, settlement)]
+    state = harness.state_of(pending_fact)
+    assert (state.status, state.believed_from, state.believed_to) == (status, None, None)
+
+
 def test_a_pending_fact_that_is_no_more_ends_nothing(harness: FoldHarness, pending_fact: UUID) -> None:
     harness.commit("c1", retracted(pending_fact))
-    assert harness.settlements == [(pending_fact, "deleted")]
-    assert harness.state_of(pending_fact).believed_to is None
     harness.commit("t3", pending_confirmed(pending_fact, BERN, text="It is Rome."), at=day(3))
     assert harness.changes.updates == []
     assert [row.reason for row in harness.changes.rejections] == ["stale_target"]
@@ -130,18 +151,6 @@ def test_what_is_to_end_later_can_be_rejected_before(harness: FoldHarness, pendi
     assert harness.settlements == []
     harness.commit("c1", with_decision(pending_rejected(pending_fact), by="human"), at=day(4))
     assert harness.settlements == [(pending_fact, "rejected")]
-
-
-def test_what_lapses_is_rejected_by_nobody(harness: FoldHarness, pending_fact: UUID) -> None:
-    harness.commit("t3", with_decision(pending_rejected(pending_fact), by="policy"), at=day(3))
-    assert harness.settlements == [(pending_fact, "overtaken")]
-
-
-@pytest.mark.parametrize("draft", [merged, replaced, contradicted])
-def test_a_pending_fact_can_be_overtaken(harness: FoldHarness, pending_fact: UUID, draft: Any) -> None:
-    harness.commit("t3", draft("Alice lives in Basel.", pending_fact), at=day(3))
-    assert harness.settlements == [(pending_fact, "overtaken")]
-    assert harness.state_of(pending_fact).believed_from is None
 
 
 def test_what_is_settled_at_once_is_one_row(harness: FoldHarness) -> None:
@@ -209,11 +218,8 @@ def test_a_confirmation_that_is_taken_back_leaves_the_fact_pending_again(
     assert harness.state_of(pending_fact).event_state == before.event_state
 
 
-def test_a_pending_fact_that_is_undone_is_settled(harness: FoldHarness, pending_fact: UUID) -> None:
-    harness.commit(
-        "c1", undone(event_id_at(commit("t2", added(""))), reversal(pending_fact, "pending_confirmation")), at=day(3)
-    )
-    assert harness.settlements == [(pending_fact, "undone")]
+def test_an_undone_pending_fact_stays_settled(harness: FoldHarness, pending_fact: UUID) -> None:
+    harness.commit("c1", SETTLED["undone"][0], at=day(3))
     harness.commit(
         "c2",
         undone(event_id_at(commit("c1", added(""))), reversal(pending_fact, "undone", harness.state_of(pending_fact))),
@@ -227,11 +233,6 @@ def test_what_is_not_pending_is_not_settled(harness: FoldHarness, settles: Any) 
     harness.commit("t2", settles(BERN))
     assert harness.state_of(BERN) == expected_state(state_since=FIRST_DECIDED_AT)
     assert [row.reason for row in harness.changes.rejections] == ["stale_target"]
-
-
-def test_what_is_rejected_was_never_believed(harness: FoldHarness, pending_fact: UUID) -> None:
-    harness.commit("t3", pending_rejected(pending_fact), at=day(3))
-    assert (harness.state_of(pending_fact).status, harness.state_of(pending_fact).believed_to) == ("archived", None)
 
 
 def test_an_end_comes_with_its_very_moment_and_settles_what_was_unresolved(harness: FoldHarness) -> None:

@@ -13,7 +13,7 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.names import are_first_names_alike, compare_names
 from tests.support.harnesses.entity_talk import EntityTalk
 from tests.support.paths import ROOT
-from tests.unit.streams.entities.test_steps import step_of
+from tests.unit.streams.entities.test_resolver import step_of
 
 PAIRS = tomllib.loads((ROOT / "tests/data/similar_names.toml").read_text())
 

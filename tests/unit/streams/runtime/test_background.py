@@ -37,8 +37,9 @@ STARTED_TASKS = {
     "streams/runtime/read_your_writes.py self._poll": "the offsets are read again after a pause",
     "streams/runtime/supervisor.py supervisor.run": "the task group of the supervisor ends the worker",
     "streams/runtime/supervisor.py wait": "it is raised where it is waited for",
+    "streams/runtime/worker.py announce": "it reads a mapping, and what it calls prints",
     "streams/runtime/worker.py stop.wait": "an event that is waited for has no errors",
-    "streams/runtime/worker.py work": "raised where the start waits for it; the report of readiness reads a mapping",
+    "streams/runtime/worker.py work": "raised where the start waits for it",
 }
 
 

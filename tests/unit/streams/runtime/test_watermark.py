@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from tests.support.polling import eventually
+from tests.support.virtual_time import run_in_virtual_time
 
 
 class FakeTable:
@@ -171,24 +173,24 @@ async def test_a_hint_while_a_reading_runs_leads_to_another_one() -> None:
     await watermark.close()
 
 
-async def test_without_hints_the_pauses_grow_up_to_a_bound(
-    fake_table: FakeTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watermark, pauses = Watermark(fake_table.read, interval=0.005), list[float]()
+def test_without_hints_the_pauses_grow_up_to_a_bound_and_after_a_hint_again() -> None:
+    async def run() -> list[float]:
+        times, loop = list[float](), asyncio.get_running_loop()
 
-    async def record_pause(seconds: float) -> bool:
-        pauses.append(seconds)
-        await asyncio.sleep(0)
-        return len(pauses) == 10
+        async def read() -> Mapping[int, int]:
+            times.append(loop.time())
+            if len(times) == 10:
+                loop.call_later(0.1, watermark.wake)
+            return {0: 1} if len(times) == 12 else {}
 
-    monkeypatch.setattr(watermark, "_woken_within", record_pause)
-    waiting = asyncio.create_task(watermark.wait_for_offset(0, 1))
-    await eventually(lambda: len(pauses) > 10, timeout=5)
-    fake_table.offsets = {0: 1}
-    async with asyncio.timeout(5):
-        await waiting
-    assert pauses[:11] == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.25, 0.25, 0.25, 0.25, 0.005]
-    await watermark.close()
+        watermark = Watermark(read, interval=0.005)
+        await watermark.wait_for_offset(0, 1)
+        await watermark.close()
+        return times
+
+    times = run_in_virtual_time(run())
+    pauses = [round(later - earlier, 6) for earlier, later in pairwise(times)]
+    assert pauses == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.25, 0.25, 0.25, 0.1, 0.005]
 
 
 async def test_a_database_that_is_away_is_not_asked_more_often_for_hints(fake_table: FakeTable) -> None:

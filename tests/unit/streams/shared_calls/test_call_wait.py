@@ -19,9 +19,3 @@ def test_an_extraction_waits_for_any_turn_until_its_linger_is_over_and_in_a_back
     waited: float, linger: float, expected: CallWait
 ) -> None:
     assert CallWait.of_extraction(waited, linger=linger) == expected
-
-
-def test_a_wait_of_no_time_is_none() -> None:
-    assert not CallWait()
-    assert CallWait(arriving=0.1)
-    assert CallWait(linger=0.1)

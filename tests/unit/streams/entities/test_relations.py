@@ -87,7 +87,7 @@ def test_a_model_that_was_asked_links_the_other_name_and_gives_it_to_nobody() ->
     )
     answered = found.answered([told])
     assert AT_WORK.entity_id in {link.entity_id for link in answered.links if link.name == "Bee"}
-    assert answered.resolver.added == []
+    assert (answered.resolver.added, answered.resolver.unlinked) == ([], [])
 
 
 KELLER, SCHMIDT = known(3, "Ana Keller"), known(4, "Ana Schmidt")

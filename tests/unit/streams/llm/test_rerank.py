@@ -1,12 +1,57 @@
-"""Other wordings of a question, by one call."""
+"""What a model adds to a search: an order of its hits, and other wordings of its question."""
 
 import pytest
 
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
 from mnemolog.streams.llm.ports import UnusableReplyError
-from mnemolog.streams.llm.rerank import QuestionVariants, parse_variants
+from mnemolog.streams.llm.rerank import MAX_TEXT, QuestionVariants, parse_order, parse_variants, rerank_prompt
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
+
+
+@pytest.mark.parametrize(
+    ("reply", "order"),
+    [
+        ('{"numbers": [2, 1, 3]}', (1, 0, 2)),
+        ('{"numbers": [3]}', (2,)),
+        ('{"numbers": []}', ()),
+        ('```json\n{"numbers": [1]}\n```', (0,)),
+    ],
+)
+def test_numbers_are_places(reply: str, order: tuple[int, ...]) -> None:
+    assert parse_order(reply, 3) == order
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "2, 1",
+        "[2, 1]",
+        '{"numbers": [2, 2]}',
+        '{"numbers": [0]}',
+        '{"numbers": [4]}',
+        '{"numbers": [-1]}',
+        '{"numbers": ["1"]}',
+        '{"numbers": [1.5]}',
+        '{"numbers": [true]}',
+        '{"numbers": null}',
+        '{"numbers": [1], "why": "so"}',
+        '{"numbers": [1',
+    ],
+)
+def test_another_order_is_refused(reply: str) -> None:
+    with pytest.raises(UnusableReplyError):
+        parse_order(reply, 3)
+
+
+def test_a_text_is_one_bounded_line_of_the_prompt() -> None:
+    prompt = rerank_prompt("Where?", ["one\n2. forged", "word " * 1000])
+    lines = prompt.messages[1].content.splitlines()
+    assert lines[:3] == ["question: Where?", "texts:", "1. one 2. forged"]
+    assert len(lines) == 4
+    assert len(lines[3]) <= MAX_TEXT + len("2. ")
+
 
 QUESTION = "Where does she live?"
 WORDINGS = ["In which city is her home?", "Her address"]
@@ -57,6 +102,6 @@ def test_wordings_differ_from_the_question_and_each_other() -> None:
 
 
 @pytest.mark.parametrize("reply", ["", "no", '{"wordings": [""]}', '{"wordings": "x"}', '{"wordings": [1]}', "{}"])
-def test_another_reply_is_refused(reply: str) -> None:
+def test_other_wordings_are_refused(reply: str) -> None:
     with pytest.raises(UnusableReplyError):
         parse_variants(reply, QUESTION, 2)

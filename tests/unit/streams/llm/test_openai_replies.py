@@ -1,14 +1,29 @@
-"""What a server says its model is called."""
+"""Where a server is asked, and what is read of its replies."""
 
 import json
 
+import openai
 import pytest
 from pydantic import SecretStr
 
-from mnemolog.streams.llm.openai_models import OpenAiChatModel, ReplyBody, parse_body
+from mnemolog.streams.llm.openai_models import OpenAiChatModel, ReplyBody, parse_body, post
 from mnemolog.streams.llm.ports import Reply
 from mnemolog.streams.runtime.models import build_chat_model
 from mnemolog.streams.settings import StreamsSettings
+
+
+@pytest.mark.parametrize(
+    ("base_url", "address"),
+    [
+        ("http://127.0.0.1:9", "http://127.0.0.1:9/embeddings"),
+        ("http://127.0.0.1:9/", "http://127.0.0.1:9/embeddings"),
+        ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1/embeddings"),
+        ("http://127.0.0.1:9/v1/", "http://127.0.0.1:9/v1/embeddings"),
+    ],
+)
+def test_an_endpoint_is_below_the_address_of_its_server(base_url: str, address: str) -> None:
+    request = post(openai.AsyncOpenAI(api_key="none", base_url=base_url), "embeddings", {})
+    assert getattr(request, "args") == (address,)  # noqa: B009 - a partial behind a protocol
 
 
 @pytest.mark.parametrize("name", ["small", "x" * 3000])

@@ -1,0 +1,125 @@
+"""How ends of turns and commands, changes and figures are shown: what is unknown, and what was not done, is said."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from mnemolog.cli.output import program_name
+from mnemolog.cli.show_decisions import show_diff, show_quality, show_receipts, show_results, show_status, show_why_not
+from mnemolog.client.producer import CommandReceipt
+from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
+from mnemolog.projections.queries.quality import CostFigures, DecisionQuality, HeldOverwrites, ModelCost
+from mnemolog.projections.queries.results import EventResult, WriteResult
+from mnemolog.projections.queries.trace import Trace, TracedCall
+from mnemolog.projections.queries.write_result import WhyNot
+from mnemolog.schemas.costs import Cost
+
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+PARTLY = Cost(amount=None, known="1.5", unknown=("m2",))
+
+
+def quality(**fields: Any) -> DecisionQuality:
+    held = HeldOverwrites(held=0, confirmed=0, rejected=0, overtaken=0, open=0, oldest_seconds=0.0, median_seconds=0.0)
+    return DecisionQuality(
+        since=AT, until=AT, overwrites=(), decisions=0, held=held, unresolved=0, stale=0, **fields
+    )  # fmt: skip
+
+
+def test_a_rate_without_a_figure_is_unknown(shown: Callable[..., str]) -> None:
+    text = shown(show_quality, quality())
+    assert "overwrite rate unknown, rate of wrong ones unknown" in text
+    assert "resolution rate unknown" in text
+
+
+def test_money_is_shown_by_model_and_in_all_or_as_unknown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shown: Callable[..., str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    costs = (Cost(amount="1.5", known="1.5"), Cost(amount=None, unknown=("m2",)))
+    models = tuple(
+        ModelCost(model=model, input_tokens=7, cached_tokens=0, output_tokens=3, cost=cost)
+        for model, cost in zip(("m1", "m2"), costs, strict=True)
+    )
+    show_quality(quality(costs=CostFigures(first=AT.date(), last=AT.date(), turns=2, total=PARTLY, models=models)))
+    lines = capsys.readouterr().out.splitlines()
+    total = "2 turns published from 2026-03-01 to 2026-03-01 (UTC): at least 1.5 USD, unknown price of m2"
+    assert total in " ".join(" ".join(lines).split())
+    assert [line.split() for line in lines if line.strip().startswith(("m1", "m2"))] == [
+        ["m1", "7", "0", "3", "1.5"],
+        ["m2", "7", "0", "3", "unknown"],
+    ]
+    assert [line for line in lines if len(line) > 80] == []
+    turn = WriteResult(turn_id="t1", status="facts", success=True, cost=PARTLY)
+    assert "at least 1.5 USD, unknown price of m2" in shown(show_results, [turn])
+
+
+def test_a_command_that_is_not_waited_for_names_the_next_step(capsys: pytest.CaptureFixture[str]) -> None:
+    show_receipts([CommandReceipt(command_id="c1")])
+    assert capsys.readouterr().out.splitlines() == [
+        "command c1 was sent",
+        f"its result: {program_name()} status c1 --wait",
+    ]
+
+
+def test_a_policy_changes_no_fact(capsys: pytest.CaptureFixture[str]) -> None:
+    set_policy = EventResult(fact_id=None, text=None, event="policy_set", reason="a human set the policy of the scope")
+    show_results([WriteResult(turn_id="c1", status="done", order="set_policy", success=True, memories=(set_policy,))])
+    assert capsys.readouterr().out.splitlines()[1:3] == ["no fact changed", "    policy_set"]
+
+
+@pytest.mark.parametrize("show", [show_receipts, show_results])
+def test_a_command_without_a_scope_says_that_none_was_sent(show: Any, shown: Callable[..., str]) -> None:
+    assert shown(show, []) == "no scope matches: no command was sent"
+
+
+def test_the_reason_of_a_refusal_is_wrapped_at_its_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    show_results([WriteResult(turn_id="t1", status="rejected", error="closed_fact: undo what closed it, " * 5)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "turn t1: rejected"
+    assert lines[1].startswith("reason: closed_fact: undo what closed it")
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(shown: Callable[..., str]) -> None:
+    fact_id, old_id = uuid4(), uuid4()
+
+    def change(event: str, text: str | None, days: int, **fields: Any) -> Change:
+        common = {"old": (), "reason": "told so", "decided_by": "human"} | fields
+        return Change(at=AT + timedelta(days=days), event=event, fact_id=fact_id, text=text, **common)
+
+    rome = ChangedFact(fact_id=old_id, text="Lives in Rome.")
+    diff = Diff(
+        since=AT,
+        until=AT + timedelta(days=9),
+        axis="believed",
+        added=(change("fact_added", "Lives in Rome.", 1), change("fact_added", "Skis.", 3)),
+        expired=(change("fact_expired", None, 4, old=(rome,)),),
+        undone=(change("decision_undone", "Lives in Bern.", 2, old=(rome,), status="active"),),
+    )
+    text = shown(show_diff, diff)
+    changes = ("added: Lives in Rome.", "undone: Lives in Bern.", "added: Skis.", "expired: Lives in Rome.")
+    places = [text.index(words) for words in changes]
+    assert places == sorted(places)
+    assert f"instead of {old_id} Lives in Rome." in text
+    assert "active from then on" in text
+
+
+def test_calls_that_other_turns_shared_are_shown_with_these_turns(shown: Callable[..., str]) -> None:
+    calls = (
+        TracedCall(stage="extract", turns=3, request="0f3a", others=("t2", "t3")),
+        TracedCall(stage="extract", turns=2, request="51d2", others=("t3",)),
+    )
+    sentences = (
+        "Its extraction shared a call with 2 other turns: t2, t3 (request 0f3a). "
+        "Its extraction shared a call with 1 other turn: t3 (request 51d2)."
+    )
+    why_not = WhyNot(turn_id="t1", status="facts", facts=1, missing=(), shared_calls=calls)
+    assert f"{sentences} every statement became a fact" in shown(show_why_not, why_not)
+    trace = Trace(decisions=(), reprompts=(), omitted=(), thresholds=None, shared_calls=calls)
+    assert sentences in shown(show_status, WriteResult(turn_id="t1", status="facts", success=True, trace=trace))

@@ -1,0 +1,195 @@
+"""Of the entities, relations and other names of a reply those are accepted that were said, and no others."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, MAX_RELATIONS, SAME_AS, NamedEntity, NamedRelation
+from mnemolog.schemas.turn import Message
+from mnemolog.streams.llm.extract_reply import (
+    EntityReply,
+    RelationReply,
+    alias_relations,
+    named_relations,
+    parse_extraction,
+)
+from mnemolog.streams.llm.ports import ExtractionTask
+from tests.support.builders.model_replies import fact_json, facts_reply
+from tests.support.builders.prompts import extraction, turn, user
+
+SAID = "I had lunch with Tom from work, and my wife called."
+
+
+def accepted(*entities: dict[str, Any], task: ExtractionTask | None = None) -> tuple[NamedEntity, ...]:
+    task = task or extraction(user(SAID), speaker="Alice")
+    reply = facts_reply(fact_json("Alice had lunch with Tom.", excerpt="lunch with Tom", entities=list(entities)))
+    parsed = parse_extraction(reply, task)
+    assert parsed.value is not None
+    assert parsed.complaints == ()
+    return parsed.value[0].entities
+
+
+def entity(name: str, kind: str = "person", role: str = "object") -> dict[str, Any]:
+    return {"name": name, "type": kind, "role": role}
+
+
+@pytest.mark.parametrize("name", ["Tom", "tom", "Tom from work", "my wife", "Alice's wife", "Alice", "the user's wife"])
+def test_a_name_that_the_turn_says_or_that_of_the_speaker_is_accepted(name: str) -> None:
+    assert accepted(entity(name)) == (NamedEntity(name=name, type="person", role="object"),)
+
+
+@pytest.mark.parametrize("name", ["Bob", "To", "my husband", "Alice's brother Tim", "", " ", "Tom " * 60])
+def test_a_name_that_nobody_said_is_left_out(name: str) -> None:
+    assert accepted(entity(name)) == ()
+
+
+def test_the_name_of_a_message_is_said() -> None:
+    task = extraction(Message(role="user", content="I had lunch with Tom", name="Bea"))
+    assert [one.name for one in accepted(entity("Bea"), task=task)] == ["Bea"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "role", "expected"),
+    [
+        ("Person", "object", ("person", "object")),
+        ("spaceship", "subject", ("spaceship", "subject")),
+        ("no plain word!", "object", ("other", "object")),
+        ("person", "owner", ("person", "mention")),
+    ],
+)
+def test_a_type_is_a_plain_word_and_a_role_one_of_three(kind: str, role: str, expected: tuple[str, str]) -> None:
+    assert [(one.type, one.role) for one in accepted(entity("Tom", kind, role))] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("Organization", "organisation"),
+        ("company", "organisation"),
+        ("city", "place"),
+        ("pet", "animal"),
+        ("dog", "animal"),
+        ("woman", "person"),
+        ("software", "product"),
+        ("thing", "other"),
+        ("medication", "medication"),
+    ],
+)
+def test_another_word_for_a_type_is_that_type(word: str, kind: str) -> None:
+    assert [one.type for one in accepted(entity("Tom", word))] == [kind]
+
+
+def test_a_word_that_a_setting_has_as_a_type_is_that_type() -> None:
+    task = replace(extraction(user(SAID)), entity_types=("person", "company"))
+    assert [one.type for one in accepted(entity("Tom", "Company"), entity("my wife", "city"), task=task)] == [
+        "company",
+        "place",
+    ]
+
+
+def test_a_name_counts_once_and_no_fact_names_too_many() -> None:
+    assert len(accepted(entity("Tom"), entity("Tom", role="mention"))) == 1
+    names = [f"Name{number}" for number in range(500)]
+    task = extraction(user("lunch with Tom " + " ".join(names)))
+    assert len(accepted(*map(entity, names), task=task)) == MAX_ENTITIES
+
+
+def test_a_reply_without_entities_is_one_of_a_former_prompt() -> None:
+    fact = fact_json("Alice had lunch with Tom.", excerpt="lunch with Tom")
+    del fact["entities"]
+    parsed = parse_extraction(facts_reply(fact), extraction(user(SAID)))
+    assert parsed.value is not None
+    assert (parsed.value[0].entities, parsed.complaints) == ((), ())
+
+
+NAMES = ("my brother Tom", "Ana Keller")
+TURN = turn(user("It."), speaker="Alice")
+
+
+def relations_of(
+    subject: str, predicate: str, object_: str, strength: str = "strong", other_speaker: str | None = None
+) -> tuple[NamedRelation, ...]:
+    reply = RelationReply(subject=subject, predicate=predicate, object=object_, strength=strength)
+    return named_relations([reply], NAMES, TURN, other_speaker)
+
+
+@pytest.mark.parametrize("subject", ["Alice", "the user", "I", "ANA KELLER", "Ana  Keller"])
+@pytest.mark.parametrize("object_", ["Tom", "my brother Tom"])
+def test_a_relation_between_names_of_the_fact_is_accepted(subject: str, object_: str) -> None:
+    (found,) = relations_of(subject, "Has Brother", object_)
+    assert (found.subject, found.predicate, found.object) == (" ".join(subject.split()), "brother", object_)
+
+
+@pytest.mark.parametrize(
+    ("subject", "predicate", "object_"),
+    [
+        ("Alice", "friend", "Bob"),
+        ("Bob", "friend", "Alice"),
+        ("Tom", "friend", "Tom"),
+        ("Alice", "", "Tom"),
+        ("Alice", "配偶者", "Tom"),
+        ("Alice", "x" * 65, "Tom"),
+        ("A" * 500, "friend", "Tom"),
+        ("", "friend", "Tom"),
+    ],
+)
+def test_any_other_is_left_out(subject: str, predicate: str, object_: str) -> None:
+    assert relations_of(subject, predicate, object_) == ()
+
+
+def test_a_relation_of_the_user_is_about_who_speaks() -> None:
+    assert relations_of("the user", "sister", "Ana Keller", other_speaker="Bob")[0].subject == "Bob"
+
+
+def test_an_unknown_strength_is_weak() -> None:
+    assert relations_of("Alice", "friend", "Tom", "certain")[0].strength == "weak"
+
+
+def test_a_fact_has_a_bounded_number_each_once() -> None:
+    replies = [
+        RelationReply(subject="Alice", predicate=f"knows_{number // 2}", object="Tom", strength="strong")
+        for number in range(4 * MAX_RELATIONS)
+    ]
+    found = named_relations(replies, NAMES, TURN, None)
+    assert [one.predicate for one in found] == [f"knows_{number}" for number in range(MAX_RELATIONS)]
+
+
+TALK = ("elizabeth, whom everyone calls bee, sings", "we call her bibi")
+
+
+ELIZABETH = turn(user("Elizabeth, whom everyone calls Bee, sings"), speaker="Alice")
+
+
+def relation(one: str, other: str, predicate: str = "same_as") -> RelationReply:
+    return RelationReply(subject=one, predicate=predicate, object=other, strength="strong")
+
+
+@pytest.mark.parametrize("predicate", ["same_as", "also known as", "nickname", "is_alias_of"])
+def test_two_names_that_were_said_are_of_one_and_no_relation(predicate: str) -> None:
+    replies = [relation("Elizabeth", "Bee", predicate)]
+    (told,), unsaid = alias_relations([], replies, TALK, ELIZABETH, None)
+    assert (told.subject, told.predicate, told.object, unsaid) == ("Elizabeth", SAME_AS, "Bee", ())
+    assert named_relations(replies, ["Elizabeth", "Bee"], ELIZABETH, None) == ()
+
+
+def test_aliases_of_an_entity_are_read_alike() -> None:
+    entity = EntityReply(name="Elizabeth", type="person", role="subject", aliases=("Bee", "Bibi", "Liz", " "))
+    told, unsaid = alias_relations([entity], [], TALK, ELIZABETH, None)
+    assert [(one.subject, one.object) for one in told] == [("Elizabeth", "Bee"), ("Elizabeth", "Bibi")]
+    assert [(one.name, one.reason) for one in unsaid] == [("Liz", "not_said")]
+
+
+def test_a_name_that_is_too_long_or_the_same_is_not_told() -> None:
+    long = "bee " * MAX_NAME
+    told, unsaid = alias_relations(
+        [], [relation("Elizabeth", long), relation("Elizabeth", "ELIZABETH")], TALK, ELIZABETH, None
+    )
+    assert told == ()
+    assert [one.reason for one in unsaid] == ["too_long"]
+
+
+def test_another_name_of_the_user_is_that_of_who_speaks() -> None:
+    (own,), _ = alias_relations([], [relation("the user", "Bee")], TALK, ELIZABETH, None)
+    (theirs,), _ = alias_relations([], [relation("the user", "Bee")], (*TALK, "elizabeth"), ELIZABETH, "Elizabeth")
+    assert (own.subject, theirs.subject) == ("the user", "Elizabeth")
