@@ -1,6 +1,7 @@
-"""Which ends move with the facts that had ended others.
+"""Which ends move when an event withdraws a fact that had ended others, or moves its beginning.
 
-What a fact has ended is open again, or ends at another time.
+The facts that it had ended are open again, or end at another time. `move_ends` is the entry; `mark_unresolved` looks at
+the facts that an undo opens again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from mnemolog.schemas.events import (
     FactReplaced,
     MemoryEvent,
 )
-from mnemolog.schemas.facts import Candidate, ExtractedFact, FactState, MovedEnd, Reversal
+from mnemolog.schemas.facts import Candidate, ExtractedFact, MovedEnd, Reversal
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
@@ -27,10 +28,10 @@ from mnemolog.streams.text.differences import EntityRelation, SubjectRelation, r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndRules:
-    """When the ends move, what is known of keys and names, and which facts stay ended (`stays_ended`).
+    """When the ends move (`at`), the rules of keys and names, and which facts stay ended (`stays_ended`).
 
-    `may_end` says of a confidence and a known fact whether no guard keeps a statement from ending the fact.
-    `subject_of` says what entity the new fact of an event is about, where its source tells.
+    `may_end` says whether no guard keeps a statement of a confidence from ending a known fact.
+    `subject_of` gives the entity that the new fact of an event is about, where its source names it.
     """
 
     at: datetime
@@ -43,9 +44,9 @@ class EndRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndLookups:
-    """What is known of the facts that an event may touch: `between` are the values of a slot before a fact of it.
+    """The known facts that an event may touch, with `subjects`, the entities that they are about.
 
-    `subjects` are the entities that these facts are about.
+    `between` has, by a fact whose beginning moves, the values of its slot that ended before it began.
     """
 
     ended: Sequence[EndedFact] = ()
@@ -89,18 +90,18 @@ def values_of(events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRule
 def _subject_of_parts(
     event: MemoryEvent, known: Mapping[UUID, StoredFact], subjects: Mapping[UUID, KnownEntity]
 ) -> KnownEntity | None:
-    """The one entity that the facts in whose place a new one comes are about, under the name of its subject."""
+    """The entity that the facts whose place a new fact takes are about, if it is the same and under the same name."""
     fact = event.new_fact
     found = {
-        subjects[one].entity_id: subjects[one]
-        for one in event.affected_ids
-        if one in subjects and one in known and fact is not None and known[one].fact.subject == fact.subject
+        subjects[fact_id].entity_id: subjects[fact_id]
+        for fact_id in event.affected_ids
+        if fact_id in subjects and fact_id in known and fact is not None and known[fact_id].fact.subject == fact.subject
     }
     return next(iter(found.values())) if len(found) == 1 else None
 
 
 def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID, datetime]]:
-    """The facts that may be found to have begun earlier, and when: by a repetition, by a merge, by an older detail."""
+    """The facts that may have begun earlier than was known, and when: by a repetition, a merge, or an older detail."""
     if event.moved_beginning is not None:
         yield event.moved_beginning
     fact = event.new_fact
@@ -115,7 +116,7 @@ def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID
 
 
 def weighed_ids(event: MemoryEvent) -> Sequence[UUID]:
-    """The known facts that a late value was compared with, some of which it may end earlier than was known."""
+    """The known facts that a late value was compared with: it may end them earlier than was known."""
     if not isinstance(event, FactAdded) or event.ended_at is None:
         return ()
     return [weighed.fact_id for weighed in event.decision.candidates]
@@ -134,7 +135,7 @@ def truly_ended(event: MemoryEvent) -> tuple[UUID, ...]:
 
 
 def heirs(event: MemoryEvent) -> tuple[UUID, ...]:
-    """The fact that a merge, or a command with a new text, puts in the place of others."""
+    """The fact that a merge, or a command with a new text, puts in the place of other facts."""
     is_version = is_new_version(event) or (isinstance(event, FactReplaced) and event.decision.by == "application")
     return event.successor_ids if event.overwrite == "merge" or is_version else ()
 
@@ -149,7 +150,10 @@ def is_new_version(event: MemoryEvent) -> bool:
 def slot_relation(
     one: ExtractedFact, other: ExtractedFact, rules: EndRules, entities: EntityRelation | None = None
 ) -> SubjectRelation:
-    """Whether `other` is a value of the slot of `one`, and is so for certain; `entities` are their subjects'."""
+    """Whether `other` is a value of the slot of `one`: of the same subject for certain, perhaps, or not at all.
+
+    `entities` is the relation of the entities that the facts are about.
+    """
     holds_one = one.single_valued or other.single_valued or rules.policy.is_single_valued(one.key)
     if other.action_hint == "retract" or one.key is None or one.key != other.key or not holds_one:
         return "other"
@@ -157,57 +161,51 @@ def slot_relation(
 
 
 def values_relation(one: Value, other: Value, rules: EndRules) -> SubjectRelation:
-    """As `slot_relation`, by what is known of the entities that they are about."""
+    """As `slot_relation`, by the entities that both are about."""
     return slot_relation(one.fact, other.fact, rules, _entities(one, other))
 
 
 def _entities(one: Value, other: Value) -> EntityRelation | None:
-    """A possible twin is another one: an entity of its own until somebody says more."""
+    """The relation of their entities; a possible twin counts as another entity until somebody says more."""
     found = entity_relation(one.subject, other.subject)
     return "other" if found == "twin" else found
 
 
 def may_be_rivals(one: Value, other: Value, rules: EndRules) -> bool:
-    """Whether both may be values of one slot, or `other` tells later that `one` has ended."""
+    """Whether both may be values of one slot, or `other` is a later statement that `one` has ended."""
     if one.true_from < other.true_from and tells_end_of(other.fact, one.fact):
         return relate_names(one.fact.subject, other.fact.subject, _entities(one, other), rules.user_names) != "other"
     return values_relation(one, other, rules) != "other"
 
 
 def same_value(one: ExtractedFact, other: ExtractedFact | Candidate) -> bool:
-    """Whether two lasting values of a slot are one, perhaps with other details."""
+    """Whether two facts without a term have one value, perhaps with other details."""
     is_lasting = one.valid_until is None and other.valid_until is None
     return is_lasting and one.value is not None and one.value == other.value
 
 
 def tells_end_of(one: ExtractedFact, other: ExtractedFact) -> bool:
-    """Whether a fact only tells an end, and that of a value of just this key."""
+    """Whether a fact only states an end, and states it of the value of the other fact, under the same key."""
     is_end = one.action_hint == "retract" and other.action_hint != "retract"
     return is_end and one.key is not None and one.key == other.key and same_value(one, other)
 
 
-def events_with_ends(events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRules) -> tuple[MemoryEvent, ...]:
-    """As `move_ends`, by what was read."""
-    commit = _CommitEnds(events, lookups, rules)
-    return tuple(map(commit.apply, events))
-
-
 class _CommitEnds:
-    """What has ended what, as the events of one commit change it one after another."""
+    """Which fact has ended which (`_enders`), as the events of one commit change it one after another."""
 
     def __init__(self, events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRules) -> None:
         self._rules = rules
         self._known = lookups.facts
         self._between = lookups.between
-        self._ended = {one.fact_id: one for one in lookups.ended}
-        self._enders = {one.fact_id: one.ended_by for one in lookups.ended}
+        self._ended = {ended.fact_id: ended for ended in lookups.ended}
+        self._enders = {ended.fact_id: ended.ended_by for ended in lookups.ended}
         self._values = dict(values_of(events, lookups, rules))
         self._closed = {fact_id for event in events for fact_id in event.disbelieved_ids}
         undone = (event for event in events if isinstance(event, DecisionUndone))
         self._restored = {reversal.fact_id for event in undone for reversal in event.reversals}
 
     def apply(self, event: MemoryEvent) -> MemoryEvent:
-        """The event with the ends that it moves; without a beginning where that cannot move."""
+        """The event with the ends that it moves; without the earlier beginning where the fact cannot have it."""
         if event.moved_beginning is not None:
             return self._with_beginning(event, *event.moved_beginning)
         if isinstance(event, FactAdded):
@@ -217,17 +215,17 @@ class _CommitEnds:
             self._closed.add(fact_id)
             if successor is not None:
                 self._enders[fact_id] = successor
-        found = [self._values[fact_id] for fact_id in self._freed_ids(event)]
-        moved = tuple(self._moved_end(value, event, found) for value in found)
-        for one in moved:
-            del self._enders[one.fact_id]
-            self._closed.discard(one.fact_id)
-        own = [self._with_ender(one) for one in event.moved_ends] + list(self._inherited_ends(event))
+        freed = [self._values[fact_id] for fact_id in self._freed_ids(event)]
+        moved = tuple(self._moved_end(value, event, freed) for value in freed)
+        for end in moved:
+            del self._enders[end.fact_id]
+            self._closed.discard(end.fact_id)
+        own = [self._with_ender(end) for end in event.moved_ends] + list(self._inherited_ends(event))
         own += self._ends_by_older_part(event)
         return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
 
     def _inherited_ends(self, event: MemoryEvent) -> Iterator[MovedEnd]:
-        """What has an announced end, and is merged or gets a new text, has that end in its new version too."""
+        """The announced end of a fact that is merged or gets a new text: its new version has that end too."""
         heir = next((self._values[fact_id] for fact_id in heirs(event) if fact_id in self._values), None)
         if heir is None:
             return
@@ -243,31 +241,31 @@ class _CommitEnds:
             yield self._with_ender(MovedEnd(fact_id=heir.fact_id, ender=fact_id, ended_at=end))
 
     def _with_ender(self, moved: MovedEnd) -> MovedEnd:
-        """The same end, in favour of what ends the fact with which it ends."""
+        """The end of a fact that ends together with `moved.ender`: in favour of the fact that ends the ender."""
         stored = self._known.get(moved.ender)
         if stored is None or moved.ended_by is not None:
             return moved
         return moved.model_copy(update={"ended_by": stored.state.superseded_by})
 
     def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
-        """The fact that is repeated began at `since`, and what it had ended did so then; unless that held after it."""
+        """The repeated fact began at `since` and ended the older values then; unless an older value held after it."""
         older, known = self._values_before(fact_id), self._values[fact_id]
-        if any(one.last_said >= since or not self._may_end(known, one) for one in older):
+        if any(value.last_said >= since or not self._may_end(known, value) for value in older):
             return event.model_copy(update={"true_from": None})
         return event.model_copy(update={"moved_ends": tuple(self._ends_at(since, older, fact_id))})
 
     def _values_before(self, fact_id: UUID) -> list[Value]:
-        """What a fact had ended, and the other values of its slot that ended before it began."""
-        value = self._values[fact_id]
+        """The values that a fact had ended, and the other values of its slot that ended before it began."""
+        value, between = self._values[fact_id], self._between.get(fact_id, ())
         if value.fact.valid_until is not None:
             return []
-        ended = [one for one, ender in self._enders.items() if ender == fact_id and one in self._values]
-        before = (one for one in self._between.get(fact_id, ()) if one in self._values)
-        of_slot = (one for one in before if values_relation(value, self._values[one], self._rules) != "other")
-        return [self._values[one] for one in dict.fromkeys((*ended, *of_slot))]
+        ended = [self._values[known] for known, by in self._enders.items() if by == fact_id and known in self._values]
+        before = [self._values[known] for known in between if known in self._values]
+        of_slot = [other for other in before if values_relation(value, other, self._rules) != "other"]
+        return list({older.fact_id: older for older in (*ended, *of_slot)}.values())
 
     def _ends_by_older_part(self, event: MemoryEvent) -> Iterator[MovedEnd]:
-        """A merged fact, or a detail, that began before a fact of the same value ends what that had ended."""
+        """The ends by a merged fact, or a detail, that began before a known fact: it ends what that fact had ended."""
         for fact_id, since in moved_beginnings(event, self._rules):
             known = self._values.get(fact_id)
             if known is None or event.new_fact is None or known.true_from <= since:
@@ -275,55 +273,54 @@ class _CommitEnds:
             if event.overwrite == "merge" or same_value(known.fact, event.new_fact):
                 new = self._values[event.new_fact.fact_id]
                 before = self._values_before(fact_id)
-                older = (one for one in before if one.last_said < since and self._may_end(new, one))
+                older = (value for value in before if value.last_said < since and self._may_end(new, value))
                 yield from self._ends_at(since, older, new.fact_id)
 
     def _may_end(self, value: Value, older: Value) -> bool:
-        """Whether a value ends an older one without being asked: a certain one of the slot, if no guard applies."""
+        """Whether a value ends an older value without a question: certainly of its slot, and no guard applies."""
         if same_value(older.fact, value.fact) or values_relation(older, value, self._rules) != "same":
             return False
         stored = self._known.get(older.fact_id)
         return stored is None or self._rules.may_end(value.confidence, stored)
 
     def _ends_at(self, since: datetime, values: Iterable[Value], ended_by: UUID) -> Iterator[MovedEnd]:
-        """What held until later ends at `since`."""
-        for one in values:
-            ender = self._enders.get(one.fact_id) or self._known[one.fact_id].state.superseded_by
-            if since < self._end_of(one):
-                yield MovedEnd(fact_id=one.fact_id, ender=ender or ended_by, ended_at=since, ended_by=ended_by)
+        """The values that were known to hold until after `since` end then."""
+        for value in values:
+            stored = self._known.get(value.fact_id)
+            known_end = value.true_from if stored is None else stored.state.true_to or value.true_from
+            ender = self._enders.get(value.fact_id) or self._known[value.fact_id].state.superseded_by
+            if since < known_end:
+                yield MovedEnd(fact_id=value.fact_id, ender=ender or ended_by, ended_at=since, ended_by=ended_by)
 
     def _with_end_of_known(self, event: FactAdded) -> FactAdded:
-        """History that ended with a known fact ended in favour of what ended that, and moves with it."""
+        """History that ended together with a known fact: it ended in favour of the fact that ended the known one."""
         known = self._known.get(event.ended_by) if event.ended_by is not None else None
         if known is None or event.ended_at is None or not known.true_from < event.ended_at == known.state.true_to:
             return event
         return event.model_copy(update={"ended_by": known.state.superseded_by})
 
     def _with_end_of_older(self, event: FactAdded) -> MemoryEvent:
-        """A late value of a slot ends the older one that is known to have ended later, unless that was said since."""
+        """A late value of a slot ends older values that are known to have ended later and were not said since."""
         if event.ended_at is None or event.fact.valid_until is not None:
             return event
         since = event.fact.true_from
-        followed = (one for one, ender in self._enders.items() if ender == event.ended_by)
-        held = (one for one in weighed_ids(event) if one in self._known and has_ended(self._known[one]))
+        followed = (fact_id for fact_id, ender in self._enders.items() if ender == event.ended_by)
+        weighed = (fact_id for fact_id in weighed_ids(event) if fact_id in self._known)
+        ended = (fact_id for fact_id in weighed if has_ended(self._known[fact_id]))
         older = [
-            one
-            for fact_id in dict.fromkeys((*followed, *held))
-            if (one := self._values.get(fact_id)) is not None
-            and one.last_said < since
-            and one.fact.valid_until is None
-            and self._may_end(self._values[event.fact.fact_id], one)
+            value
+            for fact_id in dict.fromkeys((*followed, *ended))
+            if (value := self._values.get(fact_id)) is not None
+            and value.last_said < since
+            and value.fact.valid_until is None
+            and self._may_end(self._values[event.fact.fact_id], value)
         ]
         moved = tuple(self._ends_at(since, older, event.fact.fact_id))
-        self._enders |= {one.fact_id: event.fact.fact_id for one in moved}
+        self._enders |= {end.fact_id: event.fact.fact_id for end in moved}
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
-    def _end_of(self, value: Value) -> datetime:
-        stored = self._known.get(value.fact_id)
-        return value.true_from if stored is None else stored.state.true_to or value.true_from
-
     def _freed_ids(self, event: MemoryEvent) -> list[UUID]:
-        """The facts that were ended by what the event withdraws."""
+        """The facts that were ended by a fact that the event withdraws."""
         disbelieved = set(event.disbelieved_ids)
         return [
             fact_id
@@ -335,14 +332,20 @@ class _CommitEnds:
         ]
 
     def _moved_end(self, value: Value, event: MemoryEvent, siblings: Sequence[Value]) -> MovedEnd:
-        """The fact ends at the first of the ends that are left, if there is one."""
+        """The fact ends at the first end that is left, if there is one; `siblings` are all facts that are freed."""
         end = min(self._ends_left(value, event, siblings), key=lambda end: end.at, default=None)
-        rivals = [one for one in siblings if not self._stood_beside(value, one)]
-        doubtful = (one.fact_id for one in rivals if not self._follow_each_other(value, one))
-        others = (*doubtful, *event.successor_ids, *self._rivals(value, siblings))
-        possible = (other for other in dict.fromkeys(others) if other not in (value.fact_id, end and end.ended_by))
-        is_open = end is None or end.at > self._rules.at
         ended = self._ended.get(value.fact_id)
+        doubtful = (
+            sibling.fact_id
+            for sibling in siblings
+            if not self._stood_beside(value, sibling)
+            and (value.true_from == sibling.true_from or values_relation(value, sibling, self._rules) != "same")
+        )
+        left_out = self._closed | {sibling.fact_id for sibling in siblings}
+        known_rivals = (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in left_out)
+        others = dict.fromkeys((*doubtful, *event.successor_ids, *known_rivals))
+        possible = (other for other in others if other not in (value.fact_id, end and end.ended_by))
+        is_open = end is None or end.at > self._rules.at
         was_unresolved = ended is not None and ended.was_unresolved
         rivals_left = [other for other in possible if is_open and self._may_rival(value, end, other)]
         certain = [other for other in rivals_left if values_relation(value, self._values[other], self._rules) == "same"]
@@ -356,17 +359,19 @@ class _CommitEnds:
         )
 
     def _ends_left(self, value: Value, event: MemoryEvent, siblings: Sequence[Value]) -> Iterator[End]:
-        """Its own term, what else had ended it, what ends the disbelieved fact, and newer values of its slot."""
+        """Its own term, other facts that ended it, the end of the disbelieved fact, and newer values of its slot."""
         stored, ended = self._known.get(value.fact_id), self._ended.get(value.fact_id)
         if stored is not None and stored.fact.valid_until is not None and stored.fact.valid_until <= self._rules.at:
             yield End(stored.fact.valid_until, None)
         if ended is not None and ended.earlier_end is not None:
             yield End(ended.earlier_end, ended.earlier_ender)
-        yield from self._end_of_ender(value)
+        ender = self._known.get(self._enders[value.fact_id])
+        if ender is not None and ender.state.true_to is not None:  # announced: another value takes its place then
+            newer = self._newer_value(value, ender.state.superseded_by)
+            if newer is not None:
+                yield End(max(ender.state.true_to, value.true_from), newer.fact_id)
         for later_id in ended.later_ids if ended is not None else ():
-            later = self._values.get(later_id)
-            is_value = later is not None and values_relation(value, later, self._rules) == "same"
-            if later is not None and is_value and later_id not in self._closed:
+            if (later := self._newer_value(value, later_id)) is not None:
                 yield End(later.true_from, later_id)
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
         rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
@@ -379,23 +384,15 @@ class _CommitEnds:
             ):
                 yield End(taker.true_from, taker.fact_id)
 
-    def _end_of_ender(self, value: Value) -> Iterator[End]:
-        """The announced end of the disbelieved fact, where a value takes its place then."""
-        ender = self._known.get(self._enders[value.fact_id])
-        if ender is None or ender.state.true_to is None or ender.state.superseded_by is None:
-            return
-        newer = self._values.get(ender.state.superseded_by)
-        is_value = newer is not None and values_relation(value, newer, self._rules) == "same"
-        if newer is not None and is_value and newer.fact_id not in self._closed:
-            yield End(max(ender.state.true_to, value.true_from), newer.fact_id)
-
-    def _rivals(self, value: Value, siblings: Sequence[Value]) -> Iterable[UUID]:
-        ended = self._ended.get(value.fact_id)
-        left_out = self._closed | {sibling.fact_id for sibling in siblings}
-        return (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in left_out)
+    def _newer_value(self, value: Value, fact_id: UUID | None) -> Value | None:
+        """The other fact, if it is certainly a value of the same slot and is not closed by this commit."""
+        newer = self._values.get(fact_id) if fact_id is not None else None
+        if newer is None or newer.fact_id in self._closed or values_relation(value, newer, self._rules) != "same":
+            return None
+        return newer
 
     def _stood_beside(self, value: Value, other: Value) -> bool:
-        """Whether both held at once before one fact ended them, or one adds to the other."""
+        """Whether both held at once before a fact ended them, or one adds to the other."""
         one, two = self._ended.get(value.fact_id), self._ended.get(other.fact_id)
         if one is None or two is None:
             return True
@@ -407,34 +404,33 @@ class _CommitEnds:
         if other is None or (end is not None and end.at <= other.true_from):
             return False
         other_end = stored.state.true_to if stored else None
-        is_over = other_end is not None and other_end <= value.true_from
-        if is_over:
+        if other_end is not None and other_end <= value.true_from:
             return False
         return may_be_rivals(value, other, self._rules)
 
-    def _follow_each_other(self, value: Value, other: Value) -> bool:
-        """Whether one of two values certainly ends with the beginning of the other."""
-        return value.true_from != other.true_from and values_relation(value, other, self._rules) == "same"
 
-
-class EndedFactReader(Protocol):
-    """Reads what facts have ended. Each call is one round trip, and waits while Postgres is unavailable."""
+class StoredFactReader(Protocol):
+    """Reads known facts. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
-        """Those of `fact_ids` that exist, whatever their scope and status."""
+        """The known facts among `fact_ids`, whatever their scope and status."""
 
     async def subjects_of(self, fact_ids: Sequence[UUID]) -> Sequence[KnownEntity]:
-        """The entities that these facts are about, each with those of them that are (`subject_of`)."""
+        """The entities that these facts are about, each with its facts among them (`subject_of`)."""
+
+
+class EndedFactReader(StoredFactReader, Protocol):
+    """Reads which facts were ended by which."""
 
     async def ended_facts(self, fact_ids: Sequence[UUID]) -> Sequence[EndedFact]:
-        """The facts that were true until one of `fact_ids`, or what was merged into it, ended them."""
+        """The facts that were true until a fact of `fact_ids`, or a fact merged into it, ended them."""
 
     async def values_before(self, fact_id: UUID, since: datetime) -> Sequence[UUID]:
         """The other facts of its key that held at `since` or began since then, and ended before it began."""
 
 
 async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rules: EndRules) -> tuple[MemoryEvent, ...]:
-    """The events of one commit, with the ends that move; nothing is read where no ender changes."""
+    """The events of one commit, with the ends that they move; nothing is read where no ender changes."""
     disbelieved = [fact_id for event in events for fact_id in event.disbelieved_ids]
     moved = dict(begun for event in events for begun in moved_beginnings(event, rules))
     newer = (event.ended_by for event in events if isinstance(event, FactAdded) and event.ended_by is not None)
@@ -446,34 +442,29 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     needed = dict.fromkeys(enders)
     for event in events:
         needed |= dict.fromkeys((*event.named_ids, *weighed_ids(event)))
-    for one in ended:
-        needed |= dict.fromkeys((one.fact_id, *one.rival_ids, *one.later_ids))
+    for known in ended:
+        needed |= dict.fromkeys((known.fact_id, *known.rival_ids, *known.later_ids))
     for others in between.values():
         needed |= dict.fromkeys(others)
     facts, subjects = await reader.facts(tuple(needed)), await reader.subjects_of(tuple(needed))
-    return events_with_ends(events, EndLookups(ended=ended, facts=facts, between=between, subjects=subjects), rules)
+    lookups = EndLookups(ended=ended, facts=facts, between=between, subjects=subjects)
+    return tuple(map(_CommitEnds(events, lookups, rules).apply, events))
 
 
-class RivalReader(Protocol):
-    """Reads what came after facts that have ended. Each call is one round trip."""
-
-    async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
-        """Those of `fact_ids` that exist, whatever their scope and status."""
-
-    async def subjects_of(self, fact_ids: Sequence[UUID]) -> Sequence[KnownEntity]:
-        """The entities that these facts are about, each with those of them that are (`subject_of`)."""
+class RivalReader(StoredFactReader, Protocol):
+    """Reads which facts came after facts that have ended."""
 
     async def values_since(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
-        """The active facts of the key of each of these that were not active when it was closed, or since then."""
+        """By fact, the active facts of its key that were not active when it was closed, or became so since."""
 
 
 async def mark_unresolved(
     events: Sequence[MemoryEvent], reader: RivalReader, rules: EndRules
 ) -> tuple[MemoryEvent, ...]:
-    """The events of an undo, with the restored values that stand beside newer ones as unresolved."""
+    """The events of an undo, in which a restored value beside a newer value is unresolved."""
     undone = [event for event in events if isinstance(event, DecisionUndone)]
-    restored = {one.fact_id: one for event in undone for one in event.reversals}
-    open_again = [fact_id for fact_id, one in restored.items() if _is_open_again(one)]
+    restored = {reversal.fact_id: reversal for event in undone for reversal in event.reversals}
+    open_again = [fact_id for fact_id, reversal in restored.items() if _is_open_again(reversal)]
     newer = await reader.values_since(open_again) if open_again else {}
     if not newer:
         return tuple(events)
@@ -481,18 +472,18 @@ async def mark_unresolved(
     facts = await reader.facts(needed)
     lookups = EndLookups(facts=facts, subjects=await reader.subjects_of(needed))
     values = dict(values_of((), lookups, rules))
-    beside = {
-        fact_id: tuple(
+    beside: dict[UUID, tuple[UUID, ...]] = {}
+    for fact_id, others in newer.items():
+        rivals = tuple(
             other
             for other in others
             if (other not in restored or _is_open_again(restored[other]))
-            and _stand_open(facts[fact_id], facts[other])
+            and not (facts[fact_id].fact.valid_until or facts[other].fact.valid_until or facts[other].state.true_to)
             and may_be_rivals(values[fact_id], values[other], rules)
         )
-        for fact_id, others in newer.items()
-    }
-    rivals = {fact_id: others for fact_id, others in beside.items() if others}
-    return tuple(_marked(event, rivals) if isinstance(event, DecisionUndone) else event for event in events)
+        if rivals:
+            beside[fact_id] = rivals
+    return tuple(_marked(event, beside) if isinstance(event, DecisionUndone) else event for event in events)
 
 
 def _is_open_again(reversal: Reversal) -> bool:
@@ -500,22 +491,18 @@ def _is_open_again(reversal: Reversal) -> bool:
     return before is not None and before.status == "active" and before.true_to is None
 
 
-def _stand_open(one: StoredFact, other: StoredFact) -> bool:
-    """Whether both hold without an end."""
-    return not (one.fact.valid_until or other.fact.valid_until or other.state.true_to)
-
-
 def _marked(event: DecisionUndone, rivals: Mapping[UUID, tuple[UUID, ...]]) -> DecisionUndone:
-    marked = [one for one in event.reversals if one.fact_id in rivals and _is_open_again(one)]
-    if not marked:
+    """The event, with the reversals of facts that have `rivals` as unresolved."""
+    ends: list[MovedEnd] = []
+    reversals: list[Reversal] = []
+    for reversal in event.reversals:
+        fact_id, before = reversal.fact_id, reversal.before
+        if fact_id in rivals and before is not None and _is_open_again(reversal):
+            ends.append(MovedEnd(fact_id=fact_id, ender=fact_id, unresolved=True, beside=rivals[fact_id]))
+            unresolved = before.model_copy(update={"unresolved": True})
+            reversals.append(reversal.model_copy(update={"before": unresolved}))
+        else:
+            reversals.append(reversal)
+    if not ends:
         return event
-    reversals = tuple(_unresolved(one) if one in marked else one for one in event.reversals)
-    ends = (
-        MovedEnd(fact_id=one.fact_id, ender=one.fact_id, unresolved=True, beside=rivals[one.fact_id]) for one in marked
-    )
-    return event.model_copy(update={"reversals": reversals, "moved_ends": (*event.moved_ends, *ends)})
-
-
-def _unresolved(reversal: Reversal) -> Reversal:
-    before: FactState | None = reversal.before and reversal.before.model_copy(update={"unresolved": True})
-    return reversal.model_copy(update={"before": before})
+    return event.model_copy(update={"reversals": tuple(reversals), "moved_ends": (*event.moved_ends, *ends)})

@@ -35,7 +35,7 @@ ACTOR_NAMES: Final[dict[DecidedBy, str]] = {"application": "an application", "hu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """Owner and scope of a command, when and by whom it was issued, and the time `now` where it is carried out."""
+    """A command's owner, scope, time and actor; `now` is the time at which it is carried out."""
 
     owner: str
     source_id: str
@@ -72,10 +72,10 @@ class FactReader(EndedFactReader, RivalReader, Protocol):
     async def scope_facts(
         self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> ScopeFacts:
-        """The open facts of exactly `scope` that a filter lets through at `at`, of a key or category if given."""
+        """The first `limit` open facts of exactly `scope` that a filter lets through at `at`, of a key or category."""
 
     async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> Sequence[UUID]:
-        """Those of `fact_ids` that a filter would let through if they were active."""
+        """The facts among `fact_ids` that a filter would let through if they were active."""
 
 
 class PromotionReader(Protocol):
@@ -84,7 +84,7 @@ class PromotionReader(Protocol):
     async def promotable_facts(
         self, into: Scope, payload: Promote, *, at: datetime, min_importance: float, limit: int
     ) -> PromotableFacts:
-        """The first `limit` of the selected facts, those that can be promoted `into` a scope first."""
+        """The first `limit` selected facts; facts that can be promoted `into` a scope come first."""
 
 
 class EventReader(Protocol):
@@ -104,7 +104,7 @@ class ExpiryReader(Protocol):
     """Reads which facts are still active or pending although their end has passed."""
 
     async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
-        """The next `limit` of them after `after`."""
+        """The next `limit` such facts after `after`."""
 
 
 RefusalReason = Literal[

@@ -40,9 +40,9 @@ _PUNCTUATION: Final = ".,;:!?\"'()"
 def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str | None:
     """The value of `new_text`, where that is clear from `old_text` and its value; else None.
 
-    It is clear where the texts differ in one place. If that is in the value, its words are replaced: "lives in Munich",
-    "lives in Bonn". A name that is added beside it belongs to it: "lives in York", "lives in New York". If it is
-    elsewhere and tells no negation, the value stays.
+    It is clear where the texts differ in one place. A difference in the value replaces its words: "lives in Munich",
+    "lives in Bonn". A name that is added beside the value belongs to it: "lives in York", "lives in New York". With a
+    difference elsewhere the value stays, unless the difference is a negation.
     """
     old, new, value = _words(old_text), _words(new_text), _words(old_value or "")
     places = [at for at in range(len(old)) if value and _folded(old[at : at + len(value)]) == _folded(value)]
@@ -62,9 +62,9 @@ def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str
 
 
 def beginning_after_edit(old: StoredFact, new_text: str, at: datetime) -> datetime | None:
-    """Since when `new_text` is true, where it has another date in the place of the one since which `old` was.
+    """Since when `new_text` is true, where it has another date in the place of the date on which `old` began.
 
-    The date of a text is that of its beginning if the fact began on it, or tells a change. None where that is not
+    The date in a text is that of the beginning if the fact began on it, or states a change. None where that is not
     clear, or nothing changed.
     """
     from mnemolog.streams.text.times import find_times  # noqa: PLC0415 - of the extra `server`; clients come by here
@@ -121,20 +121,29 @@ def update(
     context: CommandContext, payload: Update, facts: StoredFacts, embedded_texts: Sequence[EmbeddedFact]
 ) -> Events:
     """Each text takes the place of a fact from the time of the command on."""
-    edits = _distinct_edits(payload.edits, embedded_texts)
-    raise_for_faults(edit_fault(context, edit, facts, by_human=False) for edit, _ in edits)
+    distinct: dict[UUID, tuple[Edit, EmbeddedFact]] = {}
+    for edit, text in zip(payload.edits, embedded_texts, strict=True):
+        if distinct.setdefault(edit.fact_id, (edit, text))[0] != edit:
+            detail = f"{edit.fact_id} is edited twice and differently: give each fact one edit"
+            raise CommandRefusedError("invalid_command", detail)
+    raise_for_faults(edit_fault(context, edit, facts, by_human=False) for edit, _ in distinct.values())
     events: list[FactReplaced | FactContradicted] = []
-    for ordinal, edit in enumerate(edits):
-        old = facts[edit[0].fact_id]
-        _check_beginning(edit[0].true_from, old)
+    for ordinal, (edit, text) in enumerate(distinct.values()):
+        old = facts[edit.fact_id]
+        if edit.true_from is not None and edit.true_from < old.true_from:
+            raise CommandRefusedError(
+                "invalid_command",
+                f"{old.fact_id} is true since {old.true_from.isoformat()}: give a true_from that is not before that, "
+                "or correct the fact",
+            )
         fields = context.event_fields(ordinal, context.decision("application", "updated it", [old]))
         if old.true_from > context.now:  # what has not begun yet never was true
-            fact = _new_version(context, ordinal, old, edit)
+            fact = _new_version(context, ordinal, old, edit, text)
             events.append(FactContradicted(**fields, targets=(old.fact_id,), fact=fact))
         else:
             issued_at = min(context.issued_at, context.now)  # the client's clock may be fast
-            ended_at = max(edit[0].true_from or issued_at, old.true_from)
-            fact = _new_version(context, ordinal, old, edit, ended_at)
+            ended_at = max(edit.true_from or issued_at, old.true_from)
+            fact = _new_version(context, ordinal, old, edit, text, since=ended_at)
             events.append(FactReplaced(**fields, targets=(old.fact_id,), ended_at=ended_at, fact=fact))
     return tuple(events)
 
@@ -148,7 +157,7 @@ def correct(
     if payload.ended_at is not None and payload.ended_at < old.true_from:
         detail = f"{old.fact_id} is true since {old.true_from.isoformat()}: give an ended_at that is not before that"
         raise CommandRefusedError("invalid_command", detail)
-    fact = _new_version(context, 0, old, (payload.edit, embedded_texts[0]), payload.ended_at)
+    fact = _new_version(context, 0, old, payload.edit, embedded_texts[0], since=payload.ended_at)
     human = fact.model_copy(update={"authority": "human", "confidence": 1.0, "certainty": "explicit"})
     decision = context.decision("human", "corrected it", [old])
     return (
@@ -163,9 +172,9 @@ def resolve(
     default_targets: Sequence[UUID],
     embedded_texts: Sequence[EmbeddedFact],
 ) -> Events:
-    """Settle an unresolved fact against the given targets, or those of `default_targets` that are still open.
+    """Settle an unresolved fact against the given targets, or against the open facts among `default_targets`.
 
-    The default are the facts that the question about it was about, not all that were near.
+    These are the facts that the model was asked about, not all that were near.
     """
     raise_for_faults([unresolved_fault(context, payload.fact_id, facts)])
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.targets)
@@ -174,13 +183,12 @@ def resolve(
     )
     wanted.pop(payload.fact_id, None)
     targets = tuple(facts[fact_id] for fact_id in wanted)
+    parents = (facts[payload.fact_id], *targets)
     if not targets and payload.action != "keep_both":
         detail = f"no fact that {payload.fact_id} is known to stand beside is open: name targets, or use keep_both"
         raise CommandRefusedError("invalid_command", detail)
     if payload.action == "merge":
-        _check_terms((facts[payload.fact_id], *targets))
-        return (_facts_merged(context, facts[payload.fact_id], targets, embedded_texts[0]),)
-    parents = (facts[payload.fact_id], *targets)
+        return (_facts_merged(context, parents, embedded_texts[0]),)
     ended_at = max(stored.true_from for stored in parents) if payload.action == "replace" else None
     event = ConflictResolved(
         **context.event_fields(0, context.decision("human", f"resolved it: {payload.action}", parents)),
@@ -192,48 +200,26 @@ def resolve(
     return (event,)
 
 
-def _check_terms(parents: Sequence[StoredFact]) -> None:
-    """Raise `CommandRefusedError` where facts that hold until different times would become one."""
-    if len({parent.fact.valid_until for parent in parents}) > 1:
-        terms = ", ".join(f"{parent.fact_id} {parent.fact.valid_until or 'without an end'}" for parent in parents)
-        detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
-        raise CommandRefusedError("invalid_command", detail)
-
-
-def _check_beginning(true_from: datetime | None, old: StoredFact) -> None:
-    """Raise `CommandRefusedError` where a text would replace a fact before that began."""
-    if true_from is not None and true_from < old.true_from:
-        detail = f"{old.fact_id} is true since {old.true_from.isoformat()}: give a true_from that is not before that"
-        raise CommandRefusedError("invalid_command", f"{detail}, or correct the fact")
-
-
-def _distinct_edits(edits: Sequence[Edit], embedded_texts: Sequence[EmbeddedFact]) -> list[tuple[Edit, EmbeddedFact]]:
-    """Each fact's edit with its embedded text, once. Raises `CommandRefusedError` where a fact has two."""
-    distinct: dict[UUID, tuple[Edit, EmbeddedFact]] = {}
-    for edit, text in zip(edits, embedded_texts, strict=True):
-        if distinct.setdefault(edit.fact_id, (edit, text))[0] != edit:
-            detail = f"{edit.fact_id} is edited twice and differently: give each fact one edit"
-            raise CommandRefusedError("invalid_command", detail)
-    return list(distinct.values())
-
-
 def _new_version(
     context: CommandContext,
     ordinal: int,
     old: StoredFact,
-    edit_with_text: tuple[Edit, EmbeddedFact],
+    edit: Edit,
+    text: EmbeddedFact,
+    *,
     since: datetime | None = None,
 ) -> NewFact:
-    """A fact with a new text; true `since` then, since what the edit or its text says, or since the old one was.
+    """A fact with a new text; true `since` then, or since the edit or its text says, or since the old fact was.
 
-    It has the old one's term, if that is still to come. A text that denies what the old one said
-    is no value of its key.
+    It has the old fact's term, if that is still to come. A text that denies the old text is no value of its key.
     """
-    edit, text = edit_with_text
     begins = edit.true_from or (beginning_after_edit(old, edit.text, context.issued_at) if since is None else None)
     stated = {name: getattr(old.fact, name) for name in ExtractedFact.model_fields}
     changed = {"text": edit.text, "excerpt": edit.text, "search_text": text.fact.search_text}
-    slot = {"key": edit.key or old.fact.key, "value": _new_value(edit, old.fact)}
+    value = edit.value or None  # an empty value takes the value away; none given: what the new text shows
+    if edit.value is None:
+        value = value_after_edit(old.fact.text, old.fact.value, edit.text)
+    slot = {"key": edit.key or old.fact.key, "value": value}
     true_from = begins or since or old.true_from
     term = old.fact.valid_until
     until = term if term is None or true_from < term else None
@@ -251,18 +237,18 @@ def _new_version(
     )
 
 
-def _new_value(edit: Edit, old: ExtractedFact) -> str | None:
-    """The given value, none where that is empty; without one the value that the new text shows."""
-    return value_after_edit(old.text, old.value, edit.text) if edit.value is None else edit.value or None
+def _facts_merged(context: CommandContext, parents: Sequence[StoredFact], embedded_text: EmbeddedFact) -> FactsMerged:
+    """One fact of all: true since the first of them was, as certain as the most certain, human if one of them is.
 
-
-def _facts_merged(
-    context: CommandContext, stored: StoredFact, targets: tuple[StoredFact, ...], embedded_text: EmbeddedFact
-) -> FactsMerged:
-    """One fact of all: true since the first of them was, as certain as the most certain, human if one of them is."""
-    parents = (stored, *targets)
-    edit = Edit(fact_id=stored.fact_id, text=embedded_text.fact.text, value=stored.fact.value or "")
-    fact = _new_version(context, 0, stored, (edit, embedded_text))
+    Raises `CommandRefusedError` where facts that hold until different times would become one.
+    """
+    if len({parent.fact.valid_until for parent in parents}) > 1:
+        terms = ", ".join(f"{parent.fact_id} {parent.fact.valid_until or 'without an end'}" for parent in parents)
+        detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
+        raise CommandRefusedError("invalid_command", detail)
+    unresolved = parents[0]
+    edit = Edit(fact_id=unresolved.fact_id, text=embedded_text.fact.text, value=unresolved.fact.value or "")
+    fact = _new_version(context, 0, unresolved, edit, embedded_text)
     common = {
         "true_from": min(parent.true_from for parent in parents),
         "confidence": max(parent.state.confidence for parent in parents),
@@ -276,23 +262,30 @@ def _facts_merged(
     )
 
 
-_COMPARED: Final = ("key", "value", "subject", "event_time")
-
-
 def facts_to_compare(payload: Import) -> tuple[Filter, ...]:
-    """The facts that an imported one may repeat, and those beside which it may stand: of its text, and of its key."""
+    """Filters for the facts that an imported fact may repeat or stand beside: of its text, and of its key."""
     of_key = ({"key": {"eq": payload.fact.key}},) if payload.fact.key else ()
-    return tuple(parse_filter(one) for one in ({"memory": {"eq": payload.fact.text}}, *of_key))
+    return tuple(parse_filter(wanted) for wanted in ({"memory": {"eq": payload.fact.text}}, *of_key))
 
 
 def import_fact(
     context: CommandContext, payload: Import, embedded: EmbeddedFact, known: StoredFacts, rules: EndRules
 ) -> Events:
-    """The fact is added, unless the scope has one of its text from which nothing that is given differs.
+    """The fact is added, unless the scope has a fact of its text that differs in nothing that is given.
 
     Beside another lasting value of its key it is unresolved: nobody has decided on the two.
     """
-    fact = _new_fact(context, payload, embedded)
+    given = payload.fact
+    stated = {name: getattr(given, name) for name in type(given).model_fields if name in ExtractedFact.model_fields}
+    fact = NewFact(
+        **stated | {"excerpt": embedded.fact.excerpt, "search_text": embedded.fact.search_text},
+        fact_id=ids.fact_id(context.owner, context.source_id, 0),
+        confidence=CONFIDENCE_OF_CERTAINTY[given.certainty] if given.confidence is None else given.confidence,
+        true_from=given.true_from or context.issued_at,
+        speaker=given.speaker,
+        authority=given.authority,
+        vector=embedded.vector,
+    )
     if any(_says_no_less(stored, fact) for stored in known.values()):
         return ()
     beside = [stored for stored in known.values() if _are_rivals(fact, stored, rules)]
@@ -302,32 +295,16 @@ def import_fact(
 
 
 def _says_no_less(stored: StoredFact, fact: NewFact) -> bool:
-    """Whether a fact of the scope has the text of another one, and all else that is given of that."""
-    has = {name: getattr(stored.fact, name) for name in _COMPARED} | {
-        "speaker": stored.speaker,
-        "valid_until": stored.ends_at,
-    }
+    """Whether a fact of the scope has the text of an imported fact, and everything else that is given of it."""
+    has = {name: getattr(stored.fact, name) for name in ("key", "value", "subject", "event_time")}
+    has |= {"speaker": stored.speaker, "valid_until": stored.ends_at}
     return stored.fact.text == fact.text and all(getattr(fact, name) in (None, value) for name, value in has.items())
 
 
 def _are_rivals(fact: NewFact, stored: StoredFact, rules: EndRules) -> bool:
-    """Whether both may be lasting values of one slot, and not the same, or the fact tells the end of the other."""
+    """Whether both may be lasting, different values of one slot, or the fact states the end of the stored one."""
     if fact.action_hint == "retract":
         return tells_end_of(fact, stored.fact)
     if fact.valid_until or stored.ends_at or same_value(fact, stored.fact):
         return False
     return slot_relation(fact, stored.fact, rules) != "other"
-
-
-def _new_fact(context: CommandContext, payload: Import, embedded: EmbeddedFact) -> NewFact:
-    given = payload.fact
-    stated = {name: getattr(given, name) for name in type(given).model_fields if name in ExtractedFact.model_fields}
-    return NewFact(
-        **stated | {"excerpt": embedded.fact.excerpt, "search_text": embedded.fact.search_text},
-        fact_id=ids.fact_id(context.owner, context.source_id, 0),
-        confidence=CONFIDENCE_OF_CERTAINTY[given.certainty] if given.confidence is None else given.confidence,
-        true_from=given.true_from or context.issued_at,
-        speaker=given.speaker,
-        authority=given.authority,
-        vector=embedded.vector,
-    )

@@ -20,7 +20,7 @@ from mnemolog.streams.commands.context import ExpiryReader, PublishCommand
 
 BATCH_SIZE: Final = 500
 CLOCK_MARGIN: Final = timedelta(seconds=30)
-"""How far the clock of the worker that carries a command out may be behind."""
+"""How slow the clock of the worker that carries a command out may be."""
 REPEAT_AFTER: Final = timedelta(minutes=15)
 """How long a command may be under way before it is sent again."""
 MAX_REQUESTED: Final = 100_000
@@ -53,7 +53,7 @@ class ExpirySweep:
         return self._after is not None
 
     async def sweep(self, now: datetime) -> int:
-        """Look at the next facts whose end has passed; give the number of those that a command was sent for."""
+        """Look at the next facts whose end has passed; returns for how many of them a command was sent."""
         self._requested = {fact_id: sent for fact_id, sent in self._requested.items() if sent > now - REPEAT_AFTER}
         if len(self._requested) >= MAX_REQUESTED:
             self._after = None
@@ -70,13 +70,13 @@ def expire_commands(due: Sequence[DueExpiry], now: datetime) -> Iterator[Command
     """One command for up to a hundred facts of a scope.
 
     The command id includes the date: repeats of the day are dropped, the next day tries again, for a worker whose clock
-    was behind by more than `CLOCK_MARGIN`.
+    was slow by more than `CLOCK_MARGIN`.
     """
 
-    def order(expiry: DueExpiry) -> tuple[tuple[str, ...], datetime, UUID]:
+    def sort_key(expiry: DueExpiry) -> tuple[tuple[str, ...], datetime, UUID]:
         return tuple(expiry.scope.columns.values()), expiry.ends_at, expiry.fact_id
 
-    for scope, expiries in groupby(sorted(due, key=order), key=lambda expiry: expiry.scope):
+    for scope, expiries in groupby(sorted(due, key=sort_key), key=lambda expiry: expiry.scope):
         of_scope = list(expiries)
         for start in range(0, len(of_scope), MAX_ITEMS):
             share = of_scope[start : start + MAX_ITEMS]

@@ -39,7 +39,6 @@ from mnemolog.schemas.facts import EmbeddedFact
 from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Step, Thresholds
-from mnemolog.schemas.stored import LoggedEvent
 from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import (
     CommandContext,
@@ -47,7 +46,6 @@ from mnemolog.streams.commands.context import (
     EventReader,
     Events,
     FactReader,
-    StoredFacts,
 )
 from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
@@ -55,8 +53,8 @@ from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
 from mnemolog.streams.text.differences import USER_WORDS
 
 MAX_FACTS: Final = 2000
+"""How many facts or events one command may change: one commit has to hold them, and another commit their undo."""
 NOTHING_SELECTED: Final = "nothing_selected"
-"""How many facts or events one command may change: one commit has to hold them, and another one their undo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,33 +88,26 @@ class CommandOutcome:
     limit: LimitHit | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandHandler:
     """Carries out the command of an envelope whose `source_kind` is "command"; it writes nothing itself.
 
     A command whose commit would take more than `max_commit_bytes` is refused.
     """
 
-    def __init__(
-        self,
-        *,
-        facts: FactReader,
-        events: EventReader,
-        entities: EntityCommandHandler,
-        clock: Callable[[], datetime],
-        max_commit_bytes: int,
-    ) -> None:
-        self._facts = facts
-        self._events = events
-        self._entities = entities
-        self._clock = clock
-        self._max_commit_bytes = max_commit_bytes
+    facts: FactReader
+    events: EventReader
+    entities: EntityCommandHandler
+    clock: Callable[[], datetime]
+    max_commit_bytes: int
 
     async def __call__(self, envelope: MatchedFacts, rules: EffectivePolicy | None = None) -> CommandResult:
         """The events of the command, or why it is refused; `rules` are those of its scope.
 
         Waits while Postgres is unavailable.
         """
-        if envelope.order is None or envelope.scope is None:
+        payload = envelope.order
+        if payload is None or envelope.scope is None:
             return CommandResult(outcome="rejected", reason="invalid_command", detail="the command has no payload")
         try:
             context = CommandContext(
@@ -124,42 +115,38 @@ class CommandHandler:
                 source_id=envelope.source_id,
                 scope=envelope.scope,
                 issued_at=envelope.occurred_at,
-                now=self._clock(),
+                now=self.clock(),
                 actor=envelope.actor,
             )
             end_rules = EndRules(
                 at=context.now,
                 policy=rules or EffectivePolicy(),
-                user_names=tuple(await self._facts.user_names(context.scope, USER_WORDS)),
+                user_names=tuple(await self.facts.user_names(context.scope, USER_WORDS)),
             )
-            order = envelope.order
-            if isinstance(order, Confirm | Reject):
-                changes, fact_ids = await self._entities.settled(context, order)
-                order = order.model_copy(update={"fact_ids": fact_ids})
-            else:
-                changes = await self._entity_changes(context, order, end_rules.user_names)
-            made = await self._command_events(context, order, envelope, end_rules, undoes=bool(changes))
-            end_rules = replace(end_rules, stays_ended=await self._selected_facts(envelope.order, made))
-            events = await mark_unresolved(await move_ends(made, self._facts, end_rules), self._facts, end_rules)
+            changes: EntityChanges = ()
+            if isinstance(payload, Confirm | Reject):
+                changes, fact_ids = await self.entities.settled(context, payload)
+                payload = payload.model_copy(update={"fact_ids": fact_ids})
+            elif isinstance(payload, Undo):
+                changes = await self.entities.undone(context, payload)
+            elif isinstance(payload, ENTITY_COMMANDS):
+                changes = await self.entities.changes(context, payload, end_rules.user_names)
+            made = await self._command_events(context, payload, envelope, end_rules, undoes=bool(changes))
+            if isinstance(payload, DeleteAll):
+                end_rules = replace(end_rules, stays_ended=await self._is_selected(payload, made))
+            events = await mark_unresolved(await move_ends(made, self.facts, end_rules), self.facts, end_rules)
             self._check_size(envelope, (*events, *changes))
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
-        if _selects(envelope.order) and not events:
+        selects = isinstance(payload, DeleteAll) and (
+            payload.key or payload.category or (payload.filters or EVERYTHING) != EVERYTHING
+        )
+        if selects and not events:
             detail = "no fact of the scope is what the command selects: nothing was deleted"
             return CommandResult(outcome="done", reason=NOTHING_SELECTED, detail=detail)
         return CommandResult(outcome="done", events=events, entity_changes=changes)
 
-    async def _entity_changes(
-        self, context: CommandContext, payload: CommandPayload, user_names: Sequence[str]
-    ) -> EntityChanges:
-        """What the command changes of entities."""
-        if isinstance(payload, Undo):
-            return await self._entities.undone(context, payload)
-        if isinstance(payload, ENTITY_COMMANDS):
-            return await self._entities.changes(context, payload, user_names)
-        return ()
-
-    async def _command_events(
+    async def _command_events(  # noqa: C901, PLR0912 - one case a command
         self,
         context: CommandContext,
         payload: CommandPayload,
@@ -168,14 +155,14 @@ class CommandHandler:
         *,
         undoes: bool = False,
     ) -> Events:
-        """What the command does to facts; one that `undoes` changes of entities need not undo any fact's event."""
-        named = named_facts(payload)
+        """What the command does to facts; an undo that `undoes` changes of entities need not undo any fact's event."""
+        named, texts = named_facts(payload), envelope.facts
         match payload:
             case Undo():
                 events = await self._undo(context, payload, may_be_none=undoes)
             case RenameEntity() | AliasEntity() | MergeEntities() | SplitEntity() | ForgetEntity():
-                fact_ids = await self._entities.facts_to_delete(payload, limit=MAX_FACTS)
-                facts = await self._facts.facts(fact_ids) if len(fact_ids) <= MAX_ITEMS else {}
+                fact_ids = await self.entities.facts_to_delete(payload, limit=MAX_FACTS)
+                facts = await self.facts.facts(fact_ids) if len(fact_ids) <= MAX_ITEMS else {}
                 events = status_changes.delete_all(context, fact_ids, facts)
             case DeleteAll():
                 events = await self._delete_all(context, payload)
@@ -188,19 +175,27 @@ class CommandHandler:
             case SetPolicy():
                 events = status_changes.set_policy(context, payload)
             case Resolve():
-                beside = () if payload.targets else await self._facts.conflicting_fact_ids(payload.fact_id)
-                facts = await self._facts.facts([*named, *beside])
-                events = edits.resolve(context, payload, facts, beside, envelope.facts)
+                beside = () if payload.targets else await self.facts.conflicting_fact_ids(payload.fact_id)
+                facts = await self.facts.facts([*named, *beside])
+                events = edits.resolve(context, payload, facts, beside, texts)
             case Confirm():
-                cases = await self._facts.pending_cases(named)
+                cases = await self.facts.pending_cases(named)
                 challenged = [target for case in cases.values() for target in case.targets]
-                events = status_changes.confirm(context, payload, await self._facts.facts([*named, *challenged]), cases)
-            case _:
-                events = _events_on_facts(context, payload, await self._facts.facts(named), envelope.facts)
+                events = status_changes.confirm(context, payload, await self.facts.facts([*named, *challenged]), cases)
+            case Update():
+                events = edits.update(context, payload, await self.facts.facts(named), texts)
+            case Correct():
+                events = edits.correct(context, payload, await self.facts.facts(named), texts)
+            case Delete():
+                events = status_changes.delete(context, payload, await self.facts.facts(named))
+            case Reject():
+                events = status_changes.reject(context, payload, await self.facts.facts(named))
+            case Expire():
+                events = status_changes.expire(context, payload, await self.facts.facts(named))
         return events
 
     async def _delete_all(self, context: CommandContext, payload: DeleteAll) -> Events:
-        found = await self._facts.scope_facts(
+        found = await self.facts.scope_facts(
             context.scope,
             key=payload.key,
             category=payload.category,
@@ -213,48 +208,50 @@ class CommandHandler:
             raise CommandRefusedError(
                 "invalid_command", f"{detail}: give a key, a category or a filter, such as a time of created_at"
             )
-        facts = await self._facts.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
+        facts = await self.facts.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
         return status_changes.delete_all(context, found.fact_ids, facts)
 
     async def _import(
         self, context: CommandContext, payload: Import, embedded: EmbeddedFact, rules: EndRules
     ) -> Events:
         known: dict[UUID, None] = {}
-        for wanted in facts_to_compare(payload):  # one after the other: those of a key may be many
-            found = await self._facts.scope_facts(
+        for wanted in facts_to_compare(payload):  # one after the other: a key may have many facts
+            found = await self.facts.scope_facts(
                 context.scope, key=None, category=None, wanted=wanted, at=context.now, limit=MAX_ITEMS
             )
             known |= dict.fromkeys(found.fact_ids)
-        return import_fact(context, payload, embedded, await self._facts.facts(tuple(known)), rules)
+        return import_fact(context, payload, embedded, await self.facts.facts(tuple(known)), rules)
 
     async def _undo(self, context: CommandContext, payload: Undo, *, may_be_none: bool) -> Events:
         try:
-            selected = await self._events.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
+            selected = await self.events.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
             decisions = undo.undoable_events(selected)
-            latest = await self._events.events([event.latest_id for event in decisions])
+            latest = await self.events.events([event.latest_id for event in decisions])
             events = undo.events_to_undo(decisions, latest)
         except CommandRefusedError:
             if may_be_none:
                 return ()
             raise
         while True:
-            _check_count(events)
+            if len(events) > MAX_FACTS:
+                raise CommandRefusedError(
+                    "invalid_command",
+                    f"more than the {MAX_FACTS} events that one command can undo: undo a part first, or less at once",
+                )
             fact_ids = dict.fromkeys(fact_id for event in events for fact_id in sorted(undo.affected_facts(event)))
-            history = await self._events.history_of(context.scope, list(fact_ids))
+            history = await self.events.history_of(context.scope, list(fact_ids))
             later = undo.UndoPlan(history).dependent_events(events)
             if not later or not payload.cascade:
                 return undo.undo(context, events, history)
             events = [*events, *later]
 
-    async def _selected_facts(self, payload: CommandPayload, made: Events) -> Callable[[Value], bool]:
-        """The facts that stay ended: what "delete all" selects is not reopened by it."""
-        if not isinstance(payload, DeleteAll):
-            return lambda _: False
+    async def _is_selected(self, payload: DeleteAll, made: Events) -> Callable[[Value], bool]:
+        """Whether "delete all" selects an ended fact: then its deletions do not open the fact again."""
         wanted, passed = payload.filters, frozenset[UUID]()
         if wanted is not None:
             deleted = [fact_id for event in made for fact_id in event.disbelieved_ids]
-            ended = [one.fact_id for one in await self._facts.ended_facts(deleted)]
-            passed = frozenset(await self._facts.passing_facts(ended, wanted))
+            ended = [known.fact_id for known in await self.facts.ended_facts(deleted)]
+            passed = frozenset(await self.facts.passing_facts(ended, wanted))
         return lambda value: (
             payload.key in (None, value.fact.key)
             and payload.category in (None, value.fact.category)
@@ -265,38 +262,6 @@ class CommandHandler:
         """Raise `CommandRefusedError` for a command whose commit the log would not take."""
         size = len(envelope.model_dump_json(exclude={"facts"}).encode())
         size += sum(len(event.model_dump_json().encode()) + 1 for event in events)
-        if size > self._max_commit_bytes:
-            detail = f"its events take {size} bytes, and one commit {self._max_commit_bytes}"
+        if size > self.max_commit_bytes:
+            detail = f"its events take {size} bytes, and one commit {self.max_commit_bytes}"
             raise CommandRefusedError("invalid_command", f"{detail}: give it fewer items, or a narrower selection")
-
-
-def _events_on_facts(
-    context: CommandContext,
-    payload: Update | Correct | Delete | Reject | Expire,
-    facts: StoredFacts,
-    embedded_texts: Sequence[EmbeddedFact],
-) -> Events:
-    match payload:
-        case Update():
-            return edits.update(context, payload, facts, embedded_texts)
-        case Correct():
-            return edits.correct(context, payload, facts, embedded_texts)
-        case Delete():
-            return status_changes.delete(context, payload, facts)
-        case Reject():
-            return status_changes.reject(context, payload, facts)
-        case Expire():
-            return status_changes.expire(context, payload, facts)
-
-
-def _selects(payload: CommandPayload) -> bool:
-    """Whether the command is a deletion of some facts of its scope."""
-    if not isinstance(payload, DeleteAll):
-        return False
-    return bool(payload.key or payload.category or (payload.filters or EVERYTHING) != EVERYTHING)
-
-
-def _check_count(events: Sequence[LoggedEvent]) -> None:
-    if len(events) > MAX_FACTS:
-        detail = f"more than the {MAX_FACTS} events that one command can undo: undo a part first, or less at once"
-        raise CommandRefusedError("invalid_command", detail)

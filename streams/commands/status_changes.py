@@ -54,12 +54,19 @@ def delete_all(context: CommandContext, fact_ids: Sequence[UUID], facts: StoredF
 
 
 def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases: Mapping[UUID, PendingCase]) -> Events:
-    """Pending facts become active and end what they were held back from; active ones are confirmed.
+    """Pending facts become active and end their targets; active facts are confirmed.
 
-    Beside what a target has become since, by a merge or a correction, a pending fact becomes active as unresolved.
+    A pending fact is unresolved beside the successor that a target has got since, by a merge or a correction.
     """
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
-    _refuse_self_conflict(payload, cases)
+    opposed = [
+        f"{fact_id} is one that {case.fact_id} would end"
+        for case in cases.values()
+        for fact_id in dict.fromkeys(payload.fact_ids)
+        if fact_id in case.targets and fact_id != case.fact_id
+    ]
+    if opposed:
+        raise CommandRefusedError("invalid_command", f"{'; '.join(opposed)}: confirm one of them")
     events: list[PendingConfirmed | FactConfirmed] = []
     ended: set[UUID] = set()
     for ordinal, fact_id in enumerate(dict.fromkeys(payload.fact_ids)):
@@ -100,30 +107,13 @@ def set_policy(context: CommandContext, payload: SetPolicy) -> Events:
 
 
 def expire(context: CommandContext, payload: Expire, facts: StoredFacts) -> Events:
-    """The active and pending facts whose end has passed expire; others that are named stay as they are."""
-    due = [
-        (stored, stored.ends_at)
-        for fact_id in dict.fromkeys(payload.fact_ids)
-        if (stored := facts.get(fact_id)) is not None and context.owns(stored) and stored.is_open
-    ]
-    passed = [(stored, ends_at) for stored, ends_at in due if ends_at is not None and ends_at <= context.now]
-    return tuple(
-        FactExpired(
-            **context.event_fields(ordinal, context.decision("timer", "found its end reached", [stored])),
-            targets=(stored.fact_id,),
-            ended_at=ends_at,
-        )
-        for ordinal, (stored, ends_at) in enumerate(passed)
-    )
-
-
-def _refuse_self_conflict(payload: Confirm, cases: Mapping[UUID, PendingCase]) -> None:
-    """Raise `CommandRefusedError` where a confirmation would end a fact that is to be confirmed as well."""
-    opposed = [
-        f"{fact_id} is one that {case.fact_id} would end"
-        for case in cases.values()
-        for fact_id in dict.fromkeys(payload.fact_ids)
-        if fact_id in case.targets and fact_id != case.fact_id
-    ]
-    if opposed:
-        raise CommandRefusedError("invalid_command", f"{'; '.join(opposed)}: confirm one of them")
+    """The active and pending facts whose end has passed expire; other named facts stay as they are."""
+    events: list[FactExpired] = []
+    for fact_id in dict.fromkeys(payload.fact_ids):
+        stored = facts.get(fact_id)
+        if stored is None or not context.owns(stored) or not stored.is_open:
+            continue
+        if stored.ends_at is not None and stored.ends_at <= context.now:
+            fields = context.event_fields(len(events), context.decision("timer", "found its end reached", [stored]))
+            events.append(FactExpired(**fields, targets=(fact_id,), ended_at=stored.ends_at))
+    return tuple(events)

@@ -47,7 +47,10 @@ class FactChange:
 
 
 def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventHistory) -> Events:
-    """Undo events, the latest first. Raises `CommandRefusedError` while others that are in effect depend on them."""
+    """Undo events, the latest first. Raises `CommandRefusedError` while other events in effect depend on them.
+
+    Undoing the undo of an undo undoes, once more, the original decision.
+    """
     plan = UndoPlan(history)
     later = plan.dependent_events(events)
     if later:
@@ -57,14 +60,25 @@ def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventH
         raise CommandRefusedError(
             "built_upon", f"{number} on it: undo what is later first, or all with cascade: {listed}{more}"
         )
-    return tuple(
-        _undo_event(context, ordinal, event, plan.revert(event), history)
-        for ordinal, event in enumerate(reversed(in_log_order(events)))
-    )
+    undone: list[DecisionUndone] = []
+    for ordinal, event in enumerate(reversed(in_log_order(events))):
+        reversals = plan.revert(event)
+        facts = [history.facts[reversal.fact_id] for reversal in reversals]
+        decision = context.decision("human", f"took back {event.event} of {event.source_id}", facts[:MAX_ITEMS])
+        undone.append(
+            DecisionUndone(
+                **context.event_fields(ordinal, decision),
+                undone=event.original.event_id if event.enables else event.event_id,
+                undone_event=event.original.event if event.enables else event.event,
+                reinstated=None if event.enables else event.original.event_id,
+                reversals=reversals,
+            )
+        )
+    return tuple(undone)
 
 
 def undoable_events(selected_events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-    """Those that can be undone. Raises `CommandRefusedError` where there is none."""
+    """The selected events that can be undone. Raises `CommandRefusedError` where there is none."""
     if not selected_events:
         detail = "no decision of this scope matches: check the id or the model, and the scope"
         raise CommandRefusedError("nothing_to_undo", detail)
@@ -75,7 +89,7 @@ def undoable_events(selected_events: Sequence[LoggedEvent]) -> Sequence[LoggedEv
 
 
 def events_to_undo(selected_events: Sequence[LoggedEvent], latest: Iterable[LoggedEvent]) -> list[LoggedEvent]:
-    """The selected events that are in effect, each the `latest` of its original decision.
+    """The selected events that are in effect, each the `latest` event of its original decision.
 
     A decision that was undone and reinstated is undone at its last reinstatement; an undo that was undone stays so.
     Raises `CommandRefusedError` where all of them are undone.
@@ -93,7 +107,7 @@ def events_to_undo(selected_events: Sequence[LoggedEvent], latest: Iterable[Logg
 
 
 class UndoPlan:
-    """Reverts events one after another, the latest first: each on the facts as the one before left them."""
+    """Reverts events one after another, the latest first, each on the facts as the last reverted event left them."""
 
     def __init__(self, history: EventHistory) -> None:
         self._history = history
@@ -125,7 +139,7 @@ class UndoPlan:
         return in_log_order(found.values())
 
     def revert(self, event: LoggedEvent) -> tuple[Reversal, ...]:
-        """What the facts that the event added or changed become."""
+        """What becomes of the facts that the event added or changed."""
         (self._in_effect.discard if event.enables else self._in_effect.add)(event.original.event_id)
         return tuple(self._reversal(fact_id, event) for fact_id in sorted(event.affected_fact_ids))
 
@@ -151,7 +165,7 @@ class UndoPlan:
     def _has_no_net_effect(self, later: LoggedEvent, event: LoggedEvent) -> bool:
         """Whether the original decision of `later` is in effect, or not, as it was when `event` came."""
         turned = [
-            one.enables for one in self._events_by_original[later.original.event_id] if one.position < event.position
+            turn.enables for turn in self._events_by_original[later.original.event_id] if turn.position < event.position
         ]
         return later.enables == (turned[-1] if turned else False)
 
@@ -190,21 +204,6 @@ def affected_facts(event: LoggedEvent) -> frozenset[UUID]:
     return event.affected_fact_ids if event.enables else event.affected_fact_ids | event.named_fact_ids
 
 
-def _undo_event(
-    context: CommandContext, ordinal: int, event: LoggedEvent, reversals: tuple[Reversal, ...], history: EventHistory
-) -> DecisionUndone:
-    """Undoing the undo of an undo undoes, once more, the original decision."""
-    facts = [history.facts[reversal.fact_id] for reversal in reversals]
-    decision = context.decision("human", f"took back {event.event} of {event.source_id}", facts[:MAX_ITEMS])
-    return DecisionUndone(
-        **context.event_fields(ordinal, decision),
-        undone=event.original.event_id if event.enables else event.event_id,
-        undone_event=event.original.event if event.enables else event.event,
-        reinstated=None if event.enables else event.original.event_id,
-        reversals=reversals,
-    )
-
-
 def _describe(event: LoggedEvent) -> str:
     said = f' "{event.statement_text[:MAX_QUOTED_CHARACTERS]}"' if event.statement_text else ""
     return f"{event.event_id} {event.event} of {event.source_id}{said}"
@@ -215,7 +214,7 @@ def in_log_order(events: Iterable[LoggedEvent]) -> list[LoggedEvent]:
 
 
 def _changes(history: EventHistory) -> dict[tuple[UUID, UUID], FactChange]:
-    """By event and fact what the one did to the other. A fact's state after an event is that before its next one."""
+    """What each event did to each fact. A fact's state after an event is its state before its next event."""
     changes = {}
     for fact_id, states in history.former_states.items():
         fact_states = [*(state.state for state in states), history.facts[fact_id].state]

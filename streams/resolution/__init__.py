@@ -2,20 +2,17 @@
 
 To read it from top to bottom, each module imports only later ones:
 
-`turn` decides a turn: it looks facts up, classifies, asks the LLM and makes the events.
-`llm_decisions` asks the LLM once about all conflicts of the turn.
+`turn` decides a turn: it looks facts up, classifies them, asks the LLM once about all conflicts, and has events made.
 `decide` has the table: classification and LLM decision to events, statement by statement.
-`retry_conflicts` asks again about unresolved facts that the turn has come near.
-`later_ends` applies ends that were told before the late statement that they end.
-`late_statements` makes the events of statements about what has ended since, and of history.
-`overwrites` makes the events of decisions that end known facts, or holds them back.
-`repetitions` makes the events of a statement that repeats a known fact.
-`event_builder` builds the events about one statement.
-`turn_state` has the effect of the turn's earlier decisions.
-`classify` sorts a fact by similarity, words, key and time alone: new, duplicate, conflict or obsolete.
+`retry_conflicts` asks again about unresolved facts that are near the turn's facts.
+`later_ends` applies ends that the memory heard of before it heard the statement that they end.
+`late_statements` makes the events of statements about facts that have ended since, and of history.
+`overwrites` makes the events of decisions that end known facts, holds such decisions back, and closes held ones.
+`events` builds the events about one statement, and those of a repetition.
+`classify` sorts a fact by similarity, words, key and time alone: new, duplicate, conflict or obsolete; and keeps what
+the turn's earlier decisions did.
 `guards` are the policies that block or defer a decision that would end a known fact.
 `ports` say what is asked of the tables and of the reservations.
 
-`lapses` closes held overwrites of which every target has ended, whoever ended them.
 `limits` checks a turn against the limits of its scope and tenant; `commits` makes the record for the log.
 """

@@ -1,6 +1,6 @@
 """Classifies a fact as new, duplicate, conflict or obsolete, by similarity, words, key and time.
 
-Beside the facts that the turn has added.
+A fact is compared with known facts, with earlier facts of its turn, and with what the turn's decisions made of both.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,182 +27,16 @@ from mnemolog.streams.text.differences import (
     texts_equivalent,
 )
 
-MAX_EARLIER_FACTS: Final = 32
-"""How many facts before it a fact is compared with: all of them, but for the longest turns."""
-
-
-def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[MatchedFact, ...]:
-    """The facts, each with those before it in the turn that it may conflict with as further candidates.
-
-    They have a `provisional_fact_id`.
-    """
-    if len(envelope.facts) == 1:
-        return envelope.facts
-    earlier: list[tuple[Candidate, Vector]] = []
-    facts: list[MatchedFact] = []
-    for place, matched in enumerate(envelope.facts):
-        fact = matched.fact
-        candidates = [
-            known.model_copy(update={"similarity": _similarity(matched.vector, vector)})
-            for known, vector in earlier[-MAX_EARLIER_FACTS:]
-            if _may_conflict(fact, known, rules)
-        ]
-        facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
-        candidate = known_candidate(
-            fact,
-            fact_id=provisional_fact_id(envelope.owner, envelope.source_id, place),
-            confidence=statement_confidence(matched, rules),
-            true_from=matched.holds_since(envelope.occurred_at),
-            said_at=matched.said_at(envelope.occurred_at),
-        )
-        earlier.append((candidate, matched.vector))
-    return tuple(facts)
-
-
-def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: EffectivePolicy) -> bool:
-    """Whether two facts of one turn may be a change of mind.
-
-    Mostly such facts are true together, however alike they are ("a dog and a cat"): asking about all of them would take
-    an LLM call for nearly every turn.
-    """
-    one_value = fact.single_valued or earlier.single_valued or rules.is_single_valued(fact.key)
-    return (
-        fact.action_hint != "new"
-        or (fact.key == earlier.key and (fact.key is None or one_value))
-        or fact.content_hash == earlier.content_hash
-        or "negation" in differences(fact.text, earlier.text)
-    )
-
-
-def _similarity(one: Vector, other: Vector) -> float:
-    if one.model != other.model:
-        return 0.0
-    return round(max(-1.0, min(1.0, cosine_similarity(one.values, other.values))), 4)
-
-
-class TurnState:
-    """The effect of a turn's decisions so far on known facts and on its own.
-
-    `own_ids` are the facts that it brought, without those that a known one was merged into, and `facts_of` those of
-    them that one source said, which a promotion has several of. `confirmed_ids` are the
-    facts whose confidence it may not raise (again), `held_back` its own pending overwrites, `version_starts` the
-    starts of the versions before a fact.
-    """
-
-    def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:
-        self.confirmed_ids: set[UUID] = set()
-        self.held_back: dict[UUID, FactPending] = {}
-        self._said_by: dict[UUID, str | None] = {}
-        self.version_starts = dict(version_starts)
-        self._actual_ids: dict[UUID, UUID] = {}
-        self._facts: dict[UUID, Candidate] = {}
-        self._ended_ids: set[UUID] = set()
-
-    @property
-    def own_ids(self) -> Collection[UUID]:
-        return self._said_by.keys()
-
-    def facts_of(self, source_id: str | None) -> frozenset[UUID]:
-        """Those of `own_ids` that a source said from which they are promoted, or with None this turn itself."""
-        return frozenset(fact_id for fact_id, said_by in self._said_by.items() if said_by == source_id)
-
-    def current_fact(self, candidate: Candidate) -> Candidate:
-        """What a candidate is by now."""
-        fact_id = self._actual_ids.get(candidate.fact_id, candidate.fact_id)
-        own = {"similarity": candidate.similarity, "subject_relation": candidate.subject_relation}
-        return self._facts.setdefault(fact_id, candidate).model_copy(update=own)
-
-    def open_fact(self, candidate: Candidate) -> Candidate | None:
-        """What a candidate is by now, or None where it had ended before, or this turn has ended it."""
-        known = self.current_fact(candidate)
-        return None if known.status == "ended" or known.fact_id in self._ended_ids else known
-
-    def open_facts(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-        """What the candidates are by now, each once, without those that have ended."""
-        found: dict[UUID, Candidate] = {}
-        for candidate in candidates:
-            if (known := self.open_fact(candidate)) is not None:
-                found.setdefault(known.fact_id, known)
-        return tuple(found.values())
-
-    def ended_facts(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Those that had ended before this turn was decided, or that it has added as history."""
-        return [known for known in map(self.current_fact, candidates) if known.status == "ended"]
-
-    def open_ids(self, fact_ids: Iterable[UUID]) -> tuple[UUID, ...]:
-        """Those that this turn has not ended."""
-        return tuple(fact_id for fact_id in fact_ids if fact_id not in self._ended_ids)
-
-    def compared_facts(self, fact_ids: Iterable[UUID]) -> tuple[Candidate, ...]:
-        """Those that a fact of this turn was compared with, as they are by now."""
-        return tuple(self._facts[fact_id] for fact_id in fact_ids if fact_id in self._facts)
-
-    def apply(self, events: Sequence[MemoryEvent], provisional_id: UUID | None = None) -> None:
-        """Apply the events of one decision; `provisional_id` is that of the turn's fact that it was about."""
-        for event in events:
-            self._ended_ids.update(event.ended_ids)
-            if event.confirmed_id is not None:
-                self.confirmed_ids.add(event.confirmed_id)
-            if isinstance(event, PendingConfirmed):
-                self._facts[event.target] = self._facts[event.target].model_copy(update={"status": "active"})
-            if isinstance(event, FactPending):
-                self.held_back[event.fact.fact_id] = event
-            if isinstance(event, FactReplaced):
-                self.version_starts[event.fact.fact_id] = self._version_starts_of(event.targets)
-            if (fact := event.new_fact) is not None:
-                said_by = event.promoted_from.source_id if event.promoted_from else None
-                if event.overwrite != "merge" or self.facts_of(said_by).issuperset(event.affected_ids):
-                    self._said_by[fact.fact_id] = said_by
-                self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
-                self._facts[fact.fact_id] = known_candidate(
-                    fact,
-                    fact_id=fact.fact_id,
-                    confidence=fact.confidence,
-                    true_from=fact.true_from,
-                    said_at=fact.said_at,
-                    authority=fact.authority,
-                    **_state_of_new(event, fact.fact_id),
-                )
-        if provisional_id is not None:
-            own = [event.new_fact.fact_id for event in events if event.new_fact]
-            actual_id = own[-1] if own else events[0].confirmed_id or events[0].subject_id
-            if actual_id is None:
-                raise AssertionError(f"no statement leads to {events[0].event} alone")
-            self._actual_ids[provisional_id] = actual_id
-
-    def _version_starts_of(self, fact_ids: Iterable[UUID]) -> tuple[datetime, ...]:
-        return tuple(
-            began
-            for known in self.compared_facts(fact_ids)
-            for began in (known.true_from, *self.version_starts.get(known.fact_id, ()))
-        )
-
-
-def _state_of_new(event: MemoryEvent, fact_id: UUID) -> dict[str, Any]:
-    """The status of the fact that an event brings; history has ended when it comes."""
-    if isinstance(event, FactAdded) and event.ended_at is not None:
-        return {"status": "ended", "true_to": event.ended_at}
-    own_ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact_id]
-    if own_ends and own_ends[-1] is not None:
-        return {"status": "ended", "true_to": own_ends[-1]}
-    return {"status": "pending_confirmation" if isinstance(event, FactPending) else "active"}
-
-
-def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
-    """A fact as a candidate, with `fields` for its state; its distance is not measured."""
-    shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
-    taken = {name: getattr(fact, name) for name in (*shared, "action_hint", "event_time")}
-    return Candidate(similarity=0.0, **taken, **fields)
-
-
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""
+MAX_EARLIER_FACTS: Final = 32
+"""With how many earlier facts of its turn a fact is compared: with all of them, but for the longest turns."""
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """No known fact is near: add. `guard` is the policy for which near ones are ignored."""
+    """No known fact is near: add. `guard` is the policy for which near facts are ignored."""
 
     matched: MatchedFact
     guard: Guard | None = None
@@ -246,16 +80,19 @@ def classify(
 ) -> Classification:
     """Without `infer` there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact = matched.fact
-    candidates = (known for known in matched.candidates if known.status != "ended" and same_terms(fact, known))
-    known_of_it = [known for known in candidates if not subjects_differ(fact, known, user_names)]
-    equal = [known for known in known_of_it if known.content_hash == fact.content_hash]
+    comparable = [
+        known
+        for known in matched.candidates
+        if known.status != "ended" and same_terms(fact, known) and not subjects_differ(fact, known, user_names)
+    ]
+    equal = (known for known in comparable if known.content_hash == fact.content_hash)
     same = min(equal, key=lambda known: known.status, default=None)  # active before pending
     if same is not None:
         return Duplicate(matched, same, "hash")
     if rules.add_only:
         return New(matched, "add_only" if matched.candidates else None)
     bound = thresholds.duplicate if infer else thresholds.raw_duplicate
-    alike = (known for known in known_of_it if known.similarity > bound and texts_equivalent(fact.text, known.text))
+    alike = (known for known in comparable if known.similarity > bound and texts_equivalent(fact.text, known.text))
     nearest = max(alike, key=lambda known: known.similarity, default=None)
     if nearest is not None:
         return Duplicate(matched, nearest, "threshold")
@@ -270,24 +107,27 @@ def classify_late(
     rules: EffectivePolicy,
     user_names: Sequence[str] = (),
 ) -> Duplicate | Obsolete | Conflict | None:
-    """What facts that have ended since a statement was said tell of it without a model, or None.
+    """What the facts that have ended since a statement was said make of it without a model, or None.
 
-    An end that was told again since is a question too, where what held then ended later: it may have ended then.
-
-    It repeats one of them, or is older than another value that its key held then or later. Only values of certainly the
-    same subject count: a doubtful one is left to the model, and so is what holds for a term, beside its key's value.
+    The statement is a `Duplicate` of an ended fact, or `Obsolete`: older than another value that its key held then or
+    later. Only values of certainly the same subject count: the model judges doubtful subjects, and facts with a term.
+    The statement of an end is a `Conflict` where its fact held then, ended later, and was said again since.
     """
     fact = matched.fact
-    ended = [known for known in _ended_candidates(matched) if statement_context.said_at < (known.true_to or _NEVER)]
+    ended = [
+        known
+        for known in matched.candidates
+        if known.status == "ended" and statement_context.said_at < (known.true_to or _NEVER)
+    ]
     if repeated := _repeated_ended_fact(matched, ended, statement_context, thresholds, user_names):
         return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
     since = statement_context.true_from
     if fact.action_hint == "retract":
         held = any(known.true_from <= since < (known.true_to or _NEVER) for known in ended)
-        told_again = any(
+        said_again = any(
             known.content_hash == fact.content_hash and known.true_from > since for known in matched.candidates
         )
-        near = conflicting_facts(matched, thresholds, rules, user_names) if held and told_again else ()
+        near = conflicting_facts(matched, thresholds, rules, user_names) if held and said_again else ()
         return Conflict(matched, near) if near else None
     of_slot = [known for known in ended if known.valid_until is None and same_slot(fact, known, rules, user_names)]
     if any(same_value(fact, known) and known.true_from <= since < (known.true_to or _NEVER) for known in of_slot):
@@ -303,12 +143,14 @@ def _repeated_ended_fact(
     thresholds: Thresholds,
     user_names: Sequence[str],
 ) -> Candidate | None:
-    """The ended fact that a statement repeats: the one that held then, or the next one; none where an open one did."""
+    """The ended fact that a statement repeats: it held then, or began next; None where an open fact did."""
     fact, since = matched.fact, statement_context.true_from
-    of_it = [known for known in ended if not subjects_differ(fact, known, user_names)]
-    equal = [known for known in of_it if known.content_hash == fact.content_hash]
+    comparable = [known for known in ended if not subjects_differ(fact, known, user_names)]
+    equal = [known for known in comparable if known.content_hash == fact.content_hash]
     alike = equal or [
-        known for known in of_it if known.similarity > thresholds.duplicate and texts_equivalent(fact.text, known.text)
+        known
+        for known in comparable
+        if known.similarity > thresholds.duplicate and texts_equivalent(fact.text, known.text)
     ]
     open_facts = (known for known in matched.candidates if known.status != "ended")
     if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
@@ -317,12 +159,8 @@ def _repeated_ended_fact(
     return min(held, key=lambda known: (known.true_from > since, known.true_from), default=None)
 
 
-def _ended_candidates(matched: MatchedFact) -> list[Candidate]:
-    return [known for known in matched.candidates if known.status == "ended"]
-
-
 def candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: EffectivePolicy) -> CandidateQuery:
-    """What a fact is compared with; one that ends something with less similar facts too."""
+    """What to compare a fact with; the statement of a change or an end is compared with less similar facts too."""
     fact = embedded.fact
     floor = min(thresholds.conflict, thresholds.raw_duplicate, thresholds.duplicate)
     return CandidateQuery(
@@ -335,7 +173,7 @@ def candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: Effec
 
 
 def fills_slot(fact: ExtractedFact, rules: EffectivePolicy) -> bool:
-    """Whether a fact is the one value of its key; one that only ends something, or holds for a term, is not."""
+    """Whether a fact is the one value of its key; the statement of an end, or a fact with a term, is not."""
     if fact.action_hint == "retract" or fact.valid_until is not None:
         return False
     return fact.single_valued or rules.is_single_valued(fact.key)
@@ -346,8 +184,7 @@ def conflicting_facts(
 ) -> tuple[Candidate, ...]:
     """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it.
 
-    Those of certainly its subject come first, so that a bounded list has them; ended ones come last. Those of its slot
-    held when it was said: what is older than one is `Obsolete`.
+    Facts of certainly its subject come first, so that a bounded list has them, and ended facts last.
     """
     fact, candidates = matched.fact, matched.candidates
     of_slot = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
@@ -375,3 +212,163 @@ def _same_key(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> 
     if fact.key is None or fact.key != known.key:
         return False
     return fact.single_valued or known.single_valued or rules.is_single_valued(fact.key)
+
+
+def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[MatchedFact, ...]:
+    """The facts of a turn, each with the earlier facts that it may conflict with as further candidates.
+
+    An earlier fact has the `provisional_fact_id` of its place.
+    """
+    if len(envelope.facts) == 1:
+        return envelope.facts
+    earlier: list[tuple[Candidate, Vector]] = []
+    facts: list[MatchedFact] = []
+    for place, matched in enumerate(envelope.facts):
+        fact = matched.fact
+        candidates = [
+            known.model_copy(update={"similarity": _rounded_similarity(matched.vector, vector)})
+            for known, vector in earlier[-MAX_EARLIER_FACTS:]
+            if _may_conflict(fact, known, rules)
+        ]
+        facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
+        candidate = known_candidate(
+            fact,
+            fact_id=provisional_fact_id(envelope.owner, envelope.source_id, place),
+            confidence=statement_confidence(matched, rules),
+            true_from=matched.holds_since(envelope.occurred_at),
+            said_at=matched.said_at(envelope.occurred_at),
+        )
+        earlier.append((candidate, matched.vector))
+    return tuple(facts)
+
+
+def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: EffectivePolicy) -> bool:
+    """Whether two facts of one turn may be a change of mind.
+
+    Mostly facts of one turn are true together, however alike they are ("a dog and a cat"): asking about all of them
+    would take an LLM call for nearly every turn.
+    """
+    one_value = fact.single_valued or earlier.single_valued or rules.is_single_valued(fact.key)
+    return (
+        fact.action_hint != "new"
+        or (fact.key == earlier.key and (fact.key is None or one_value))
+        or fact.content_hash == earlier.content_hash
+        or "negation" in differences(fact.text, earlier.text)
+    )
+
+
+def _rounded_similarity(one: Vector, other: Vector) -> float:
+    if one.model != other.model:
+        return 0.0
+    return round(max(-1.0, min(1.0, cosine_similarity(one.values, other.values))), 4)
+
+
+def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
+    """A fact as a candidate, with `fields` for its state; its distance is not measured."""
+    shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
+    taken = {name: getattr(fact, name) for name in (*shared, "action_hint", "event_time")}
+    return Candidate(similarity=0.0, **taken, **fields)
+
+
+class TurnState:
+    """What a turn's decisions so far did to known facts, and which facts the turn added.
+
+    `confirmed_ids` are the facts whose confidence the turn may not raise (again), `held_back` its own pending
+    overwrites, `version_starts` the starts of the versions before a fact.
+    """
+
+    def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:
+        self.confirmed_ids: set[UUID] = set()
+        self.held_back: dict[UUID, FactPending] = {}
+        self._said_by: dict[UUID, str | None] = {}
+        self.version_starts = dict(version_starts)
+        self._actual_ids: dict[UUID, UUID] = {}
+        self._facts: dict[UUID, Candidate] = {}
+        self._ended_ids: set[UUID] = set()
+
+    @property
+    def own_ids(self) -> Collection[UUID]:
+        """The facts that the turn added, but for merges with known facts."""
+        return self._said_by.keys()
+
+    def facts_of(self, source_id: str | None) -> frozenset[UUID]:
+        """The `own_ids` that were promoted from a source, or with None that the turn itself said."""
+        return frozenset(fact_id for fact_id, said_by in self._said_by.items() if said_by == source_id)
+
+    def current_fact(self, candidate: Candidate) -> Candidate:
+        """What a candidate is by now."""
+        fact_id = self._actual_ids.get(candidate.fact_id, candidate.fact_id)
+        own = {"similarity": candidate.similarity, "subject_relation": candidate.subject_relation}
+        return self._facts.setdefault(fact_id, candidate).model_copy(update=own)
+
+    def open_fact(self, candidate: Candidate) -> Candidate | None:
+        """What a candidate is by now; None where it had ended before the turn, or the turn has ended it."""
+        known = self.current_fact(candidate)
+        return None if known.status == "ended" or known.fact_id in self._ended_ids else known
+
+    def open_facts(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+        """What the candidates are by now, each once, without those that have ended."""
+        found: dict[UUID, Candidate] = {}
+        for candidate in candidates:
+            if (known := self.open_fact(candidate)) is not None:
+                found.setdefault(known.fact_id, known)
+        return tuple(found.values())
+
+    def ended_facts(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """The candidates that had ended before this turn was decided, or that it has added as history."""
+        return [known for known in map(self.current_fact, candidates) if known.status == "ended"]
+
+    def open_ids(self, fact_ids: Iterable[UUID]) -> tuple[UUID, ...]:
+        """The ids of facts that this turn has not ended."""
+        return tuple(fact_id for fact_id in fact_ids if fact_id not in self._ended_ids)
+
+    def compared_facts(self, fact_ids: Iterable[UUID]) -> tuple[Candidate, ...]:
+        """The facts among `fact_ids` that a fact of this turn was compared with, as they are by now."""
+        return tuple(self._facts[fact_id] for fact_id in fact_ids if fact_id in self._facts)
+
+    def apply(self, events: Sequence[MemoryEvent], provisional_id: UUID | None = None) -> None:
+        """Apply the events of one decision, which was about the turn's fact with `provisional_id`."""
+        for event in events:
+            self._ended_ids.update(event.ended_ids)
+            if event.confirmed_id is not None:
+                self.confirmed_ids.add(event.confirmed_id)
+            if isinstance(event, PendingConfirmed):
+                self._facts[event.target] = self._facts[event.target].model_copy(update={"status": "active"})
+            if isinstance(event, FactPending):
+                self.held_back[event.fact.fact_id] = event
+            if isinstance(event, FactReplaced):
+                self.version_starts[event.fact.fact_id] = tuple(
+                    began
+                    for known in self.compared_facts(event.targets)
+                    for began in (known.true_from, *self.version_starts.get(known.fact_id, ()))
+                )
+            if (fact := event.new_fact) is not None:
+                said_by = event.promoted_from.source_id if event.promoted_from else None
+                if event.overwrite != "merge" or self.facts_of(said_by).issuperset(event.affected_ids):
+                    self._said_by[fact.fact_id] = said_by
+                self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
+                self._facts[fact.fact_id] = known_candidate(
+                    fact,
+                    fact_id=fact.fact_id,
+                    confidence=fact.confidence,
+                    true_from=fact.true_from,
+                    said_at=fact.said_at,
+                    authority=fact.authority,
+                    **_state_of_new(event, fact.fact_id),
+                )
+        if provisional_id is not None:
+            own = [event.new_fact.fact_id for event in events if event.new_fact]
+            actual_id = own[-1] if own else events[0].confirmed_id or events[0].subject_id
+            if actual_id is None:
+                raise AssertionError(f"no statement leads to {events[0].event} alone")
+            self._actual_ids[provisional_id] = actual_id
+
+
+def _state_of_new(event: MemoryEvent, fact_id: UUID) -> dict[str, Any]:
+    """The status of the fact that an event adds; history has ended when it comes."""
+    if isinstance(event, FactAdded) and event.ended_at is not None:
+        return {"status": "ended", "true_to": event.ended_at}
+    own_ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact_id]
+    if own_ends and own_ends[-1] is not None:
+        return {"status": "ended", "true_to": own_ends[-1]}
+    return {"status": "pending_confirmation" if isinstance(event, FactPending) else "active"}

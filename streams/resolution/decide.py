@@ -1,4 +1,4 @@
-"""Turns the classifications and LLM decisions of one turn into events, statement by statement."""
+"""Makes the events of one turn of its classifications and LLM decisions, statement by statement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Final
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, FactExtended, FactsRelated, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MovedEnd, NewFact
 from mnemolog.schemas.ids import provisional_fact_id
-from mnemolog.schemas.provenance import Decision, Verdict
+from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.resolve_prompt import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete, TurnState
 from mnemolog.streams.resolution.events import (
@@ -21,12 +21,12 @@ from mnemolog.streams.resolution.events import (
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, is_late_news, predates
 from mnemolog.streams.resolution.late_statements import add_as_history, add_obsolete, apply_to_ended, is_outdated
-from mnemolog.streams.resolution.later_ends import LaterEndOutcome, by_place, events_of_denied, with_later_ends
+from mnemolog.streams.resolution.later_ends import LaterEndOutcome, events_of_denied, with_later_ends
 from mnemolog.streams.resolution.overwrites import apply_overwrite
 from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
 
 _OF_ONE_SUBJECT: Final = frozenset({"KEEP", *OVERWRITE_OF_VERDICT})
-"""Verdicts on facts of one subject: the others say of two facts only that both hold."""
+"""Verdicts that may only concern facts of one subject: the other verdicts say that both facts hold."""
 
 
 def decide(
@@ -42,10 +42,9 @@ def decide(
     """
     state = TurnState(context.version_starts)
     made: list[MemoryEvent] = []
-    ends = by_place(later_ends)
     for place, classification in enumerate(classifications):
         builder = EventBuilder.of_statement(classification.matched, context, state, ordinal=len(made))
-        outcomes = ends.get(place, ())
+        outcomes = [outcome for outcome in later_ends if outcome.end.place == place]
         events = events_of_denied(builder, outcomes) or with_later_ends(
             builder, _statement_events(builder, classification, llm_decisions.get(place)), outcomes
         )
@@ -80,24 +79,21 @@ def _statement_events(
 
 
 def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
-    """What is said of one repeats and ends only what is known of that one: it is held against nothing else."""
+    """The events of a decision; a statement repeats and ends only facts about its own subject."""
     of_others = [known for known in llm_decision.targets if known.is_of_other_entity]
     if of_others and llm_decision.reply.verdict in _OF_ONE_SUBJECT:
-        of_it = tuple(known for known in llm_decision.targets if known not in of_others)
-        if not of_it:
-            return (_add_beside(builder, llm_decision, of_others),)
-        llm_decision = replace(llm_decision, targets=of_it)
+        of_subject = tuple(known for known in llm_decision.targets if known not in of_others)
+        if not of_subject:
+            reason = f"{llm_decision.reply.reason}; {GUARD_REASONS['other_subject']}"
+            before = snapshots(of_others)
+            return (
+                builder.added(builder.decision("policy", reason, llm_decision, guard="other_subject", before=before)),
+            )
+        llm_decision = replace(llm_decision, targets=of_subject)
     ended = builder.state.ended_facts(llm_decision.targets)
     if ended and not builder.state.open_facts(llm_decision.targets):
         return (apply_to_ended(builder, llm_decision, ended),)
     return _apply_llm_decision(builder, llm_decision)
-
-
-def _add_beside(builder: EventBuilder, llm_decision: LlmDecision, of_others: Sequence[Candidate]) -> MemoryEvent:
-    """Nobody's fact is repeated or ended by what is said of somebody else, or of somebody who may be another one."""
-    reason = f"{llm_decision.reply.reason}; {GUARD_REASONS['other_subject']}"
-    decision = builder.decision("policy", reason, llm_decision, guard="other_subject", before=snapshots(of_others))
-    return builder.added(decision)
 
 
 def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
@@ -110,7 +106,11 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
     decision = builder.decision("model", reply.reason, llm_decision)
     match reply.verdict:
         case _ if not targets:
-            return (_add_without_targets(builder, decision, newer),)
+            if newer:  # pending, and newer than the statement: it stays open which of them holds
+                reason = f"{decision.reason}; held back: older than what waits for a confirmation"
+                update = {"by": "policy", "reason": reason, "guard": "late_news", "before": snapshots(newer)}
+                decision = decision.model_copy(update=update)
+            return (builder.added(decision, unresolved=bool(newer)),)
         case "KEEP" | "MERGE" if outdated is not None:
             return (add_as_history(builder, outdated, llm_decision),)
         case "KEEP":
@@ -138,15 +138,6 @@ def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[M
     return repetition_events(builder, known, decision, raises_confidence=False)
 
 
-def _add_without_targets(builder: EventBuilder, decision: Decision, newer: Sequence[Candidate]) -> MemoryEvent:
-    """What the model named has ended; or it is pending and newer: which of them holds is left open."""
-    if not newer:
-        return builder.added(decision)
-    reason = f"{decision.reason}; held back: older than what waits for a confirmation"
-    update = {"by": "policy", "reason": reason, "guard": "late_news", "before": snapshots(newer)}
-    return builder.added(decision.model_copy(update=update), unresolved=True)
-
-
 def _is_newer_pending(builder: EventBuilder, verdict: Verdict, known: Candidate) -> bool:
     """Whether a verdict would end a pending fact that is newer than the statement."""
     if known.status != "pending_confirmation" or verdict not in OVERWRITE_OF_VERDICT:
@@ -157,7 +148,7 @@ def _is_newer_pending(builder: EventBuilder, verdict: Verdict, known: Candidate)
 def _announced_end(
     builder: EventBuilder, fact: NewFact, targets: Sequence[Candidate], verdict: Verdict
 ) -> tuple[MovedEnd, ...]:
-    """The end of a detail of a value that is about to end, or of a fact older than such a value: it ends with it."""
+    """The announced end of a value, which a detail of the value, or a fact older than the value, shares."""
     statement = builder.statement_context
     ends = [
         MovedEnd(fact_id=fact.fact_id, ender=known.fact_id, ended_at=known.true_to)

@@ -1,4 +1,4 @@
-"""Builds the events about one statement: added, repeated, late, related or merged."""
+"""Builds the events about one statement: added, skipped, confirmed or merged facts, and settled pending overwrites."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,36 +24,35 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import TurnState, same_slot
-from mnemolog.streams.resolution.guards import StatementContext, TimedFact, next_version_start, statement_confidence
-from mnemolog.streams.text.differences import relate_subjects
+from mnemolog.streams.resolution.guards import StatementContext, next_version_start, statement_confidence
 
 _OF_ENTITIES: Final = ("entities", "relations", "unlinked")
 """Fields of a fact that are events of their own in the log, or a part of a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LlmDecision:
-    """What the model decided on a conflict, and which model; `merged_vector` is the vector of a merged text.
+class AskedConflict:
+    """A conflict that a model was asked about: the known facts that it was, or was to be, `shown`."""
 
-    It was `shown` known facts, and `targets` are those of them that it named.
-    """
-
-    reply: ParsedDecision
-    targets: tuple[Candidate, ...] = ()
     shown: tuple[Candidate, ...] = ()
-    merged_vector: Vector | None = None
     model: str | None = None
     prompt_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoDecision:
-    """Why there is no valid decision on a conflict with known facts, which a model was `shown` or was to be."""
+class LlmDecision(AskedConflict):
+    """The model's verdict; `targets` are the shown facts that it named, `merged_vector` is that of a merged text."""
+
+    reply: ParsedDecision
+    targets: tuple[Candidate, ...] = ()
+    merged_vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoDecision(AskedConflict):
+    """Why there is no valid verdict."""
 
     complaint: str
-    shown: tuple[Candidate, ...] = ()
-    model: str | None = None
-    prompt_version: str | None = None
 
 
 NOT_ASKED: Final = NoDecision(complaint="the turn has more conflicts than one question holds")
@@ -61,10 +60,10 @@ NOT_ASKED: Final = NoDecision(complaint="the turn has more conflicts than one qu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionContext:
-    """What all decisions of a turn share: its owner, speaker and time, the rules and thresholds, and lookups.
+    """What all decisions of a turn share.
 
-    `authority` is that of its facts, `pending_cases` are the pending overwrites that they may meet, `version_starts`
-    the starts of the versions before a known fact, `user_names` the names of the user.
+    `authority` is that of the turn's facts, `pending_cases` are the pending overwrites that they may meet,
+    `version_starts` the starts of the versions before a known fact, `user_names` the names of the user.
     """
 
     owner: str
@@ -82,10 +81,10 @@ class DecisionContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventBuilder:
-    """Makes the events about one statement; `ordinal` is that of the first of them, `state` the turn's so far.
+    """Makes the events about one statement, the first with `ordinal`; each decision names the `candidates`.
 
-    `candidates` are named in each decision. A statement without a `vector` adds no fact of its own. A promoted one has
-    speaker, authority and time of its `original`.
+    A statement without a `vector` adds no fact of its own. A promoted statement has speaker, authority and time of its
+    `original`.
     """
 
     context: DecisionContext
@@ -118,21 +117,17 @@ class EventBuilder:
 
     @property
     def said_at(self) -> datetime:
-        """When what led to the events was said."""
+        """When the statement was said."""
         return self.context.occurred_at if self.original is None else self.original.promoted_from.said_at
 
     @property
     def own_ids(self) -> frozenset[UUID]:
-        """The facts that the turn of the statement has said before it: of a promoted one, the turn of its original."""
+        """The facts that the statement's turn (of a promoted statement: the turn of its original) has said before."""
         return self.state.facts_of(None if self.original is None else self.original.promoted_from.source_id)
 
     def shares_slot(self, known: Candidate) -> bool:
-        """Whether the statement and a known fact are values of one slot, of certainly the same subject."""
+        """As `same_slot`."""
         return same_slot(self.fact, known, self.context.rules, self.context.user_names)
-
-    def is_of_other_subject(self, known: Candidate) -> bool:
-        """Whether a known fact is certainly about another subject."""
-        return relate_subjects(self.fact, known, self.context.user_names) == "other"
 
     def has_value_of(self, known: Candidate) -> bool:
         """Whether both say one lasting value of one slot, perhaps with other details."""
@@ -149,26 +144,23 @@ class EventBuilder:
         self, by: DecidedBy, reason: str, llm_decision: LlmDecision | NoDecision | None = None, **fields: Any
     ) -> Decision:
         weighed = (WeighedCandidate(fact_id=known.fact_id, similarity=known.similarity) for known in self.candidates)
+        asked = llm_decision or AskedConflict()
         return Decision(
             by=by,
             reason=reason,
             candidates=tuple(weighed),
-            model=llm_decision.model if llm_decision else None,
-            prompt_version=llm_decision.prompt_version if llm_decision else None,
-            verdict=llm_decision.reply.verdict if isinstance(llm_decision, LlmDecision) else None,
-            shown=self._fact_ids(llm_decision.shown) if llm_decision else (),
+            model=asked.model,
+            prompt_version=asked.prompt_version,
+            verdict=asked.reply.verdict if isinstance(asked, LlmDecision) else None,
+            shown=tuple(dict.fromkeys(self.state.current_fact(known).fact_id for known in asked.shown)),
             **fields,
         )
-
-    def _fact_ids(self, facts: Sequence[Candidate]) -> tuple[UUID, ...]:
-        """What these facts are by now, each once."""
-        return tuple(dict.fromkeys(self.state.current_fact(known).fact_id for known in facts))
 
     def added(self, decision: Decision, **fields: Any) -> FactAdded:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)
 
-    def added_as_history(self, newer: Sequence[TimedFact], decision: Decision) -> FactAdded:
-        """The event of a statement that is older than one of `newer`: it held until the next version began."""
+    def added_as_history(self, newer: Sequence[Candidate], decision: Decision) -> FactAdded:
+        """The event of a statement that is older than a fact of `newer`: it held until the next version began."""
         end = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
         if end is None:
             return self.added(decision)
@@ -176,16 +168,24 @@ class EventBuilder:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), ended_at=ended_at, ended_by=ended_by)
 
     def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
-        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
-        fields["of_ended"] = known.status == "ended"
-        return FactSkipped(**self.event_fields(decision), target=known.fact_id, **fields)
+        return FactSkipped(
+            **self.event_fields(decision),
+            target=known.fact_id,
+            statement=self.statement,
+            true_from=self.earlier_beginning(known),
+            of_ended=known.status == "ended",
+        )
 
     def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
-        fields: dict[str, Any] = {"statement": self.statement, "true_from": self.earlier_beginning(known)}
-        return FactConfirmed(**self.event_fields(decision), target=known.fact_id, **fields)
+        return FactConfirmed(
+            **self.event_fields(decision),
+            target=known.fact_id,
+            statement=self.statement,
+            true_from=self.earlier_beginning(known),
+        )
 
     def earlier_beginning(self, known: Candidate) -> datetime | None:
-        """When a fact that is or was held began by this repetition, if that is earlier than was known."""
+        """Since when an active or ended fact is true by this repetition, if that is earlier than was known."""
         true_from = self.statement_context.true_from
         return true_from if known.status != "pending_confirmation" and true_from < known.true_from else None
 
@@ -205,11 +205,11 @@ class EventBuilder:
         )
 
     def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
-        """The richer fact: true since the first of its parents was, as certain as the most certain of them.
+        """The richer fact: true since its first parent was, said when its last parent was.
 
-        It was said when the last of them was. One with a doubtful statement in it is only as certain as that, and one
-        with a human's word in it is a human's. It has the category of a high-risk parent; key and subject are a
-        parent's where the statement has none. All have the same term.
+        It is as certain as its most certain parent, but no more certain than a doubtful statement. With a human's word
+        in it, it is a human's word. It has the category of a high-risk parent; key and subject are a parent's where
+        the statement has none. All parents have the same term.
         """
         fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
@@ -233,12 +233,12 @@ class EventBuilder:
         )
 
     def _own_time(self, said_at: datetime) -> datetime | None:
-        """The time as a fact names it: not where it is that of the source."""
+        """None where it is the time of the source."""
         return None if said_at == self.context.occurred_at else said_at
 
 
 def statement_context(matched: MatchedFact, context: DecisionContext) -> StatementContext:
-    """How a statement of this turn counts: it holds since its event time, or since it was said."""
+    """The certainty and the times of a statement: it holds since its event time, or since it was said."""
     return StatementContext(
         confidence=statement_confidence(matched, context.rules),
         true_from=matched.holds_since(context.occurred_at),
@@ -262,11 +262,10 @@ def repetition_events(
 ) -> Sequence[MemoryEvent]:
     """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
 
-    It confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`, but for those
-    that are a human's word. A raw turn,
-    any under `add_only`, and a late one about what has ended do neither.
+    The repetition confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`
+    that are no human's word. A raw turn, a turn under `add_only`, and a repetition of an ended fact do neither.
     """
-    context, state = builder.context, builder.state
+    context = builder.context
     if not context.infer or context.rules.add_only or known.status == "ended":
         return (builder.skipped(known, decision),)
     case = context.pending_cases.get(known.fact_id)
@@ -276,21 +275,26 @@ def repetition_events(
         return (confirm_pending(builder, case, decision),)
     if rejections := _rejections(builder, known, decision):
         return rejections
-    if raises_confidence and known.fact_id not in state.confirmed_ids:
+    if raises_confidence and known.fact_id not in builder.state.confirmed_ids:
         return (builder.confirmed(known, decision),)
     return (builder.skipped(known, decision),)
 
 
 def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision) -> PendingConfirmed:
-    """The pending overwrite is done, to those of its targets that this turn has not ended.
+    """The event that carries a pending overwrite out, on the targets that this turn has not ended.
 
-    It is unresolved beside what other targets have become, and beside values of its slot that it was not shown.
+    The fact is unresolved beside the successors of other targets, and beside active values of its slot that the
+    decision on it did not weigh.
     """
     state = builder.state
-    is_value = builder.fact.action_hint != "retract"  # a denial stands beside no value
-    active = (known for known in builder.candidates if is_value and known.status == "active")
-    of_slot = filter(builder.shares_slot, active)
-    others = (known.fact_id for known in of_slot if known.fact_id not in case.targets)
+    others = [
+        known.fact_id
+        for known in builder.candidates
+        if builder.fact.action_hint != "retract"  # a denial stands beside no value
+        and known.status == "active"
+        and known.fact_id not in case.targets
+        and builder.shares_slot(known)
+    ]
     beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
     update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
     return PendingConfirmed(
@@ -305,14 +309,13 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision
 
 
 def supports(builder: EventBuilder, case: PendingCase) -> bool:
-    """Whether a statement supports a pending overwrite: an earlier one would end what was said after it."""
+    """Whether a statement supports a pending overwrite: it was not said before it."""
     return case.said_at <= builder.said_at
 
 
 def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[PendingRejected]:
-    """Each earlier pending overwrite of `known` is rejected; the first of these events carries the statement."""
-    context = builder.context
-    cases = [context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(known.challenged_by)]
+    """Rejects each earlier pending overwrite of `known`; the first event carries the statement."""
+    cases = (builder.context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(known.challenged_by))
     contradicted = (
         case
         for case in cases

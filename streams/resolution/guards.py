@@ -1,9 +1,9 @@
 """Guards that block or defer a decision that would end a known fact, and the comparisons of times that they need."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
@@ -33,7 +33,7 @@ GUARD_REASONS: Final[Mapping[Guard, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementContext:
-    """How certain a statement is, since when it holds, when it was said, and whether it is about a change or an end."""
+    """How certain a statement is, since when it holds, when it was said, and whether it states a change or an end."""
 
     confidence: float
     true_from: datetime
@@ -42,7 +42,7 @@ class StatementContext:
 
     @property
     def is_plan(self) -> bool:
-        """Whether it is about what is still to begin."""
+        """Whether it states what is still to begin."""
         return self.said_at < self.true_from
 
     @property
@@ -51,30 +51,17 @@ class StatementContext:
         return self.confidence < DOUBTFUL_BELOW
 
 
-class TimedFact(Protocol):
-    """A known fact by its times: since when it is true, when it was last said, and the time that it names itself."""
-
-    @property
-    def fact_id(self) -> UUID: ...
-    @property
-    def true_from(self) -> datetime: ...
-    @property
-    def said_at(self) -> datetime | None: ...
-    @property
-    def event_time(self) -> datetime | None: ...
-
-
 def confidence_of(fact: ExtractedFact, rules: EffectivePolicy) -> float:
     """The first confidence of a fact: by how it was stated, or the same for all under the preset `cautious`."""
     return CAUTIOUS_CONFIDENCE if rules.confidence == "cautious" else CONFIDENCE_OF_CERTAINTY[fact.certainty]
 
 
 def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
-    """That of a new fact, or what it has become of a promoted one in the scope that it comes from."""
+    """The first confidence of a new fact; of a promoted fact its confidence in the scope that it comes from."""
     return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
 
 
-def find_guard(
+def find_guard(  # noqa: PLR0911 - one return a guard
     verdict: Verdict,
     targets: Sequence[Candidate],
     statement_context: StatementContext,
@@ -83,46 +70,35 @@ def find_guard(
     *,
     ended_at: datetime | None = None,
 ) -> Guard | None:
-    """The first guard that applies to a verdict on `targets`, or None; `ended_at` is the end that an EXPIRE tells.
+    """The first guard that applies to a verdict on `targets`, or None; `ended_at` is the end that an EXPIRE gives.
 
-    Of pending targets only a human's word is guarded, and of what its own turn said (`own_ids`) a statement can only be
-    older.
+    Pending targets are guarded only where they are a human's word; facts that the turn itself said (`own_ids`) only
+    against a statement that is older.
     """
-    return next(_applicable_guards(verdict, targets, statement_context, rules, own_ids, ended_at=ended_at), None)
-
-
-def _applicable_guards(
-    verdict: Verdict,
-    targets: Sequence[Candidate],
-    statement_context: StatementContext,
-    rules: EffectivePolicy,
-    own_ids: Collection[UUID],
-    *,
-    ended_at: datetime | None,
-) -> Iterator[Guard]:
-    active = [known for known in targets if known.status == "active"]
     if rules.add_only:
-        yield "add_only"
+        return "add_only"
     if verdict not in OVERWRITE_OF_VERDICT:
-        return
+        return None
+    active = [known for known in targets if known.status == "active"]
     if is_late_news(verdict, active, statement_context, ended_at):
-        yield "late_news"
+        return "late_news"
     if any(known.authority == "human" for known in targets if known.fact_id not in own_ids):
-        yield "human_word"
-    known_facts = [known for known in active if known.fact_id not in own_ids]
-    if verdict == "CONTRADICT" and any(known.confidence >= rules.confirm_below for known in known_facts):
-        yield "high_confidence"
+        return "human_word"
+    active = [known for known in active if known.fact_id not in own_ids]
+    has_certain = any(known.confidence >= rules.confirm_below for known in active)
+    if verdict == "CONTRADICT" and has_certain:
+        return "high_confidence"
     if statement_context.confidence >= rules.confirm_below:
-        return
-    if any(rules.is_high_risk(known.category, known.key) for known in known_facts):
-        yield "high_risk"
-    contradicts = verdict != "MERGE" and statement_context.is_doubtful
-    if contradicts and any(known.confidence >= rules.confirm_below for known in known_facts):
-        yield "low_confidence"
+        return None
+    if any(rules.is_high_risk(known.category, known.key) for known in active):
+        return "high_risk"
+    if verdict != "MERGE" and statement_context.is_doubtful and has_certain:
+        return "low_confidence"
+    return None
 
 
 def may_end(confidence: float, known: StoredFact, rules: EffectivePolicy) -> bool:
-    """Whether no guard keeps a statement of this confidence, which says what was so later, from ending a known fact."""
+    """Whether no guard keeps a later statement of this confidence from ending a known fact."""
     if known.authority == "human":
         return False
     if confidence >= rules.confirm_below:
@@ -138,36 +114,33 @@ def is_late_news(
     ended_at: datetime | None = None,
 ) -> bool:
     """Whether the statement is older than a fact that it would end."""
+    true_from, said_at = statement_context.true_from, statement_context.said_at
     if verdict == "MERGE":  # both stay true in the merged fact
         return False
-    if verdict != "CONTRADICT":
+    if verdict == "CONTRADICT":
+        # A denial is as old as its words: "I was born on the 1st, not on the 3rd" is no older for being about the 1st.
+        begun = (known for known in known_facts if not is_planned(known, statement_context))
+        return any(predates(max(true_from, said_at), statement_context, known) for known in begun)
+    for known in known_facts:
         # "I'll leave Rome on 20 March" is not refuted by who says before that day that they live there.
-        announced = ended_at if verdict == "EXPIRE" else None
-        held_then = (known for known in known_facts if announced is None or announced <= _last_held(known))
-        return any(
-            predates(_told_for(verdict, statement_context, known), statement_context, known) for known in held_then
-        )
-    # A denial is as old as its words: "I was born on the 1st, not on the 3rd" is no older for being about the 1st.
-    denied_at = max(statement_context.true_from, statement_context.said_at)
-    begun = (known for known in known_facts if not is_planned(known, statement_context))
-    return any(predates(denied_at, statement_context, known) for known in begun)
+        if verdict == "EXPIRE" and ended_at is not None and ended_at > _last_held(known):
+            continue
+        # A statement that changes a plan is as old as its words, and not as its own plan.
+        changes_plan = verdict in ("RETRACT", "REPLACE") and is_plan(known) and said_at < known.true_from
+        if predates(min(true_from, said_at) if changes_plan else true_from, statement_context, known):
+            return True
+    return False
 
 
-def _told_for(verdict: Verdict, statement_context: StatementContext, known: Candidate) -> datetime:
-    """The time that counts for the age of a statement: beside a plan it is as old as its words, and not as its plan."""
-    of_plan = verdict in ("RETRACT", "REPLACE") and is_plan(known) and statement_context.said_at < known.true_from
-    return min(statement_context.true_from, statement_context.said_at) if of_plan else statement_context.true_from
-
-
-def is_plan(known: TimedFact) -> bool:
+def is_plan(known: Candidate) -> bool:
     """Whether a known fact was still to begin when it was last said."""
     return known.event_time is not None and known.said_at is not None and known.said_at < known.true_from
 
 
-def predates(effective_from: datetime, statement_context: StatementContext, known: TimedFact) -> bool:
+def predates(effective_from: datetime, statement_context: StatementContext, known: Candidate) -> bool:
     """Whether a statement that holds since `effective_from` is older than a known fact.
 
-    One that was said before the known fact was last said is older if it also holds since before that.
+    A statement that was said before the known fact was last said is older if it also holds since before that.
     """
     last_said = known.said_at or statement_context.said_at
     if statement_context.said_at < last_said:
@@ -179,34 +152,19 @@ def predates(effective_from: datetime, statement_context: StatementContext, know
     return effective_from < known.true_from
 
 
-def is_planned(known: TimedFact, statement_context: StatementContext) -> bool:
+def is_planned(known: Candidate, statement_context: StatementContext) -> bool:
     """Whether a known fact, said before a statement, begins only after it."""
     said_before = known.said_at is not None and known.said_at <= statement_context.said_at
     return said_before and known.event_time is not None and known.true_from > statement_context.said_at
 
 
-def has_intervening_version(
-    statement_context: StatementContext, known: TimedFact, version_starts: Mapping[UUID, Sequence[datetime]]
-) -> bool:
-    """Whether another version held between a statement and a known fact that began after the statement was said.
-
-    Then the statement is not about that fact, even in equal words: "I live in Rome", said before the year in Oslo.
-    """
-    between = (
-        began
-        for began in version_starts.get(known.fact_id, ())
-        if statement_context.true_from < began < known.true_from
-    )
-    return statement_context.said_at < known.true_from and any(between)
-
-
 def next_version_start(
-    known_facts: Sequence[TimedFact], true_from: datetime, version_starts: Mapping[UUID, Sequence[datetime]]
+    known_facts: Sequence[Candidate], true_from: datetime, version_starts: Mapping[UUID, Sequence[datetime]]
 ) -> tuple[datetime, UUID] | None:
-    """When what holds since `true_from` ended, and the fact that says so: the start of the next version.
+    """The end of a value that holds since `true_from`, and the fact that says so: the start of the next version.
 
     `version_starts` has, for a fact, the starts of the versions that it superseded. None where no version began, or was
-    said again, later than `true_from`: what is said to begin after all of them.
+    said again, after `true_from`.
     """
     beginnings = (
         (began, known.true_from, known.fact_id)
@@ -218,6 +176,6 @@ def next_version_start(
     return None if first is None else (first[0], first[2])
 
 
-def _last_held(known: TimedFact) -> datetime:
+def _last_held(known: Candidate) -> datetime:
     """When a known fact was last said to hold: a plan not before it begins."""
     return max(known.true_from, known.said_at or known.true_from)

@@ -1,4 +1,4 @@
-"""Builds the events of statements that come late: repetitions and details of what has ended, and history."""
+"""Builds the events of statements that come late: about facts that have ended since, or of a time before them."""
 
 from collections.abc import Sequence
 
@@ -6,24 +6,18 @@ from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
 from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.streams.resolution.classify import Obsolete
 from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, snapshots
-from mnemolog.streams.resolution.guards import (
-    GUARD_REASONS,
-    find_guard,
-    has_intervening_version,
-    is_late_news,
-    is_planned,
-    predates,
-)
+from mnemolog.streams.resolution.guards import GUARD_REASONS, find_guard, is_late_news, is_planned, predates
 from mnemolog.streams.resolution.overwrites import target_end
+from mnemolog.streams.text.differences import relate_subjects
 
 
 def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequence[Candidate]) -> MemoryEvent:
     """The event of a late statement about facts that have ended since it was said.
 
-    It says one of them again. Or it adds to them, and ended with them; or it is of a time before them. Else it is news,
-    which may end them earlier than was known.
+    The statement repeats an ended fact; or it adds to ended facts, and ended with them; or it is of a time before them.
+    Else it is news, which may end them earlier than was known.
     """
-    reply, statement = llm_decision.reply, builder.statement_context
+    reply, statement, names = llm_decision.reply, builder.statement_context, builder.context.user_names
     decision = builder.decision("model", reply.reason, llm_decision)
     history = decision.model_copy(update={"by": "policy", "guard": "late_news", "before": snapshots(ended)})
     held = [known for known in ended if known.true_to is not None and statement.true_from < known.true_to]
@@ -32,15 +26,17 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
         if not is_outdated(builder, nearest):
             return builder.skipped(nearest, decision)
         return add_as_history(builder, nearest, llm_decision)
-    of_it = [known for known in held if not builder.is_of_other_subject(known)]
-    of_value = [known for known in held if builder.has_value_of(known)]
-    if added_to := {"MERGE": of_it, "EXTEND": of_it, "SIMILAR": of_value}.get(reply.verdict):
+    added_to: list[Candidate] = []
+    if reply.verdict in ("MERGE", "EXTEND"):
+        added_to = [known for known in held if relate_subjects(builder.fact, known, names) != "other"]
+    elif reply.verdict == "SIMILAR":
+        added_to = [known for known in held if builder.has_value_of(known)]
+    if added_to:
         last = max(added_to, key=lambda known: known.true_to or statement.true_from)
-        reason = f"{reply.reason}; it adds to what has ended since: kept as history"
-        # `move_ends` knows what has ended that one
+        # The statement ended in favour of the fact that ended `last`: `move_ends` knows which fact that is.
         ended_by = None if last.fact_id in builder.state.own_ids else last.fact_id
-        adds = history.model_copy(update={"reason": reason})
-        return builder.added(adds, ended_at=last.true_to, ended_by=ended_by)
+        reason = f"{reply.reason}; it adds to what has ended since: kept as history"
+        return builder.added(history.model_copy(update={"reason": reason}), ended_at=last.true_to, ended_by=ended_by)
     newer = [known for known in ended if is_late_news(reply.verdict, [known], statement, reply.ended_at)]
     if reply.verdict in OVERWRITE_OF_VERDICT and newer:
         reason = f"{reply.reason}; {GUARD_REASONS['late_news']}"
@@ -52,9 +48,9 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
 
 
 def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequence[Candidate]) -> tuple[MovedEnd, ...]:
-    """The ends of facts that held until something else ended them, and that the statement ends before that.
+    """The earlier ends that a statement gives to facts that something else ended later.
 
-    None where a guard would hold that back, or where it calls off what was a plan then.
+    None where a guard would hold the statement back, or where it calls off facts that were a plan then.
     """
     reply, statement, rules = llm_decision.reply, builder.statement_context, builder.context.rules
     begun = [known for known in held if not is_planned(known, statement)]
@@ -71,22 +67,27 @@ def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequen
 
 
 def add_obsolete(builder: EventBuilder, obsolete: Obsolete) -> FactAdded:
-    """The statement was so until the next newer value of its slot began, held or gone."""
+    """The statement held until the next newer value of its slot began, be that value open or ended."""
     statement = builder.statement_context
-    of_slot = (known for known in builder.candidates if builder.shares_slot(known))
-    open_values = builder.state.open_facts(of_slot)
+    open_values = builder.state.open_facts(filter(builder.shares_slot, builder.candidates))
     newer = [known for known in open_values if predates(statement.true_from, statement, known)]
     decision = builder.decision("policy", "the key had a newer value, which has ended too", guard="late_news")
     return builder.added_as_history([*obsolete.newer_values, *newer], decision)
 
 
 def add_as_history(builder: EventBuilder, known: Candidate, llm_decision: LlmDecision | None = None) -> FactAdded:
-    """The statement is of a time before another value, which held before `known`."""
+    """The statement is of a time before another value, which held before `known` began."""
     reason = f"another value held between this statement and the known fact: {GUARD_REASONS['late_news']}"
     decision = builder.decision("policy", reason, llm_decision, guard="late_news", before=snapshots([known]))
     return builder.added_as_history([known], decision)
 
 
 def is_outdated(builder: EventBuilder, known: Candidate) -> bool:
-    """Whether something else was so between a statement and a known fact."""
-    return has_intervening_version(builder.statement_context, known, builder.state.version_starts)
+    """Whether another version held between a statement and a known fact that began after the statement was said.
+
+    Then the statement is not about that fact, even in equal words: "I live in Rome", said before the year in Oslo.
+    """
+    statement, starts = builder.statement_context, builder.state.version_starts.get(known.fact_id, ())
+    return statement.said_at < known.true_from and any(
+        statement.true_from < began < known.true_from for began in starts
+    )

@@ -1,11 +1,11 @@
-"""Events of a decision that ends known facts: carried out, or held back where a guard says so.
+"""Events of a decision that ends known facts: carried out, or held back as a pending fact where a guard says so.
 
-Held overwrites without a target lapse.
+`HeldOverwriteCloser` rejects held overwrites whose targets have all ended.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas import ids
@@ -25,7 +25,7 @@ from mnemolog.schemas.events import (
     PendingRejected,
 )
 from mnemolog.schemas.facts import Candidate, MovedEnd
-from mnemolog.schemas.provenance import Decision, Guard, Verdict
+from mnemolog.schemas.provenance import Decision, Guard
 from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, confirm_pending, snapshots, supports
 from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
@@ -37,67 +37,8 @@ from mnemolog.streams.resolution.guards import (
 )
 from mnemolog.streams.resolution.ports import ChallengeReader
 
-LAPSE_REASON: Final = "everything that it challenged has ended"
 
-
-class LapseWriter:
-    """Adds to the events of a source those that close the held overwrites that lapse by them.
-
-    Nothing lapses by an undo: it also takes back the closing, or is refused while a held overwrite depends on it.
-    """
-
-    def __init__(self, challenges: ChallengeReader) -> None:
-        self._challenges = challenges
-
-    async def __call__(
-        self, envelope: MatchedFacts, events: Sequence[MemoryEvent], now: datetime
-    ) -> tuple[MemoryEvent, ...]:
-        """The events, and the rejections that follow from them. Looks up only where something ends by `now`."""
-        ended = set(_ended_ids(events, now))
-        if not ended or envelope.scope is None:
-            return tuple(events)
-        known = await self._challenges.challenges(envelope.scope, sorted(ended))
-        own = {event.fact.fact_id: event.targets for event in events if isinstance(event, FactPending)}
-        lapsed = _lapsed({**known, **own}, ended, events)
-        return (*events, *_rejections(envelope, lapsed, len(events)))
-
-
-def _ended_ids(events: Sequence[MemoryEvent], now: datetime) -> Iterable[UUID]:
-    """What the events end by `now`; what was merged or corrected goes on in another fact."""
-    ended: dict[UUID, None] = {}
-    for event in events:
-        if event.overwrite != "merge" and (event.end_time is None or event.end_time <= now):
-            ended |= dict.fromkeys(event.ended_ids)
-        for moved in event.moved_ends:
-            if moved.ended_at is None or moved.ended_at > now:
-                ended.pop(moved.fact_id, None)
-    return ended
-
-
-def _lapsed(
-    challenges: Mapping[UUID, Sequence[UUID]], ended: set[UUID], events: Sequence[MemoryEvent]
-) -> Iterator[UUID]:
-    """The held overwrites of which each challenged fact is among `ended`, or has lapsed itself."""
-    confirmed = {event.target for event in events if isinstance(event, PendingConfirmed)}
-    merged = {target for event in events if event.overwrite == "merge" for target in event.ended_ids}
-    waiting = {pending: fact_ids for pending, fact_ids in challenges.items() if pending not in confirmed | merged}
-    gone = set(ended)
-    while lapsed := [pending for pending, fact_ids in waiting.items() if gone.issuperset(fact_ids)]:
-        for pending in lapsed:
-            del waiting[pending]
-            if pending not in gone:
-                yield pending
-        gone.update(lapsed)
-
-
-def _rejections(envelope: MatchedFacts, lapsed: Iterator[UUID], ordinal: int) -> Iterator[PendingRejected]:
-    for place, pending in enumerate(lapsed, ordinal):
-        event_id = ids.event_id(envelope.owner, envelope.source_id, place)
-        decision = Decision(by="policy", reason=LAPSE_REASON)
-        yield PendingRejected(event_id=event_id, ordinal=place, decision=decision, target=pending)
-
-
-def apply_overwrite(
+def apply_overwrite(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate]
 ) -> Sequence[MemoryEvent]:
     """The events of a verdict of `OVERWRITE_OF_VERDICT` on at least one target."""
@@ -105,21 +46,32 @@ def apply_overwrite(
     pending = next((known for known in targets if known.status == "pending_confirmation"), None)
     if pending is not None and reply.verdict == "MERGE":
         return _enrich_pending(builder, llm_decision, pending)
-    own_ids, rules = builder.own_ids, builder.context.rules
-    newer = [known for known in targets if _is_newer(builder, llm_decision, known)]
+    statement, own_ids, rules = builder.statement_context, builder.own_ids, builder.context.rules
+    newer = [
+        known
+        for known in targets
+        if known.status == "active" and is_late_news(reply.verdict, [known], statement, reply.ended_at)
+    ]
     older = [known for known in targets if known not in newer]
     if newer and older:
         return _overwrite_older(builder, llm_decision, older, newer)
-    guard = find_guard(reply.verdict, targets, builder.statement_context, rules, own_ids, ended_at=reply.ended_at)
+    guard = find_guard(reply.verdict, targets, statement, rules, own_ids, ended_at=reply.ended_at)
     if guard is None:
         decision = builder.decision("model", reply.reason, llm_decision, before=before)
-        return overwrite_events(builder, llm_decision, targets, decision)
+        called_off, begun = call_off_plans(builder, llm_decision, targets, decision)
+        return *called_off, overwrite_event(builder, llm_decision, begun, decision, offset=len(called_off))
     reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
     decision = builder.decision("policy", reason, llm_decision, guard=guard, before=before)
     if guard == "add_only":
         return (builder.added(decision),)
     if guard == "late_news":
-        return _late_events(builder, reply.verdict, [known for known in targets if known.status == "active"], decision)
+        newer = [known for known in targets if known.status == "active"]
+        if reply.verdict != "REPLACE" or not statement.is_plan or not all(map(is_plan, newer)):
+            return (builder.added_as_history(newer, decision),)
+        # A plan that another plan has replaced since never was true.
+        added = builder.added(decision)
+        fields = builder.event_fields(decision, offset=1)
+        return added, FactRetracted(**fields, targets=(added.fact.fact_id,), ended_at=None)
     merges = reply.verdict == "MERGE"
     event = FactPending(
         **builder.event_fields(decision),
@@ -133,28 +85,12 @@ def apply_overwrite(
     return (event,)
 
 
-def _late_events(
-    builder: EventBuilder, verdict: Verdict, newer: Sequence[Candidate], decision: Decision
-) -> Sequence[MemoryEvent]:
-    """A statement older than what it would end is history; a plan that another one replaced since never was true."""
-    if verdict != "REPLACE" or not builder.statement_context.is_plan or not all(map(is_plan, newer)):
-        return (builder.added_as_history(newer, decision),)
-    added = builder.added(decision)
-    fields = builder.event_fields(decision, offset=1)
-    return added, FactRetracted(**fields, targets=(added.fact.fact_id,), ended_at=None)
-
-
-def _is_newer(builder: EventBuilder, llm_decision: LlmDecision, known: Candidate) -> bool:
-    reply = llm_decision.reply
-    return known.status == "active" and is_late_news(reply.verdict, [known], builder.statement_context, reply.ended_at)
-
-
 def _overwrite_older(
     builder: EventBuilder, llm_decision: LlmDecision, older: Sequence[Candidate], newer: Sequence[Candidate]
 ) -> Sequence[MemoryEvent]:
-    """The events of a late statement that ends older facts and is itself older than others, which stay.
+    """The events of a late statement that ends older facts and is itself older than `newer` facts, which stay.
 
-    What it adds held until the first of these began.
+    The fact that it adds held until the first of the newer facts began.
     """
     *before, last = apply_overwrite(builder, llm_decision, older)
     if last.new_fact is None or isinstance(last, FactPending) or last.moved_ends:
@@ -167,18 +103,13 @@ def _overwrite_older(
     return *before, last.model_copy(update={"moved_ends": (own,)})
 
 
-def overwrite_events(
-    builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision
-) -> Sequence[MemoryEvent]:
-    """The events of an overwrite without a guard; plans among what it ends are called off first."""
-    called_off, begun = call_off_plans(builder, llm_decision, targets, decision)
-    return *called_off, overwrite_event(builder, llm_decision, begun, decision, offset=len(called_off))
-
-
 def call_off_plans(
     builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision
 ) -> tuple[tuple[MemoryEvent, ...], tuple[Candidate, ...]]:
-    """The event that calls off the plans among facts that a statement ends, and the others; none if all are plans."""
+    """The event that calls off the plans among facts that a statement ends, and the other facts.
+
+    No event, and all facts, where all of them are plans or none is.
+    """
     plans = [known for known in targets if is_planned(known, builder.statement_context)]
     begun = tuple(known for known in targets if known not in plans)
     if llm_decision.reply.verdict not in ("REPLACE", "RETRACT") or not begun or not plans:
@@ -221,18 +152,18 @@ def target_end(builder: EventBuilder, llm_decision: LlmDecision, targets: Sequen
 
     An end on the day on which they began, given as a date, is when the statement began to hold, within that day.
     """
-    told, ended_at = builder.statement_context.true_from, llm_decision.reply.ended_at
-    begun = max((known.true_from for known in targets), default=told)
+    true_from, ended_at = builder.statement_context.true_from, llm_decision.reply.ended_at
+    begun = max((known.true_from for known in targets), default=true_from)
     if ended_at is not None and ended_at < begun:
-        return max(begun, min(told, ended_at + timedelta(days=1)))
-    return max(begun, ended_at or told)
+        return max(begun, min(true_from, ended_at + timedelta(days=1)))
+    return max(begun, ended_at or true_from)
 
 
 def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: Candidate) -> Sequence[MemoryEvent]:
     """The events of a statement that repeats a pending fact with more detail.
 
-    One of another turn confirms the pending fact, and the detail is added beside it. Where it does not suffice for
-    that, the merged fact becomes pending too.
+    A statement of another turn confirms the pending fact, and the detail is added beside it. A statement that cannot
+    confirm it makes the merged fact pending too.
     """
     state = builder.state
     case, own = builder.context.pending_cases.get(pending.fact_id), state.held_back.get(pending.fact_id)
@@ -255,3 +186,57 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
         fact=builder.merged_fact(llm_decision, [pending]),
     )
     return (event,)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOverwriteCloser:
+    """Adds to the events of a source the rejections of held overwrites whose last challenged fact these events end.
+
+    An undo needs no such rejection: it also takes back the closing, or is refused while a held overwrite depends on it.
+    """
+
+    reader: ChallengeReader
+
+    async def __call__(
+        self, envelope: MatchedFacts, events: Sequence[MemoryEvent], now: datetime
+    ) -> tuple[MemoryEvent, ...]:
+        """The events, and the rejections that follow from them. Looks up only where something ends by `now`."""
+        ended: set[UUID] = set()
+        for event in events:
+            # A merged or corrected fact goes on in its successor.
+            if event.overwrite != "merge" and (event.end_time is None or event.end_time <= now):
+                ended.update(event.ended_ids)
+            for moved in event.moved_ends:
+                if moved.ended_at is None or moved.ended_at > now:
+                    ended.discard(moved.fact_id)
+        if not ended or envelope.scope is None:
+            return tuple(events)
+        challenges = await self.reader.challenges(envelope.scope, sorted(ended))
+        own = {event.fact.fact_id: event.targets for event in events if isinstance(event, FactPending)}
+        without_targets = _without_targets({**challenges, **own}, ended, events)
+        rejections = [
+            PendingRejected(
+                event_id=ids.event_id(envelope.owner, envelope.source_id, ordinal),
+                ordinal=ordinal,
+                decision=Decision(by="policy", reason="everything that it challenged has ended"),
+                target=pending,
+            )
+            for ordinal, pending in enumerate(without_targets, len(events))
+        ]
+        return (*events, *rejections)
+
+
+def _without_targets(
+    challenges: Mapping[UUID, Sequence[UUID]], ended: set[UUID], events: Sequence[MemoryEvent]
+) -> Iterator[UUID]:
+    """The held overwrites whose challenged facts are all among `ended`, or are such held overwrites themselves."""
+    confirmed = {event.target for event in events if isinstance(event, PendingConfirmed)}
+    merged = {target for event in events if event.overwrite == "merge" for target in event.ended_ids}
+    waiting = {pending: fact_ids for pending, fact_ids in challenges.items() if pending not in confirmed | merged}
+    gone = set(ended)
+    while closed := [pending for pending, fact_ids in waiting.items() if gone.issuperset(fact_ids)]:
+        for pending in closed:
+            del waiting[pending]
+            if pending not in gone:
+                yield pending
+        gone.update(closed)

@@ -1,4 +1,4 @@
-"""Asks again about unresolved facts that a turn has come near, and settles them."""
+"""Asks again about unresolved facts that are near the facts of a turn, and settles them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,6 @@ from mnemolog.streams.resolution.events import DecisionContext, EventBuilder, Ll
 from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, find_guard, next_version_start
 from mnemolog.streams.resolution.late_statements import is_outdated
 from mnemolog.streams.resolution.overwrites import call_off_plans, overwrite_event, target_end
-from mnemolog.streams.text.differences import EntityRelation
 
 MAX_RETRIED_CONFLICTS: Final = 3
 """How many unresolved facts one call asks about again, so that one turn does not pay for many."""
@@ -27,9 +26,9 @@ MAX_RETRIED_CONFLICTS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryConflict:
-    """An unresolved fact that a turn has come near, and the known facts near both, or that it was put beside.
+    """An unresolved fact near a fact of the turn, and its rivals: known facts near both, or that it was put beside.
 
-    `stored` has what was said of it, and by whom.
+    `stored` is the unresolved fact with its statement and speaker.
     """
 
     unresolved: Candidate
@@ -48,7 +47,7 @@ class RetryOutcome:
 def conflicts_to_retry(
     facts: Sequence[MatchedFact], thresholds: Thresholds, rules: EffectivePolicy, user_names: Sequence[str] = ()
 ) -> tuple[RetryConflict, ...]:
-    """The unresolved facts near `facts`, each with what else is near; of two of them one is the other's rival."""
+    """The unresolved facts near `facts`, each with the other near facts; of two unresolved facts one is a rival."""
     unresolved: dict[UUID, Candidate] = {}
     rivals: dict[UUID, dict[UUID, Candidate]] = {}
     for matched in facts:
@@ -56,8 +55,10 @@ def conflicts_to_retry(
         near = [known for known in found if known.status == "active"]
         for known in near:
             if known.unresolved and (known.fact_id in unresolved or len(unresolved) < MAX_RETRIED_CONFLICTS):
-                unresolved.setdefault(known.fact_id, _not_held_against_turn(known))
-                others = {one.fact_id: _not_held_against_turn(one) for one in near if one.fact_id not in unresolved}
+                unresolved.setdefault(known.fact_id, _without_subject_relation(known))
+                others = {
+                    other.fact_id: _without_subject_relation(other) for other in near if other.fact_id not in unresolved
+                }
                 rivals.setdefault(known.fact_id, {}).update(others)
     return tuple(
         RetryConflict(unresolved=known, rivals=tuple(rivals[fact_id].values()))
@@ -66,35 +67,38 @@ def conflicts_to_retry(
     )
 
 
-def _not_held_against_turn(known: Candidate) -> Candidate:
-    """A candidate without what was found of it and the turn's fact."""
+def _without_subject_relation(known: Candidate) -> Candidate:
+    """A candidate without the relation of its subject to that of the turn's fact."""
     return known.model_copy(update={"subject_relation": None})
 
 
 def with_facts_beside(
     conflict: RetryConflict, beside: Sequence[StoredFact], subjects: Sequence[KnownEntity], *, at: datetime
 ) -> RetryConflict:
-    """The conflict with the facts of its first question, as far as they hold `at` a time, before what else is near.
+    """The conflict with the facts of its first question that still hold `at` a time, before the other near facts.
 
-    An answer that was not shown them settles nothing between them. `subjects` are the entities that all of these are
-    about: what is known of another one, or of a possible twin, is no rival.
+    An answer that was not shown them settles nothing between them. `subjects` are the entities that all these facts
+    are about: a fact about another entity, or about a possible twin, is no rival.
     """
     near = {known.fact_id: known for known in conflict.rivals}
-    still_active = (stored for stored in beside if stored.state.status == "active")
-    held = (stored for stored in still_active if stored.ends_at is None or stored.ends_at > at)
-    first = {stored.fact_id: near.get(stored.fact_id) or _as_candidate(stored) for stored in held}
+    first = {
+        stored.fact_id: near.get(stored.fact_id) or _as_candidate(stored)
+        for stored in beside
+        if stored.state.status == "active" and (stored.ends_at is None or stored.ends_at > at)
+    }
     about = subjects_by_fact(subjects)
     subject = about.get(conflict.unresolved.fact_id)
-    rivals = (_about(known, entity_relation(subject, about.get(known.fact_id))) for known in {**first, **near}.values())
-    return replace(conflict, rivals=tuple(known for known in rivals if not known.is_of_other_entity))
-
-
-def _about(known: Candidate, relation: EntityRelation | None) -> Candidate:
-    return known if relation is None else known.model_copy(update={"subject_relation": relation})
+    rivals: list[Candidate] = []
+    for known in {**first, **near}.values():
+        relation = entity_relation(subject, about.get(known.fact_id))
+        rival = known if relation is None else known.model_copy(update={"subject_relation": relation})
+        if not rival.is_of_other_entity:
+            rivals.append(rival)
+    return replace(conflict, rivals=tuple(rivals))
 
 
 def _as_candidate(stored: StoredFact) -> Candidate:
-    """A known fact whose distance was not measured. What began at a time of its own was said then or before."""
+    """A stored fact whose similarity was not measured. A fact without an event time was said when it began."""
     fact, state = stored.fact, stored.state
     last_said = [time for time in (state.last_confirmed_at, None if fact.event_time else stored.true_from) if time]
     return known_candidate(
@@ -116,16 +120,32 @@ def retry_events(
 
     Then it stays unresolved: a later turn asks again, or a command settles it.
     """
-    unresolved, llm_decision = state.open_fact(retry_outcome.conflict.unresolved), retry_outcome.llm_decision
+    conflict, llm_decision = retry_outcome.conflict, retry_outcome.llm_decision
+    unresolved = state.open_fact(conflict.unresolved)
     if unresolved is None or isinstance(llm_decision, NoDecision):
         return ()
     reply = llm_decision.reply
     targets = tuple(known for known in state.open_facts(llm_decision.targets) if known.status == "active")
     if reply.verdict != "ADD" and not targets:
         return ()
-    builder = _as_statement(retry_outcome, unresolved, context, state, ordinal)
-    decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
-    statement, rules = builder.statement_context, context.rules
+    stored = conflict.stored
+    fact = stored.fact if stored else as_extracted_fact(unresolved)
+    statement = StatementContext(
+        confidence=unresolved.confidence,
+        true_from=unresolved.true_from,
+        said_at=unresolved.said_at or unresolved.true_from,
+        tells_change_or_end=fact.action_hint != "new",
+    )
+    builder = EventBuilder(  # of the unresolved fact as it was said: by its own speaker, and when that was
+        context=replace(context, speaker=stored.speaker, authority=stored.authority) if stored else context,
+        state=state,
+        ordinal=ordinal,
+        fact=fact,
+        statement_context=statement,
+        vector=llm_decision.merged_vector,
+        candidates=conflict.rivals,
+    )
+    decision, rules = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets)), context.rules
     guard = find_guard(reply.verdict, targets, statement, rules, builder.own_ids, ended_at=reply.ended_at)
     if reply.verdict in ("KEEP", "MERGE") and any(is_outdated(builder, known) for known in targets):
         guard = "late_news"
@@ -138,29 +158,6 @@ def retry_events(
     fields = builder.event_fields(decision.model_copy(update=update))
     end = next_version_start(targets, unresolved.true_from, state.version_starts)
     return () if end is None else (FactExpired(**fields, targets=(unresolved.fact_id,), ended_at=end[0]),)
-
-
-def _as_statement(
-    retry_outcome: RetryOutcome, unresolved: Candidate, context: DecisionContext, state: TurnState, ordinal: int
-) -> EventBuilder:
-    """The builder of events about an unresolved fact as it was said: by its own speaker, and when that was."""
-    stored, began = retry_outcome.conflict.stored, unresolved.true_from
-    fact = stored.fact if stored else as_extracted_fact(unresolved)
-    decided = retry_outcome.llm_decision
-    return EventBuilder(
-        context=replace(context, speaker=stored.speaker, authority=stored.authority) if stored else context,
-        state=state,
-        ordinal=ordinal,
-        fact=fact,
-        statement_context=StatementContext(
-            confidence=unresolved.confidence,
-            true_from=began,
-            said_at=unresolved.said_at or began,
-            tells_change_or_end=fact.action_hint != "new",
-        ),
-        vector=decided.merged_vector if isinstance(decided, LlmDecision) else None,
-        candidates=retry_outcome.conflict.rivals,
-    )
 
 
 def _resolution_events(

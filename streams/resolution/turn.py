@@ -1,6 +1,6 @@
-"""Decides one turn.
+"""Decides one turn: looks up what its facts need, classifies them, asks the model once about all conflicts.
 
-Looks up what its facts need, classifies them, asks the model once about all conflicts, and makes the events.
+`TurnDecider` is the entry. `LlmDecider` asks; `decide` makes the events.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from uuid import UUID
 from mnemolog.schemas.entities import AnsweredName, KnownEntity
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.facts import Candidate, ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
@@ -45,7 +45,7 @@ from mnemolog.streams.resolution.classify import (
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.events import NOT_ASKED, DecisionContext, LlmDecision, NoDecision, statement_context
 from mnemolog.streams.resolution.guards import may_end
-from mnemolog.streams.resolution.later_ends import LaterEnd, LaterEndOutcome, is_before, split_later_ends
+from mnemolog.streams.resolution.later_ends import LaterEnd, LaterEndOutcome, is_said_before, split_later_ends
 from mnemolog.streams.resolution.ports import Lookups
 from mnemolog.streams.resolution.retry_conflicts import (
     RetryConflict,
@@ -60,7 +60,7 @@ from mnemolog.streams.text.differences import USER_WORDS
 class LlmDecisions:
     """The decisions on conflicts by their place in the turn, on unresolved facts and on later ends; and what they cost.
 
-    Conflicts that did not fit into the prompt are missing. `answers` say whom names mean.
+    Conflicts that did not fit into the prompt are missing. `answers` say which entities the names mean.
     """
 
     decisions: Mapping[int, LlmDecision | NoDecision]
@@ -81,42 +81,46 @@ def conflicts_of(
 
     Names for which the prompt has no room are left out.
     """
-    conflicts = [found for found in classifications if isinstance(found, Conflict)]
     names = within_budget(names) if names else None
-    if not (conflicts or retries or later_ends or (names and names.names)):
+    asked_names = names.names if names else ()
+    conflicts: list[tuple[ExtractedFact, tuple[Candidate, ...]]] = []
+    possible_subjects = {fact_id for name in asked_names for twin in name.twins for fact_id in twin.subject_of}
+    for found in classifications:
+        if isinstance(found, Conflict):
+            # The model may find that a twin is whom the new fact is about.
+            candidates = [
+                known.model_copy(update={"subject_relation": None})
+                if known.subject_relation == "twin" and known.fact_id in possible_subjects
+                else known
+                for known in found.candidates
+            ]
+            fact, original = found.matched.fact, found.matched.original
+            if original is not None and fact.event_time is None:  # a promoted fact holds since it was said itself
+                fact = fact.model_copy(update={"event_time": original.promoted_from.said_at})
+            conflicts.append((fact, tuple(candidates)))
+    if not (conflicts or retries or later_ends or asked_names):
         return None
     places = range(len(envelope.facts))
     just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places}
     numbered = number_conflicts(
-        [(_with_its_time(conflict.matched), _with_doubts(conflict.candidates, names)) for conflict in conflicts],
+        conflicts,
         said_at=max(
             (matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at
         ),
         retries=[(retry.unresolved, retry.rivals) for retry in retries],
-        later_ends=[(end.told, end.statement, end.known_as) for end in later_ends],
+        later_ends=[(end.end_fact, end.statement, end.known_as) for end in later_ends],
         just_said=frozenset(just_said | {end.statement.fact_id for end in later_ends}),
         user_names=envelope.user_names,
     )
     return replace(numbered, names=names)
 
 
-def _with_doubts(known: Sequence[Candidate], names: DoubtfulNames | None) -> tuple[Candidate, ...]:
-    """The known facts: those about somebody who is asked about may well be about whom the new fact is."""
-    asked = {fact_id for name in names.names for twin in name.twins for fact_id in twin.subject_of} if names else set()
-    return tuple(
-        one.model_copy(update={"subject_relation": None})
-        if one.subject_relation == "twin" and one.fact_id in asked
-        else one
-        for one in known
-    )
-
-
+@dataclass(frozen=True, slots=True)
 class LlmDecider:
     """Asks `model`; a merged text gets its vector from `embedder`."""
 
-    def __init__(self, model: SourceChatModel, embedder: SourceEmbedder) -> None:
-        self._model = model
-        self._embedder = embedder
+    model: SourceChatModel
+    embedder: SourceEmbedder
 
     async def __call__(
         self,
@@ -127,7 +131,7 @@ class LlmDecider:
         *,
         names: DoubtfulNames | None = None,
     ) -> LlmDecisions:
-        """Decide the conflicts among the classifications, the retries and the later ends, and whom `names` mean.
+        """Decide the conflicts among the classifications, the retries, the later ends, and which entities `names` mean.
 
         Without any of these there is no call.
         """
@@ -146,10 +150,7 @@ class LlmDecider:
             later_ends=tuple(LaterEndOutcome(end=end, llm_decision=decision) for end, decision in on_ends),
             answers=answers,
             step=step.model_copy(
-                update={
-                    "milliseconds": round((perf_counter() - started) * 1000, 3),
-                    "answered_names": answers,
-                }
+                update={"milliseconds": round((perf_counter() - started) * 1000, 3), "answered_names": answers}
             ),
         )
 
@@ -159,31 +160,34 @@ class LlmDecider:
         """A decision for each of the numbered conflicts, an answer for each name, and the cost, whatever came of it."""
         overrides, source = envelope.overrides, RequestSource.of(envelope, "resolve")
         prompt = question_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
-        model, parse = self._model.for_source(source, prompt), partial(parse_answers, subject=conflicts)
-        author = {"model": prompt.model or self._model.model, "prompt_version": prompt.version}
+        model, parse = self.model.for_source(source, prompt), partial(parse_answers, subject=conflicts)
+        author = {"model": prompt.model or self.model.model, "prompt_version": prompt.version}
+        shown = [tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts]
         step = Step(stage="resolve", milliseconds=0)
         try:
             answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
             step = step_of("resolve", prompt.version, answer)
             merges = [reply for reply in answer.value.decisions if reply.verdict == "MERGE"]
             texts = tuple(merge.search_text or merge.text or "" for merge in merges)
-            embedded = await self._embedder.embed(source, texts)
+            embedded = await self.embedder.embed(source, texts)
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
                 step = step_of("resolve", prompt.version, error)
             else:
                 step = with_unused(step, error.replies)
-            return _no_decisions(conflicts, error, author), no_answers(conflicts), step
+            complaint = str(error)[:MAX_DETAIL]
+            none = [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown]
+            return none, no_answers(conflicts), step
         vectors = dict(zip((merge.number for merge in merges), embedded.vectors, strict=True))
         decisions = [
             LlmDecision(
                 reply=reply,
                 targets=tuple(known for label, known in conflict.candidates if label in reply.targets),
-                shown=tuple(known for _, known in conflict.candidates),
+                shown=facts,
                 merged_vector=vectors.get(reply.number),
                 **author,
             )
-            for reply, conflict in zip(answer.value.decisions, conflicts.conflicts, strict=True)
+            for reply, conflict, facts in zip(answer.value.decisions, conflicts.conflicts, shown, strict=True)
         ]
         took = {
             "embedding_calls": embedded.calls,
@@ -193,22 +197,9 @@ class LlmDecider:
         return decisions, answer.value.names, step.model_copy(update=took)
 
 
-def _no_decisions(conflicts: NumberedConflicts, error: Exception, author: Mapping[str, str]) -> list[NoDecision]:
-    shown = (tuple(known for _, known in conflict.candidates) for conflict in conflicts.conflicts)
-    return [NoDecision(complaint=str(error)[:MAX_DETAIL], shown=facts, **author) for facts in shown]
-
-
-def _with_its_time(matched: MatchedFact) -> ExtractedFact:
-    """The fact as it is shown to the model: one that was promoted holds since it was said itself."""
-    original = matched.original
-    if original is None or matched.fact.event_time is not None:
-        return matched.fact
-    return matched.fact.model_copy(update={"event_time": original.promoted_from.said_at})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnDecision:
-    """What a turn means for the known facts, and what it took to decide that; `answers` say whom its names mean."""
+    """The events of a turn and what the decision cost; `answers` say which entities its names mean."""
 
     events: tuple[MemoryEvent, ...]
     step: Step
@@ -217,9 +208,9 @@ class TurnDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """A turn whose conflicts are known, and what a decision goes by.
+    """A turn whose conflicts are known, before a model is asked.
 
-    `ended_subjects` are the entities of candidates that have ended.
+    `ended_subjects` are the entities that its ended candidates are about.
     """
 
     turn: MatchedFacts
@@ -231,17 +222,17 @@ class PreparedTurn:
     ended_subjects: tuple[KnownEntity, ...] = ()
 
     def with_subjects(self, found: TurnEntities) -> "PreparedTurn":
-        """The turn, now that it is known whom its names mean; nothing more is asked about it."""
+        """The turn, classified again with the entities that its names mean by the model's answers."""
         turn = with_subject_relations(self.turn, found, self.ended_subjects)
         return replace(self, turn=turn, classifications=_classified(turn, self.context))
 
 
+@dataclass(frozen=True, slots=True)
 class TurnDecider:
-    """Decides turns by the candidates that they bring, and what else `lookups` knows."""
+    """Decides turns by their candidates, and by what else `lookups` knows."""
 
-    def __init__(self, lookups: Lookups, llm_decider: LlmDecider) -> None:
-        self._lookups = lookups
-        self._llm_decider = llm_decider
+    lookups: Lookups
+    llm_decider: LlmDecider
 
     async def decide(
         self,
@@ -256,18 +247,20 @@ class TurnDecider:
     ) -> TurnDecision:
         """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said.
 
-        `named` are the entities of its facts; the doubtful `names` among theirs are asked about in the same call.
+        `named` are the entities of its facts; the same call asks about their doubtful `names`.
         """
         prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now, named=named)
-        names = names and names.in_facts(_told_facts(prepared.classifications))
-        llm = await self._llm_decider(
+        if names is not None:  # a mere repetition links nothing new to the entities that it names
+            news = [found.matched.fact for found in prepared.classifications if not isinstance(found, Duplicate)]
+            names = names.in_facts(news)
+        llm = await self.llm_decider(
             prepared.turn, prepared.classifications, prepared.retries, prepared.ends, names=names
         )
         decisions = llm.decisions
         if names is not None:
             named = names.found.answered(llm.answers)
             prepared = prepared if named is names.found else prepared.with_subjects(named)
-            decisions = _with_subjects(decisions, prepared.classifications)
+            decisions = _with_subject_relations(decisions, prepared.classifications)
         made = decide(prepared.classifications, decisions, prepared.context, llm.retry_outcomes, llm.later_ends)
         end_rules = EndRules(
             at=now,
@@ -276,7 +269,7 @@ class TurnDecider:
             may_end=partial(may_end, rules=rules),
             subject_of=named.subject_of_event if named is not None else lambda _: None,
         )
-        events = await move_ends(made, self._lookups, end_rules)
+        events = await move_ends(made, self.lookups, end_rules)
         step = llm.step.model_copy(update={"dropped": prepared.dropped})
         return TurnDecision(events=events, step=step, answers=llm.answers)
 
@@ -290,29 +283,36 @@ class TurnDecider:
         now: datetime,
         named: TurnEntities | None = None,
     ) -> PreparedTurn:
-        """What is looked up and found out of a turn before a model is asked; as `decide`."""
+        """The turn before a model is asked; parameters as of `decide`."""
         turn, dropped = envelope, tuple[DroppedStatement, ...]()
         if envelope.infer:
-            kept = [matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance]
-            turn = envelope.model_copy(update={"facts": tuple(kept)})
-            low = (matched.fact for matched in envelope.facts if matched.fact.importance < rules.min_importance)
+            kept = tuple(matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance)
+            turn = envelope.model_copy(update={"facts": kept})
             dropped = tuple(
-                DroppedStatement(text=fact.text, reason="below_importance", excerpt=fact.excerpt) for fact in low
+                DroppedStatement(text=matched.fact.text, reason="below_importance", excerpt=matched.fact.excerpt)
+                for matched in envelope.facts
+                if matched.fact.importance < rules.min_importance
             )
         uses_llm = envelope.infer and not rules.add_only
         ended_subjects = tuple[KnownEntity, ...]()
         if uses_llm and is_late:
             turn = await self._with_ended_candidates(turn, rules, thresholds)
             if named is not None:
-                ended_subjects = await self._ended_subjects(turn)
+                candidates = [known for matched in turn.facts for known in matched.candidates]
+                if ended := dict.fromkeys(known.fact_id for known in candidates if known.status == "ended"):
+                    ended_subjects = tuple(await self.lookups.subjects_of(tuple(ended)))
                 turn = with_subject_relations(turn, named, ended_subjects)
         ends = tuple[LaterEnd, ...]()
         if uses_llm:
             turn, ends = split_later_ends(turn, rules, thresholds)
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
-        turn = _without_lapsed(turn, context)
+        turn = _without_closed_overwrites(turn, context)
         classifications = _classified(turn, context)
-        ends = tuple(end for end in ends if _may_end(end, classifications[end.place]))
+        kept_ends: list[LaterEnd] = []
+        for end in ends:
+            found = classifications[end.place]
+            if not isinstance(found, Duplicate) or is_said_before(end, found.candidate):
+                kept_ends.append(end)
         retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
         if retries:
             retries, context = await self._with_statements(retries, context, at=now)
@@ -320,22 +320,16 @@ class TurnDecider:
             turn=turn,
             classifications=classifications,
             retries=tuple(retries),
-            ends=ends,
+            ends=tuple(kept_ends),
             context=context,
             dropped=dropped,
             ended_subjects=ended_subjects,
         )
 
-    async def _ended_subjects(self, turn: MatchedFacts) -> tuple[KnownEntity, ...]:
-        """The entities that the ended candidates of a turn are about."""
-        candidates = (known for matched in turn.facts for known in matched.candidates)
-        ended = dict.fromkeys(known.fact_id for known in candidates if known.status == "ended")
-        return tuple(await self._lookups.subjects_of(tuple(ended))) if ended else ()
-
     async def _context(
         self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, uses_llm: bool
     ) -> DecisionContext:
-        """What all decisions share, with the pending overwrites that the turn may meet and the starts of versions."""
+        """What all decisions share: looks up pending overwrites that the turn may meet, and starts of versions."""
         pending: dict[UUID, None] = {}
         newer: dict[UUID, None] = {}
         for matched in turn.facts if uses_llm else ():
@@ -355,48 +349,48 @@ class TurnDecider:
             rules=rules,
             infer=turn.infer,
             authority="human" if turn.immutable else "extracted",
-            pending_cases=await self._lookups.pending_cases(tuple(pending)) if pending else {},
-            version_starts=await self._lookups.version_starts(tuple(newer)) if newer else {},
+            pending_cases=await self.lookups.pending_cases(tuple(pending)) if pending else {},
+            version_starts=await self.lookups.version_starts(tuple(newer)) if newer else {},
             user_names=turn.user_names,
         )
 
     async def _with_statements(
         self, retries: Sequence[RetryConflict], context: DecisionContext, *, at: datetime
     ) -> tuple[tuple[RetryConflict, ...], DecisionContext]:
-        """The retries with what was said of their facts, and what these were put beside; and the starts of versions.
+        """The retries with their stored facts and the facts that these were put beside.
 
-        These are of the facts that they are older than.
+        The context gets the version starts of rivals that are newer than the unresolved fact.
         """
-        beside = [await self._lookups.conflicting_fact_ids(retry.unresolved.fact_id) for retry in retries]
+        beside = [await self.lookups.conflicting_fact_ids(retry.unresolved.fact_id) for retry in retries]
         needed = dict.fromkeys((*(retry.unresolved.fact_id for retry in retries), *chain.from_iterable(beside)))
-        stored = await self._lookups.facts(tuple(needed))
+        stored = await self.lookups.facts(tuple(needed))
         rivals = (known.fact_id for retry in retries for known in retry.rivals)
-        subjects = await self._lookups.subjects_of(tuple(dict.fromkeys((*needed, *rivals))))
-        told = (
+        subjects = await self.lookups.subjects_of(tuple(dict.fromkeys((*needed, *rivals))))
+        completed = (
             with_facts_beside(retry, [stored[fact_id] for fact_id in fact_ids if fact_id in stored], subjects, at=at)
             for retry, fact_ids in zip(retries, beside, strict=True)
         )
-        retries = [retry for retry in told if retry.rivals]
+        retries = [retry for retry in completed if retry.rivals]
         newer = dict.fromkeys(
             known.fact_id
             for retry in retries
             for known in retry.rivals
             if retry.unresolved.true_from < known.true_from and known.fact_id not in context.version_starts
         )
-        starts = await self._lookups.version_starts(tuple(newer)) if newer else {}
+        starts = await self.lookups.version_starts(tuple(newer)) if newer else {}
         retries = [replace(retry, stored=stored.get(retry.unresolved.fact_id)) for retry in retries]
         return tuple(retries), replace(context, version_starts={**context.version_starts, **starts})
 
     async def _with_ended_candidates(
         self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds
     ) -> MatchedFacts:
-        """A late turn with the facts that held when it was said, or since, and that have ended."""
+        """A late turn, with further candidates: facts that have ended since it was said."""
         if turn.scope is None or not turn.facts:
             return turn
         queries = [candidate_query(matched, thresholds, rules) for matched in turn.facts]
         names = (*USER_WORDS, *turn.user_names)
         after = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
-        found = await self._lookups.ended_candidates(turn.scope, queries, after=after, user_names=names)
+        found = await self.lookups.ended_candidates(turn.scope, queries, after=after, user_names=names)
         facts = (
             matched.model_copy(update={"candidates": (*matched.candidates, *ended)})
             for matched, ended in zip(turn.facts, found, strict=True)
@@ -405,7 +399,7 @@ class TurnDecider:
 
 
 def _classified(turn: MatchedFacts, context: DecisionContext) -> tuple[Classification, ...]:
-    """What can be told of each fact of a turn without a model."""
+    """The classification of each fact of a turn, which takes no model."""
     rules, thresholds, names = context.rules, context.thresholds, turn.user_names
     uses_llm = context.infer and not rules.add_only
     return tuple(
@@ -415,38 +409,27 @@ def _classified(turn: MatchedFacts, context: DecisionContext) -> tuple[Classific
     )
 
 
-def _told_facts(classifications: Sequence[Classification]) -> list[ExtractedFact]:
-    """The facts that are not merely said again: nothing new is linked to what those name."""
-    return [one.matched.fact for one in classifications if not isinstance(one, Duplicate)]
-
-
-def _with_subjects(
+def _with_subject_relations(
     decisions: Mapping[int, LlmDecision | NoDecision], classifications: Sequence[Classification]
 ) -> dict[int, LlmDecision | NoDecision]:
-    """The decisions, with whom the known facts are about that they concern."""
-    return {place: _with_subject(one, classifications[place].matched) for place, one in decisions.items()}
+    """The decisions, whose targets have the subject relations of the candidates of their classification."""
+    updated = dict(decisions)
+    for place, decision in decisions.items():
+        if isinstance(decision, LlmDecision):
+            known = {candidate.fact_id: candidate for candidate in classifications[place].matched.candidates}
+            targets = tuple(known.get(target.fact_id, target) for target in decision.targets)
+            updated[place] = replace(decision, targets=targets)
+    return updated
 
 
-def _with_subject(decision: LlmDecision | NoDecision, matched: MatchedFact) -> LlmDecision | NoDecision:
-    if isinstance(decision, NoDecision):
-        return decision
-    known = {one.fact_id: one for one in matched.candidates}
-    return replace(decision, targets=tuple(known.get(target.fact_id, target) for target in decision.targets))
-
-
-def _may_end(end: LaterEnd, classification: Classification) -> bool:
-    """Whether an end may be that of a statement: one that repeats a known fact may have ended before that began."""
-    return not isinstance(classification, Duplicate) or is_before(end, classification.candidate)
-
-
-def _without_lapsed(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:
-    """The turn without pending candidates of which nothing that they challenge is left, as after an end by time."""
-    lapsed = {case.fact_id for case in context.pending_cases.values() if not (case.targets or case.successors)}
-    if not lapsed:
+def _without_closed_overwrites(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:
+    """The turn without pending candidates whose challenged facts have all ended, as by their time."""
+    closed = {case.fact_id for case in context.pending_cases.values() if not (case.targets or case.successors)}
+    if not closed:
         return turn
     facts = (
         matched.model_copy(
-            update={"candidates": tuple(known for known in matched.candidates if known.fact_id not in lapsed)}
+            update={"candidates": tuple(known for known in matched.candidates if known.fact_id not in closed)}
         )
         for matched in turn.facts
     )

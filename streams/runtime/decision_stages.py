@@ -28,7 +28,7 @@ from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.background import TIE_HEADS
 from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.limits import LimitEnforcer
-from mnemolog.streams.resolution.overwrites import LapseWriter
+from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.settings import StreamsSettings, asks_about_names
@@ -155,7 +155,7 @@ class DecisionStages:
                 publish=publish,
                 due_summaries=DueSummaries(entities, publish),
             ),
-            close_lapsed=LapseWriter(facts),
+            close_lapsed=HeldOverwriteCloser(facts),
             limits=self._limits,
             settings=self._effective,
             embedding_model=embedding_model,

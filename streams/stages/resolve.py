@@ -27,7 +27,7 @@ from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_re
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
-from mnemolog.streams.resolution.overwrites import LapseWriter
+from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, TurnSettings, WaitUntilProjected, limit_end
@@ -67,7 +67,7 @@ class ResolveStage:
     finder: CandidateFinder
     turns: TurnParts
     commands: CommandParts
-    close_lapsed: LapseWriter
+    close_lapsed: HeldOverwriteCloser
     limits: LimitEnforcer
     settings: TurnSettings
     embedding_model: str

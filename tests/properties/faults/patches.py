@@ -21,7 +21,7 @@ from mnemolog.streams.llm import reply_checks, resolve_prompt
 from mnemolog.streams.resolution import classify, decide, guards, overwrites, turn
 from mnemolog.streams.resolution import events as repetitions
 from mnemolog.streams.resolution.events import EventBuilder
-from mnemolog.streams.resolution.overwrites import LapseWriter
+from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.stages import extract
 from mnemolog.streams.stages import extract as echo_filter
 from mnemolog.streams.stages.extract import ParsedSource
@@ -106,7 +106,7 @@ def resolve_ends_all_that_was_near() -> PatchedPlaces:
 
 
 def stale_pending() -> PatchedPlaces:
-    async def unclosed(self: LapseWriter, envelope: Any, events: Sequence[Any], *_: Any) -> tuple[Any, ...]:
+    async def unclosed(self: HeldOverwriteCloser, envelope: Any, events: Sequence[Any], *_: Any) -> tuple[Any, ...]:
         del self, envelope
         return tuple(events)
 
@@ -116,8 +116,8 @@ def stale_pending() -> PatchedPlaces:
         return right(builder, case, decision).model_copy(update={"unresolved": False})
 
     return [
-        (LapseWriter, "__call__", unclosed),
-        (turn, "_without_lapsed", lambda turn, _: turn),
+        (HeldOverwriteCloser, "__call__", unclosed),
+        (turn, "_without_closed_overwrites", lambda turn, _: turn),
         (repetitions, "confirm_pending", undoubted),
     ]
 

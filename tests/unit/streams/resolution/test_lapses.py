@@ -8,7 +8,7 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.events import FactExpired, FactReplaced, FactsMerged, MemoryEvent, PendingConfirmed
 from mnemolog.schemas.facts import MovedEnd, Statement
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.resolution.overwrites import LapseWriter
+from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from tests.support.builders.commits import EventPlace, new_fact
 from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY
 from tests.support.builders.values import decision
@@ -43,7 +43,7 @@ def replaced(*targets: UUID, **fields: Any) -> MemoryEvent:
 
 
 async def closed(events: Sequence[MemoryEvent], challenges: Mapping[UUID, tuple[UUID, ...]]) -> list[UUID | None]:
-    every = await LapseWriter(KnownChallenges(challenges))(ENVELOPE, events, TODAY)
+    every = await HeldOverwriteCloser(KnownChallenges(challenges))(ENVELOPE, events, TODAY)
     assert every[: len(events)] == tuple(events)
     rejections = every[len(events) :]
     assert [event.ordinal for event in rejections] == list(range(len(events), len(every)))
@@ -65,9 +65,9 @@ async def test_with_it_goes_what_challenges_only_it() -> None:
 
 async def test_nothing_is_asked_where_nothing_ends() -> None:
     known = KnownChallenges({HELD: (ROME,)})
-    assert await LapseWriter(known)(ENVELOPE, [], TODAY) == ()
+    assert await HeldOverwriteCloser(known)(ENVELOPE, [], TODAY) == ()
     announced = an_event(FactExpired, targets=(ROME,), ended_at=NEXT_YEAR)
-    assert await LapseWriter(known)(ENVELOPE, [announced], TODAY) == (announced,)
+    assert await HeldOverwriteCloser(known)(ENVELOPE, [announced], TODAY) == (announced,)
     assert known.asked == []
 
 
