@@ -308,6 +308,7 @@ async def test_an_undone_turn_takes_back_what_only_it_told(talk: Talk) -> None:
     assert await talk.seen() == after
     undo = await talk.people.undo(both)
     assert await talk.seen() == {"Ana": ([], ["Ana"])}
+    assert await talk.is_rebuilt_equal()
     await talk.people.undo(undo)
     assert await talk.seen() == after
     assert await talk.is_rebuilt_equal()
