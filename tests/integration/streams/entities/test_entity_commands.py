@@ -284,3 +284,44 @@ async def test_sql_users_see_entities_as_they_are_now(talk: Talk) -> None:
     assert await talk.people.rows(entities) == [("Ana",)]
     assert await talk.people.rows(aliases, ana) == [("Ana",), ("Bea",)]
     assert await talk.people.rows(links, ana) == [("I met Ana", "object"), ("I met Bea", "object")]
+
+
+async def test_what_later_turns_say_of_a_new_entity_goes_back_with_the_undo_of_the_split(talk: Talk) -> None:
+    await talk.met("Tom")
+    await talk.met("Tommy")
+    split = await talk.done(
+        SplitEntity(
+            entity_id=await talk.id_of("Tom"), name="Tommy", fact_ids=(await talk.fact("Tommy"),), names=("Tommy",)
+        )
+    )
+    await talk.saw("tommy")
+    assert await talk.seen() == {"Tom": ([], ["Tom"]), "Tommy": ([], ["Tommy", "I saw tommy"])}
+    await talk.people.undo(split)
+    assert await talk.seen() == {"Tom": (["Tommy"], ["Tom", "Tommy", "I saw tommy"])}
+    assert await talk.is_rebuilt_equal()
+
+
+async def test_an_undone_turn_takes_back_what_only_it_told(talk: Talk) -> None:
+    await talk.met("Ana")
+    both = await talk.people.say("I met Ana Keller and Bea", ("Ana Keller", "person"), ("Bea", "person"))
+    after = {"Ana": (["Ana Keller"], ["Ana", "Ana Keller and Bea"]), "Bea": ([], ["Ana Keller and Bea"])}
+    assert await talk.seen() == after
+    undo = await talk.people.undo(both)
+    assert await talk.seen() == {"Ana": ([], ["Ana"])}
+    assert await talk.is_rebuilt_equal()
+    await talk.people.undo(undo)
+    assert await talk.seen() == after
+    assert await talk.is_rebuilt_equal()
+
+
+async def test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it(talk: Talk) -> None:
+    await talk.met("Ana")
+    undo = await talk.people.undo(await talk.done(ForgetEntity(entity_id=await talk.id_of("Ana"))))
+    await talk.met("Bea")
+    await talk.done(MergeEntities(entity_ids=(await talk.id_of("Bea"),), into=await talk.id_of("Ana")))
+    await talk.people.undo(undo)
+    assert await talk.seen() == {}
+    again = await talk.saw("Bea")
+    assert [event.event for event in again.entity_events] == ["entity_registered", "fact_linked"]
+    assert await talk.seen() == {"Bea": ([], ["I saw Bea"])}
+    assert await talk.is_rebuilt_equal()

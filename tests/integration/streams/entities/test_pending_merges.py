@@ -12,7 +12,7 @@ from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Reject
+from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Reject, SplitEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -150,3 +150,22 @@ async def test_the_history_of_both_says_that_they_may_be_one(wife: Wife) -> None
     await wife.introduce()
     details = await wife.client.entity("Ana", user_id="alice")
     assert [(one.event, one.decided_by) for one in details.history] == [("merge_proposed", "policy")]
+
+
+async def test_what_a_person_rejected_is_not_proposed_again_where_the_turn_of_it_is_undone(wife: Wife) -> None:
+    said = await wife.introduce()
+    (waiting,) = await wife.pending()
+    await wife.people.order(Reject(fact_ids=(waiting.event_id,)))
+    await wife.people.undo(said)
+    again = await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
+    assert not [event for event in again.entity_events if event.event == "merge_proposed"]
+    assert await wife.pending() == []
+
+
+async def test_two_whom_a_person_has_split_are_not_proposed_as_one(wife: Wife) -> None:
+    await wife.people.say("My wife sings", ("my wife", "person"))
+    await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))
+    (one,) = [one for one in await wife.client.entities(user_id="alice") if not one.is_user]
+    await wife.people.order(SplitEntity(entity_id=one.entity_id, name="Ana", names=("Ana",), fact_ids=()))
+    await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
+    assert await wife.pending() == []
