@@ -216,8 +216,8 @@ async def may_have_limits(conn: AsyncConnection[TupleRow], tenant: str) -> bool:
     return row is None or bool(row[0])
 
 
-_BUDGETS_SQL: Final = queries("quality")
-_USAGE_OF_DAY: Final = _BUDGETS_SQL["usage"].format(rows=_BUDGETS_SQL["of_day"], scope=_BUDGETS_SQL["of_one_scope"])
+_QUALITY_SQL: Final = queries("quality")
+_USAGE_OF_DAY: Final = _QUALITY_SQL["usage"].format(rows=_QUALITY_SQL["of_day"], scope=_QUALITY_SQL["of_one_scope"])
 
 
 async def find_spent_budget(

@@ -6,11 +6,10 @@ from uuid import UUID
 from psycopg.sql import SQL
 
 from mnemolog.projections.queries import entities
-from mnemolog.projections.queries import entities as entity_summary
 from mnemolog.projections.queries.scope_filter import read_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.write import entity_writer as refresh
+from mnemolog.projections.write import entity_writer
 from mnemolog.projections.write.entity_fold import CurrentState
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.streams.commands.entities import EntityContext
@@ -55,11 +54,11 @@ def summaries_outlive_their_facts() -> PatchedPlaces:
             ORDER BY s.log_offset DESC LIMIT 1) AS newest"""
         return {"summary_of_entity": SQL(text.replace("summary_of_entity(%(entity_id)s)", newest))}
 
-    return [(entity_summary, "queries", read)]
+    return [(entities, "queries", read)]
 
 
 def undone_turns_leave_their_entities() -> PatchedPlaces:
-    return [(refresh, "_undone_facts", lambda _: [])]
+    return [(entity_writer, "_undone_facts", lambda _: [])]
 
 
 def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
