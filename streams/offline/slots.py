@@ -71,13 +71,12 @@ class SlotStatement:
 
 
 def same_value(one: str | None, other: str | None) -> bool:
-    """Whether two values are the same: "Lyon" and "Lyon, France", "nut" and "nuts", "June 14" and "14 June"."""
+    """Whether two values are the same: "nut" and "nuts", "June 14" and "14 June"."""
     return one is not None and other is not None and _value_form(one) == _value_form(other)
 
 
 def _value_form(value: str) -> frozenset[str]:
-    said = value if any(sign.isdigit() for sign in value) else value.partition(",")[0]
-    words = re.findall(r"\d+|[^\W\d_]+", said.casefold())
+    words = re.findall(r"\d+|[^\W\d_]+", value.casefold())
     return frozenset(DATES.get(word, word.rstrip("s")) for word in words) - {"the", "on", "of", "th", "rd", "nd"}
 
 
@@ -139,6 +138,12 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
 
 def _is_place(name: str) -> bool:
     return name.partition(",")[0].casefold() in CITIES | COUNTRIES or bool(WORDS["city_form"].match(name))
+
+
+def is_known_value(statement: SlotStatement) -> bool:
+    """Whether the words of a value are known, so that a bare answer may be one: "Retired." is no employer."""
+    is_place = statement.keys <= {"home_city", "home_country"}
+    return statement.act in FILLS and (not is_place or statement.value.casefold() in CITIES | COUNTRIES)
 
 
 def _statements(act: str, slot: str, match: re.Match[str], *, rest: str, is_sure: bool) -> Iterator[SlotStatement]:

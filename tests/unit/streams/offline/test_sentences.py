@@ -41,6 +41,7 @@ OMITTED: dict[OmissionReason, list[str]] = {
     "quotation": [
         'Tom said: "I live in Rome"',
         'My therapist: "You should rest."',
+        "Look:",
         'My sister said "I hate Mondays" and left',
         '"I live in Rome"',
         "> I live in Rome",
@@ -145,19 +146,59 @@ def test_a_mark_makes_a_joke_of_the_sentence_before_it(mark: str) -> None:
     assert [omitted for _, omitted in kinds(f"I like tea. I bought a yacht. {mark}")] == [None, "joke", "joke"]
 
 
-@pytest.mark.parametrize(
-    ("line", "speaker"),
-    [
-        ("Caroline: I moved to Oslo", "Caroline"),
-        ("Ann Lee: my dog is old", "Ann Lee"),
-        ("Update: I moved to Oslo", None),
-        ("Allergies: peanuts, cats", None),
-        ("Wichtig: ich bin krank", None),
-    ],
-)
-def test_a_script_names_its_speakers(line: str, speaker: str | None) -> None:
-    assert [one.speaker for one in sentences(line)] == [speaker]
-    assert [one.speaker for one in sentences("Bo: good weather\nCy: yes, sunny")] == ["Bo", "Cy"]
+COPIED = [
+    "Look:\nOtto (10:31): I live in Oslo now\nOtto (10:32): I am vegan",
+    "[10:31, 27/11/2026] Otto: I live in Oslo now",
+    "27/11/2026, 10:31 - Otto: I live in Oslo now",
+    "Otto 10:31 AM\nI live in Oslo now",
+    "<otto> I live in Oslo now",
+    "otto: I live in Oslo now",
+    "Bo: where do you live?\nOtto: I live in Oslo now",
+    "Hi Rita,\nI live in Oslo now.\nBest, Otto",
+    "From: otto@mail.example\nSubject: news\nI live in Oslo now.",
+    "On Monday, Otto wrote:\nI live in Oslo now.\nI am vegan.",
+    "This is the other bot's reply: I live in Oslo now. I am vegan.",
+    "Please proofread this text:\nI live in Oslo now. I am vegan.",
+    'She wrote "I live in Oslo now. I am vegan."',
+    "> I live in Oslo now",
+    "```\nI live in Oslo now\n```",
+    "~~~\nI live in Oslo now\n~~~",
+    "    I live in Oslo now",
+    "def home():\n    return 7",
+    "KeyError: 'home'\n  File \"home.py\", line 3",
+    '{"home": "Oslo"}',
+    "home = Oslo",
+    "2026-11-27 10:31 INFO I live in Oslo now",
+    "ERROR cannot find my home",
+    "$ ls -l home",
+    "SELECT home FROM people",
+]
+OWN = [
+    ("Rita: I live in Oslo now", "I live in Oslo now"),
+    ("Update: I live in Oslo now", "Update: I live in Oslo now"),
+    ("My plan: I move in May", "My plan: I move in May"),
+    ("Allergies: peanuts, cats", "Allergies: peanuts, cats"),
+    ("I live in Bern (Switzerland)", "I live in Bern (Switzerland)"),
+    ("Wichtig: ich bin krank", "Wichtig: ich bin krank"),
+]
+
+
+@pytest.mark.parametrize("message", COPIED)
+def test_code_data_and_words_of_others_state_nothing(message: str) -> None:
+    found = list(sentences(message, "Rita"))
+    assert all(one.omitted == "quotation" for one in found if "Oslo" in one.text or "vegan" in one.text)
+    assert "quotation" in {one.omitted for one in found}
+    assert [one.omitted for one in sentences(f"I like tea.\n{message}", "Rita")][0] in (None, "quotation")
+
+
+@pytest.mark.parametrize(("message", "text"), OWN)
+def test_a_label_of_the_speaker_or_of_a_list_is_no_quotation(message: str, text: str) -> None:
+    assert [(one.text, one.omitted) for one in sentences(message, "Rita Keller")] == [(text, None)]
+
+
+def test_only_the_copied_lines_are_left_out() -> None:
+    said = "I like tea.\n> I live in Oslo\n```\nx\n```\nI have a dog.\nHer reply: I am vegan.\nI live in Oslo."
+    assert [one.text for one in sentences(said, "Rita") if one.omitted is None] == ["I like tea.", "I have a dog."]
 
 
 def test_a_long_sentence_is_cut_at_a_word_and_its_rest_is_listed() -> None:

@@ -134,9 +134,27 @@ def test_the_fields_of_a_kept_sentence() -> None:
     assert fact.text == "Alice: Maybe my knee broke yesterday (2026-03-01)"
     assert (fact.certainty, fact.category, fact.event_time) == ("weak", "health", datetime(2026, 3, 1, tzinfo=UTC))
     (plan,) = read("I have a meeting with Tom on Friday", datetime(2026, 3, 2, tzinfo=UTC))
-    assert (plan.event_time, plan.valid_until) == (None, datetime(2026, 3, 7, tzinfo=UTC))
+    assert (plan.event_time, plan.valid_until) == (datetime(2026, 3, 6, tzinfo=UTC), None)
     (ended,) = read("I can't run anymore")
     assert (ended.action_hint, ended.certainty, ended.category) == ("retract", "explicit", "other")
+
+
+@pytest.mark.parametrize(
+    ("text", "begins", "until"),
+    [
+        ("I'm starting at Siemens on 1 April.", datetime(2026, 4, 1, tzinfo=UTC), None),
+        ("The wedding is in three weeks.", datetime(2026, 3, 16, tzinfo=UTC), None),
+        ("My visa expires on 3 May 2026.", datetime(2026, 5, 3, tzinfo=UTC), None),
+        ("I'm pregnant, due in October.", None, None),
+        ("I'm on holiday until Friday.", None, datetime(2026, 3, 7, tzinfo=UTC)),
+        ("I lived in Rome until 2020-05-01.", None, None),
+    ],
+)
+def test_what_lies_ahead_begins_then_and_ends_only_where_it_says_so(
+    text: str, begins: datetime | None, until: datetime | None
+) -> None:
+    (fact,) = read(text, datetime(2026, 3, 1, 9, tzinfo=UTC))
+    assert (fact.key, fact.event_time, fact.valid_until) == (None, begins, until)
 
 
 def test_without_a_name_the_speaker_is_the_user() -> None:
