@@ -1,7 +1,7 @@
 """From a turn to its facts without a model: each sentence that states something, in its own words."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -16,8 +16,10 @@ from mnemolog.streams.llm.extract_reply import with_questions
 from mnemolog.streams.offline.names import (
     ended_relations,
     ended_values,
+    first_words,
     sentence_entities,
     stated_aliases,
+    stated_members,
     value_entities,
     value_relations,
 )
@@ -73,8 +75,10 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     """
     facts: dict[str, ExtractedFact] = {}
     omitted: list[Sentence] = []
+    heard = {word for message in earlier for word in _names_in(message.content)}
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
     for message, asked in with_questions(turn, earlier):
+        heard |= set(_names_in(asked))
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
         for place, sentence in enumerate(sentences(message.content, speaker) if message.role == "user" else ()):
             words = comparable_text(sentence.text)
@@ -86,7 +90,8 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
             elif reason or short_answer(sentence.text):
                 omitted.append(Sentence(text=sentence.text, omitted=reason or "undecided"))
             else:
-                for fact in _read_sentence(sentence.text, speaker, turn.occurred_at):
+                heard |= set(_names_in(sentence.text))
+                for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, heard):
                     corrected, wrong = _corrected(fact, facts, turn.occurred_at)
                     if wrong:
                         omitted.append(Sentence(text=facts.pop(wrong.text).excerpt, omitted="taken_back"))
@@ -94,6 +99,11 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     kept = list(facts.values())
     omitted += [Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
     return kept[:MAX_FACTS], omitted
+
+
+def _names_in(message: str) -> Iterator[str]:
+    for sentence in filter(is_english, sentences_of(plain(message))):
+        yield from first_words([*sentence_entities(sentence, None), *aliases_in(sentence)])
 
 
 def _question_of(asked: str) -> str | None:
@@ -144,7 +154,7 @@ def _corrected(
     return fact, None
 
 
-def _read_sentence(sentence: str, speaker: str, at: datetime) -> Iterator[ExtractedFact]:
+def _read_sentence(sentence: str, speaker: str, at: datetime, heard: Collection[str]) -> Iterator[ExtractedFact]:
     """The slots that a sentence fills, and in its own words all else: clauses that can stand alone, or all of it."""
     if not is_english(sentence):
         yield _quoted_fact(sentence, speaker, at)
@@ -152,14 +162,14 @@ def _read_sentence(sentence: str, speaker: str, at: datetime) -> Iterator[Extrac
     parts = read_clauses(sentence, at)
     is_divisible = all(_stands_alone(part, statements) for part, statements in parts)
     for part, statements in parts:
-        kept = _kept_fact(part, speaker, at)
+        kept = _kept_fact(part, speaker, at, heard)
         fills = [one for one in statements if one.act in FILLS]
         for one in fills:
             yield _slot_fact(*one.keys, one, kept)
         if is_divisible and not fills:
             yield kept
     if not is_divisible:
-        yield _kept_fact(sentence, speaker, at)
+        yield _kept_fact(sentence, speaker, at, heard)
 
 
 def _stands_alone(part: str, statements: tuple[SlotStatement, ...]) -> bool:
@@ -195,7 +205,7 @@ def _quoted_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
     )
 
 
-def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
+def _kept_fact(said: str, speaker: str, at: datetime, heard: Collection[str] = ()) -> ExtractedFact:
     """An English sentence as a transcript has it, with the names that it has, and the values that it ends."""
     fact, words = _quoted_fact(said, speaker, at), plain(said)
     acts = [one for one in slot_statements(said, at) if one.act not in FILLS]
@@ -208,8 +218,9 @@ def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
     if is_over and not (is_doubtful or WORDS["no_slots"].search(words)):
         values = chain.from_iterable(ended_values(one.keys, one.value, speaker) for one in ended)
         over = ended_relations(words, speaker) or tuple(values)
-    entities = sentence_entities(words, speaker)
+    entities = sentence_entities(words, speaker, heard)
     missing = {one.object for one in over} - {one.name for one in entities}
+    members = () if is_over else stated_members(words, speaker)
     hint: ActionHint = "update" if may_move else "retract" if is_over else "new"
     certainty: Certainty = "weak" if is_doubtful else "strong" if may_move else "explicit"
     read = {
@@ -218,7 +229,7 @@ def _kept_fact(said: str, speaker: str, at: datetime) -> ExtractedFact:
         "certainty": certainty,
         "action_hint": hint,
         "entities": (*entities, *(NamedEntity(name=name) for name in sorted(missing)))[:MAX_ENTITIES],
-        "relations": (*stated_aliases(words, speaker), *over),
+        "relations": (*stated_aliases(words, speaker), *members, *over),
     }
     return fact.model_copy(update=read)
 

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from mnemolog.schemas.entities import (
 from mnemolog.schemas.entities import WORDS as PREDICATE_WORDS
 from mnemolog.streams.entities.names import (
     ANY_TIE,
+    GROUP,
     NAME,
     PRONOUNS,
     TIE,
@@ -30,6 +31,7 @@ from mnemolog.streams.entities.names import (
     forms_of,
     name_key,
     names_with_origin,
+    read_name,
     tie_of,
     ties_in,
     with_owner,
@@ -58,6 +60,11 @@ _OWNED: Final = re.compile(rf"(?<!\w){NAME}(?:'s|(?<=s)') (?i:{TIE})(?!\w|'s)(?:
 _WITH_TITLE: Final = re.compile(rf"(?<!\w){_TITLED}")
 _INNER_NAME: Final = re.compile(rf"(?<=[\w,] ){NAME}(?: {NAME}){{0,2}}")
 _FIRST_NAME: Final = re.compile(rf"^\W*(?P<name>{NAME}(?: {NAME}){{0,2}})")
+_IS_OR_HAS: Final = re.compile(rf" (?:{WORDS['is_or_has']})(?!\w)")
+_ANOTHER: Final = re.compile(rf"(?<!\w)(?i:{WORDS['another']}) {_NAME}")
+_MEMBERS: Final = re.compile(rf"(?<!\w)(?i:{WORDS['my']}) (?i:{GROUP})(?P<names> {NAME}(?:(?:, | and ){NAME})+)")
+MIN_SHARED: Final = 3
+"""Letters that a name at the beginning of a sentence shares at least with a longer or shorter one that was heard."""
 _GAP: Final = " , "  # in the place of a name that was read: the words after it stand inside the sentence
 _VALUE_TYPES: Final[dict[str, EntityType]] = {"home_city": "place", "home_country": "place", "employer": "organisation"}
 
@@ -73,12 +80,25 @@ _TIE_ALONE: Final = re.compile(ANY_TIE, re.IGNORECASE)
 _NO_NAMES: Final = SMALL_WORDS | SENTENCE_STARTERS | PRONOUNS | DATES.keys() | frozenset(WORDS["no_names"].split("|"))
 
 
-def is_known_first_name(word: str) -> bool:
-    return word.casefold() not in _NO_NAMES and bool(forms_of(name_key(word)))
+def is_known_first_name(word: str, heard: Collection[str] = ()) -> bool:
+    """Whether a word is a common first name, or a longer or shorter form of a name that was `heard`."""
+    key = name_key(word)
+    pairs = (sorted((key, other), key=len) for other in heard)
+    is_form = any(key == long or (len(short) >= MIN_SHARED and long.startswith(short)) for short, long in pairs)
+    return word.casefold() not in _NO_NAMES and (is_form or bool(forms_of(key)))
 
 
-def sentence_entities(said: str, subject: str | None) -> tuple[NamedEntity, ...]:
-    """The entities that a sentence names, each once: first names with a tie, an origin or a title, then bare names."""
+def first_words(entities: Iterable[NamedEntity]) -> Iterator[str]:
+    """The first words of the names of entities, without ties, in the form in which names are compared."""
+    read = (read_name(entity.name) for entity in entities)
+    return (name.key.partition(" ")[0] for name in read if name and name.key)
+
+
+def sentence_entities(said: str, subject: str | None, heard: Collection[str] = ()) -> tuple[NamedEntity, ...]:
+    """The entities that a sentence names, each once: first names with a tie, an origin or a title, then bare names.
+
+    `heard` are the first words of the names before it, which may begin a sentence.
+    """
     found: dict[str, NamedEntity] = {}
     rest = said
 
@@ -93,16 +113,21 @@ def sentence_entities(said: str, subject: str | None) -> tuple[NamedEntity, ...]
     for pattern in (*_INTRODUCTIONS, _TIE_IS, *_ENDED):
         for words, tie, whom in _ties(pattern, rest):
             take(words, f"{_whose(subject)} {whom}", TIE_TYPES[tie], "object")
+    for _, names in members_in(rest):
+        for name in names:
+            take(name, name, "person", "object")
     for tie, words in ties_in(rest):
         take(words, with_owner(words, subject), TIE_TYPES[tie], "object")
-    for match in _OWNED.finditer(rest):
+    for match in _OWNED.finditer(said):
         take(match[0], match[0], TIE_TYPES[tie_of(match)], "object")
     for words in names_with_origin(rest):
         if words.partition(" ")[0].casefold() not in _NO_NAMES:
             take(words, words, "person", "object")
     for match in _WITH_TITLE.finditer(rest):
         take(match[0], match[0], "person")
-    for name in _bare_names(rest):
+    for match in _ANOTHER.finditer(rest):
+        take(match[0], match[0], "other")
+    for name in _bare_names(rest, heard):
         if not (is_user_word(name) or any(word in DATES for word in name.casefold().split())):
             is_person = " " in name and is_known_first_name(name.partition(" ")[0])  # "Rex" alone may be a dog
             is_place = name.casefold() in CITIES | COUNTRIES
@@ -110,13 +135,20 @@ def sentence_entities(said: str, subject: str | None) -> tuple[NamedEntity, ...]
     return tuple(found.values())[:MAX_ENTITIES]
 
 
-def _bare_names(text: str) -> Iterator[str]:
+def members_in(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The groups of the speaker's whose members are named ("my kids Leo and Mia"), each with their names."""
+    return ((tie_of(match), re.findall(NAME, match["names"])) for match in _MEMBERS.finditer(text))
+
+
+def _bare_names(text: str, heard: Collection[str]) -> Iterator[str]:
     """Names inside a sentence; at its beginning a known first name, or two words with capitals that no verb is of."""
     first, start = _FIRST_NAME.match(text), 0
     if first:
         words = first["name"].casefold().split()
         is_verb = words[0] in _NO_NAMES or words[0].endswith(("ed", "ing"))
-        if is_known_first_name(words[0]) or (len(words) > 1 and not is_verb and not is_known_first_name(words[1])):
+        is_second = len(words) > 1 and is_known_first_name(words[1], heard)  # "Congrats Ana"
+        is_again = words[0] in set(heard) - DATES.keys() and _IS_OR_HAS.match(text, first.end())  # "Mia", a small word
+        if is_again or is_known_first_name(words[0], heard) or (len(words) > 1 and not is_verb and not is_second):
             start = first.end()
             yield first["name"]
     for match in _INNER_NAME.finditer(text, start):
@@ -159,6 +191,13 @@ def stated_aliases(said: str, subject: str | None) -> Iterator[NamedRelation]:
     """The relations `same_as` of a sentence."""
     for given in aliases_in(said):
         yield from _relation(with_owner(given.bearer, subject), SAME_AS, given.alias)
+
+
+def stated_members(said: str, subject: str | None) -> Iterator[NamedRelation]:
+    """The relations of the members of the subject's groups: "my kids Leo and Mia"."""
+    for tie, names in members_in(said):
+        for name in names:
+            yield from (one.model_copy(update={"strength": "medium"}) for one in _relation(subject, tie, name))
 
 
 def value_entities(key: str, value: str, subject: str | None) -> tuple[NamedEntity, ...]:
