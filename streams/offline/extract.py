@@ -16,7 +16,7 @@ from mnemolog.streams.llm.extract_reply import with_questions
 from mnemolog.streams.offline.names import (
     ended_relations,
     ended_values,
-    first_words,
+    names_heard,
     sentence_entities,
     stated_aliases,
     stated_members,
@@ -62,7 +62,7 @@ _QUESTIONS: Final = [
 _LEADS: Final = re.compile(r"^(?:(?:it|that)(?:'s| is) |i(?:'m| am) (?:in|at) |(?:in|at|to|from|on) )", re.IGNORECASE)
 _OPEN_QUESTION: Final = re.compile(
     r"^\W*(?:what|which|who|where|when|how (?!are you|is it going|do you do|can i|may i))\b.*\b(?:you|your)\b|"
-    r"^(?:.*, )?\W*(?:so )?(?:are |do |have |is |did |were |was )?(?:you|your)\b"
+    r"^(?:.*, )?\W*(?:so )?(?:are |do |have |is |did |were |was |shall i note (?:that )?)?(?:you|your)\b"
     r"(?! (?:there|ready|sure|ok|okay|busy|done|serious|kidding|joking)\b)",
     re.IGNORECASE,
 )
@@ -75,10 +75,11 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     """
     facts: dict[str, ExtractedFact] = {}
     omitted: list[Sentence] = []
-    heard = {word for message in earlier for word in _names_in(message.content)}
+    before = [one for message in earlier for one in sentences_of(message.content)]
+    heard = {name for one in map(plain, before) if is_english(one) for name in names_heard(one)}
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
     for message, asked in with_questions(turn, earlier):
-        heard |= set(_names_in(asked))
+        heard |= set(names_heard(plain(asked)))
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
         for place, sentence in enumerate(sentences(message.content, speaker) if message.role == "user" else ()):
             words = comparable_text(sentence.text)
@@ -90,7 +91,8 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
             elif reason or short_answer(sentence.text):
                 omitted.append(Sentence(text=sentence.text, omitted=reason or "undecided"))
             else:
-                heard |= set(_names_in(sentence.text))
+                if is_english(sentence.text):
+                    heard |= set(names_heard(plain(sentence.text)))
                 for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, heard):
                     corrected, wrong = _corrected(fact, facts, turn.occurred_at)
                     if wrong:
@@ -99,11 +101,6 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     kept = list(facts.values())
     omitted += [Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
     return kept[:MAX_FACTS], omitted
-
-
-def _names_in(message: str) -> Iterator[str]:
-    for sentence in filter(is_english, sentences_of(plain(message))):
-        yield from first_words([*sentence_entities(sentence, None), *aliases_in(sentence)])
 
 
 def _question_of(asked: str) -> str | None:
@@ -124,7 +121,7 @@ def _answer(question: str, said: str, speaker: str, at: datetime) -> ExtractedFa
         if asks.search(question):
             for one in slot_statements(states.format(v=value), at):
                 if one.is_whole and is_known_value(one):
-                    return _slot_fact(*one.keys, one, kept)
+                    return _slot_fact(next(iter(one.keys)), one, kept)
     is_fragment = len(words.split()) <= _MAX_ANSWER and not WORDS["self"].search(words)
     if (kind is None and not is_fragment) or not _OPEN_QUESTION.match(question):
         return None
@@ -165,7 +162,7 @@ def _read_sentence(sentence: str, speaker: str, at: datetime, heard: Collection[
         kept = _kept_fact(part, speaker, at, heard)
         fills = [one for one in statements if one.act in FILLS]
         for one in fills:
-            yield _slot_fact(*one.keys, one, kept)
+            yield _slot_fact(next(iter(one.keys)), one, kept)
         if is_divisible and not fills:
             yield kept
     if not is_divisible:

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -84,20 +84,20 @@ def is_known_first_name(word: str, heard: Collection[str] = ()) -> bool:
     """Whether a word is a common first name, or a longer or shorter form of a name that was `heard`."""
     key = name_key(word)
     pairs = (sorted((key, other), key=len) for other in heard)
-    is_form = any(key == long or (len(short) >= MIN_SHARED and long.startswith(short)) for short, long in pairs)
+    is_form = key in heard or any(len(short) >= MIN_SHARED and long.startswith(short) for short, long in pairs)
     return word.casefold() not in _NO_NAMES and (is_form or bool(forms_of(key)))
 
 
-def first_words(entities: Iterable[NamedEntity]) -> Iterator[str]:
-    """The first words of the names of entities, without ties, in the form in which names are compared."""
-    read = (read_name(entity.name) for entity in entities)
-    return (name.key.partition(" ")[0] for name in read if name and name.key)
+def names_heard(said: str) -> Iterator[str]:
+    """The first words of the names in a sentence, without ties, in the form in which names are compared."""
+    names = (*(entity.name for entity in sentence_entities(said, None)), *(given.alias for given in aliases_in(said)))
+    return (name.key.partition(" ")[0] for name in map(read_name, names) if name and name.key)
 
 
 def sentence_entities(said: str, subject: str | None, heard: Collection[str] = ()) -> tuple[NamedEntity, ...]:
     """The entities that a sentence names, each once: first names with a tie, an origin or a title, then bare names.
 
-    `heard` are the first words of the names before it, which may begin a sentence.
+    `heard` are the `names_heard` before it, which may begin a sentence.
     """
     found: dict[str, NamedEntity] = {}
     rest = said

@@ -119,7 +119,8 @@ def _is_technical(line: str) -> bool:
 
 
 def _is_same(name: str, speaker: str | None) -> bool:
-    return bool(speaker) and name.casefold() in (speaker.casefold(), speaker.casefold().split()[0])
+    said = (speaker or "").casefold()
+    return name.casefold() in (said, said.partition(" ")[0])
 
 
 def _copy(text: str) -> Iterator[Sentence]:
