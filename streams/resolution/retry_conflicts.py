@@ -135,6 +135,9 @@ def retry_events(
         true_from=unresolved.true_from,
         said_at=unresolved.said_at or unresolved.true_from,
         tells_change_or_end=fact.action_hint != "new",
+        has_term=fact.valid_until is not None,
+        key=fact.key,
+        value=fact.value,
     )
     builder = EventBuilder(  # of the unresolved fact as it was said: by its own speaker, and when that was
         context=replace(context, speaker=stored.speaker, authority=stored.authority) if stored else context,

@@ -79,9 +79,15 @@ def test_the_nearest_equivalent_fact_is_the_duplicate() -> None:
 @pytest.mark.parametrize("infer", [True, False])
 @pytest.mark.parametrize("rules", [RULES, EffectivePolicy(add_only=True)])
 def test_equal_words_are_a_duplicate_whatever_the_similarity(rules: EffectivePolicy, *, infer: bool) -> None:
-    classification = classify(matched_fact(known_fact(0.1, "mira  LIVES in Munich")), THRESHOLDS, rules, infer=infer)
+    classification = classify(matched_fact(known_fact(0.1, "Mira  lives in Munich!")), THRESHOLDS, rules, infer=infer)
     assert isinstance(classification, Duplicate)
     assert classification.by == "hash"
+
+
+def test_words_that_only_their_capitals_tell_apart_are_no_duplicate() -> None:
+    turkey = matched_fact(known_fact(1.0, "Mira likes turkey."), text="Mira likes Turkey.")
+    assert isinstance(classify(turkey, THRESHOLDS, RULES, infer=True), Conflict)
+    assert isinstance(classify(turkey, THRESHOLDS, RULES, infer=False), New)
 
 
 def test_equal_words_that_are_held_come_before_those_that_are_pending() -> None:
