@@ -94,7 +94,9 @@ def names_heard(said: str) -> Iterator[str]:
     return (name.key.partition(" ")[0] for name in map(read_name, names) if name and name.key)
 
 
-def sentence_entities(said: str, subject: str | None, heard: Collection[str] = ()) -> tuple[NamedEntity, ...]:
+def sentence_entities(  # noqa: C901, PLR0912 - one loop a form, in the order in which the forms are looked for
+    said: str, subject: str | None, heard: Collection[str] = ()
+) -> tuple[NamedEntity, ...]:
     """The entities that a sentence names, each once: first names with a tie, an origin or a title, then bare names.
 
     `heard` are the `names_heard` before it, which may begin a sentence.

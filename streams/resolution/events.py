@@ -265,7 +265,7 @@ _CONTRADICTED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace",
 """Repeating the old value contradicts these pending overwrites; a pending expiry or merge it does not contradict."""
 
 
-def repetition_events(
+def repetition_events(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, known: Candidate, decision: Decision, *, raises_confidence: bool
 ) -> Sequence[MemoryEvent]:
     """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
@@ -290,17 +290,19 @@ def repetition_events(
     return (builder.skipped(known, decision),)
 
 
+def says_more(authority: Authority, key: str | None, known: Candidate) -> bool:
+    """Whether a repetition of a known fact says more beyond its words: that a human vouches for it, or its key."""
+    return (authority == "human" and known.authority != "human") or (key is not None and known.key is None)
+
+
 def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> MemoryEvent | None:
     """The event of a statement that repeats an active fact and says more beyond the words: a human's word, or a key.
 
     The fact goes on with what the statement adds. Under `add_only`, and beside a human's word that has no key, the
     statement is a fact of its own. None where it says no more.
     """
-    if known.status != "active" or builder.vector is None:
-        return None
     authority = builder.context.authority if builder.original is None else builder.original.authority
-    is_vouched_for = authority == "human" and known.authority != "human"
-    if not (is_vouched_for or (builder.fact.key is not None and known.key is None)):
+    if known.status != "active" or builder.vector is None or not says_more(authority, builder.fact.key, known):
         return None
     if builder.context.rules.add_only or known.authority == "human":
         return builder.added(decision)

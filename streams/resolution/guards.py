@@ -72,7 +72,7 @@ def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
     return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
 
 
-def find_guard(  # noqa: PLR0911 - one return a guard
+def find_guard(  # noqa: C901, PLR0911 - one return a guard
     verdict: Verdict,
     targets: Sequence[Candidate],
     statement_context: StatementContext,

@@ -109,9 +109,7 @@ class Promoter:
             turn = with_subject_relations(turn, named) if named else turn
             first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
             is_late = latest_end is not None and first_said < latest_end
-            decision = await self.turn_decider.decide(
-                turn, policy, thresholds, is_late=is_late, now=now, named=named
-            )
+            decision = await self.turn_decider.decide(turn, policy, thresholds, is_late=is_late, now=now, named=named)
             size = sum(len(event.model_dump_json().encode()) + 1 for event in decision.events)
             if size <= self.max_commit_bytes:
                 return decision, turn
