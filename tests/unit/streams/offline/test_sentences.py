@@ -188,7 +188,7 @@ def test_code_data_and_words_of_others_state_nothing(message: str) -> None:
     found = list(sentences(message, "Rita"))
     assert all(one.omitted == "quotation" for one in found if "Oslo" in one.text or "vegan" in one.text)
     assert "quotation" in {one.omitted for one in found}
-    assert [one.omitted for one in sentences(f"I like tea.\n{message}", "Rita")][0] in (None, "quotation")
+    assert next(one.omitted for one in sentences(f"I like tea.\n{message}", "Rita")) in (None, "quotation")
 
 
 @pytest.mark.parametrize(("message", "text"), OWN)
