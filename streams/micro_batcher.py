@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from mnemolog.common.cancellation import cancel_all
 from mnemolog.streams.errors import BatcherClosedError, ResultCountMismatch
 
 T = TypeVar("T")
@@ -96,9 +97,7 @@ class MicroBatcher(Generic[T, R]):
         self._closed = True
         tasks = [] if self._dispatcher is None else [self._dispatcher]
         while tasks := [*tasks, *self._calls]:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_all(tasks)
             tasks = []
         while not self._queue.empty():
             _fail_as_closed([self._queue.get_nowait()])

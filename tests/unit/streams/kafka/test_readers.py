@@ -1,5 +1,6 @@
-"""Committed offsets are known only when the broker has said so: an error of the whole answer is no answer."""
+"""Readers while Kafka is away or not ready: each waits for one timeout, and takes no error for an answer."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped] # as above
     GroupAuthorizationFailedError,
     GroupCoordinatorNotAvailableError,
     GroupLoadInProgressError,
+    KafkaConnectionError,
     NotCoordinatorForGroupError,
 )
 from aiokafka.protocol.commit import (  # type: ignore[import-untyped] # as above
@@ -17,8 +19,11 @@ from aiokafka.protocol.commit import (  # type: ignore[import-untyped] # as abov
     OffsetFetchResponse_v3,
 )
 
-from mnemolog.streams.kafka.readers import raise_fetch_errors
+from mnemolog.projections.errors import LogUnreadableError
+from mnemolog.streams.kafka import readers
+from mnemolog.streams.kafka.readers import KafkaLogReader, raise_fetch_errors
 
+CALLERS = 12
 PLACE = TopicPartition("conversation_turns", 0)
 TOPICS = [(PLACE.topic, [(PLACE.partition, 9, "", 0)])]
 
@@ -68,3 +73,52 @@ async def test_an_answer_without_an_error_is_taken_as_it_is() -> None:
     assert await committed(OffsetFetchResponse_v1(TOPICS)) == 9
     nothing = [(PLACE.topic, [(PLACE.partition, -1, "", 0)])]
     assert await committed(OffsetFetchResponse_v3(0, nothing, 0)) is None
+
+
+class AbsentKafka:
+    """A consumer that finds no broker until `is_back`."""
+
+    started = 0
+    is_back = False
+
+    def __init__(self, **_: object) -> None: ...
+
+    async def start(self) -> None:
+        type(self).started += 1
+        if not self.is_back:
+            raise KafkaConnectionError("nobody there")
+
+    async def stop(self) -> None: ...
+
+    async def end_offsets(self, places: list[object]) -> dict[object, int]:
+        return dict.fromkeys(places, 7)
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> type[AbsentKafka]:
+    kind = type("Kafka", (AbsentKafka,), {})
+    monkeypatch.setattr(readers, "AIOKafkaConsumer", kind)
+    monkeypatch.setattr(readers, "RETRY_SECONDS", 60.0)  # one attempt within the timeout
+    return kind
+
+
+async def test_all_who_ask_share_one_attempt_and_the_next_one_tries_again(kafka: type[AbsentKafka]) -> None:
+    reader = KafkaLogReader("nowhere:1", timeout=0.05)
+    answers = await asyncio.gather(*(reader.end_offset(number) for number in range(CALLERS)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LogUnreadableError] * CALLERS
+    assert kafka.started == 1, "they waited one after another"
+    kafka.is_back = True
+    assert await reader.end_offset(0) == 7
+    assert kafka.started == 2
+    await reader.close()
+
+
+async def test_a_caller_that_gives_up_leaves_the_attempt_to_the_others(kafka: type[AbsentKafka]) -> None:
+    kafka.is_back = True
+    reader = KafkaLogReader("nowhere:1", timeout=5)
+    first, second = (asyncio.create_task(reader.end_offset(number)) for number in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second == 7
+    await reader.close()
+    await reader.close()

@@ -72,10 +72,11 @@ class Consumer:
         self.fetched.append(record)
         self.stream.put_nowait(record)
 
-    def stop_flow(self) -> None:
+    async def drain(self, grace: float) -> DrainResult:
         """Empty the stream, as the transport does before it lets a window drain."""
         while not self.stream.empty():
             self.stream.get_nowait()
+        return await self.window.drain(grace)
 
     def forget(self) -> None:
         """Partitions are taken away: what is fetched will be fetched again."""
@@ -167,16 +168,9 @@ class WindowMachine(RuleBasedStateMachine):
     @rule(key=st.integers(0, KEYS - 1), gap=st.integers(0, 2))
     def produce(self, key: int, gap: int) -> None:
         lane = self.log[key % PARTITIONS]
-        offset = lane[-1].offset + 1 + gap if lane else gap
+        offset, name = lane[-1].offset + 1 + gap if lane else gap, b"key-%d" % key if key else None
         lane.append(
-            KafkaRecord(
-                topic=TOPIC,
-                partition=key % PARTITIONS,
-                offset=offset,
-                key=b"key-%d" % key if key else None,
-                value=b"",
-                timestamp=0.0,
-            )
+            KafkaRecord(topic=TOPIC, partition=key % PARTITIONS, offset=offset, key=name, value=b"", timestamp=0)
         )
 
     @rule(partition=st.integers(0, PARTITIONS - 1), count=st.integers(1, 6))
@@ -208,8 +202,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.fetch(0, 1)
         assert self.started[0] == before, "a broken window begins nothing"
         self.commit()
-        self.consumer.stop_flow()
-        self.take_away(self.run(self.consumer.window.drain(60.0)))
+        self.take_away(self.run(self.consumer.drain(60.0)))
         self.close()
         self.start()
 
@@ -218,8 +211,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.consumer.stubborn = stubborn
         running = len(self.consumer.running)
         self.commit()
-        self.consumer.stop_flow()
-        drained = self.run(self.consumer.window.drain(0.0))
+        drained = self.run(self.consumer.drain(0.0))
         self.settle()
         assert drained.cancelled == running
         assert self.consumer.window.finished == {}, "a late task counts"
@@ -234,8 +226,7 @@ class WindowMachine(RuleBasedStateMachine):
             if self.has_begun(record):
                 limits[record.partition] = max(limits[record.partition], record.offset)
         before = set(self.started[0])
-        self.consumer.stop_flow()
-        drain = self.loop.create_task(self.consumer.window.drain(60.0))
+        drain = self.loop.create_task(self.consumer.drain(60.0))
         self.settle()
         while self.consumer.running:
             self.choose(order.randrange(1000)).set_result(None)
@@ -280,8 +271,6 @@ class WindowMachine(RuleBasedStateMachine):
 
     @invariant()
     def bounds_hold(self) -> None:
-        if not hasattr(self, "consumer"):
-            return
         for stage, window in enumerate(self.consumer.window.chain):
             progress = window.progress
             running = [position for place, position in self.consumer.running if place == stage]
@@ -292,8 +281,6 @@ class WindowMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_may_be_committed_is_the_finished_prefix(self) -> None:
-        if not hasattr(self, "consumer"):
-            return
         for number in range(PARTITIONS):
             offsets = [record.offset for record in self.consumer.admitted if record.partition == number]
             unfinished = [record.offset for record in self.unfinished() if record.partition == number]
@@ -313,8 +300,6 @@ class WindowMachine(RuleBasedStateMachine):
     @invariant()
     def every_free_key_runs(self) -> None:
         """A key is free at a stage when its record has been handed on, unless many of it are behind that stage."""
-        if not hasattr(self, "consumer"):
-            return
         waiting: list[set[object]] = [set() for _ in range(self.stages)]
         handed_on: Counter[object] = Counter()
         for record in self.unfinished():
