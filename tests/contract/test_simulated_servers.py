@@ -195,7 +195,7 @@ async def test_a_commit_of_an_older_generation_is_refused_and_changes_nothing(in
     await in_a_group(scenario)
 
 
-async def test_a_client_seeks_only_where_its_group_has_committed(in_a_group: Run) -> None:
+async def test_a_member_reads_and_seeks_only_where_its_group_has_committed(in_a_group: Run) -> None:
     async def scenario(member: MakeMember) -> None:
         async with member() as one:
             assert await one.fetch() == [0, 1, 2]
@@ -204,26 +204,10 @@ async def test_a_client_seeks_only_where_its_group_has_committed(in_a_group: Run
             await one.commit(1)
             assert await one.seek_to_committed() == 1
             assert await one.fetch() == [1, 2]
-
-    await in_a_group(scenario)
-
-
-async def test_what_was_fetched_and_not_committed_is_fetched_again_by_the_next_member(in_a_group: Run) -> None:
-    async def scenario(member: MakeMember) -> None:
-        async with member() as one:
-            assert await one.fetch() == [0, 1, 2]
-            await one.commit(1)
+            with pytest.raises(IllegalStateError):  # that partition is not assigned
+                one.seek_elsewhere()
         async with member() as another:
             assert await another.fetch() == [1, 2]
-
-    await in_a_group(scenario)
-
-
-async def test_no_partition_is_sought_that_is_not_assigned(in_a_group: Run) -> None:
-    async def scenario(member: MakeMember) -> None:
-        async with member() as one:
-            with pytest.raises(IllegalStateError):
-                one.seek_elsewhere()
 
     await in_a_group(scenario)
 

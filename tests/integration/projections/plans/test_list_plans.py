@@ -16,8 +16,6 @@ from tests.support.plans import SIZES, facts_read, plan_of, rows_read
 
 pytestmark = pytest.mark.postgres
 
-pytestmark = pytest.mark.postgres
-
 START: Final = datetime(2025, 1, 1, tzinfo=UTC)
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 BIG: Final = ScopeFilter(user_id="big")
