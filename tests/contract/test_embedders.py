@@ -49,7 +49,7 @@ async def test_each_text_has_a_vector_of_the_model_and_of_length_one(embedder: E
 
 
 async def test_a_text_has_the_same_vector_alone_and_in_company(embedder: Embedder) -> None:
-    texts = TEXTS + [f"Person {index} moved to city {index} " + "and on " * (index % 40) for index in range(40)]
+    texts = TEXTS + [f"Person {index} moved to city {index} " + "and on " * index for index in range(0, 40, 4)]
     together = await vectors(embedder, texts)
     assert together == (await vectors(embedder, texts[::-1]))[::-1]
     assert together == [vector for text in texts for vector in await vectors(embedder, [text])]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from unittest.mock import Mock
 
 import psycopg
@@ -31,23 +31,15 @@ SESSION_MILLISECONDS: Final = 1500
 """So long a member of a group waits for one that has fallen behind: it cannot leave the group."""
 
 
-class Member(Protocol):
-    """A member of a consumer group that has all partitions; records and offsets are those of one partition."""
-
-    async def fetch(self) -> list[int]: ...
-    async def commit(self, offset: int) -> bool: ...
-    async def seek_to_committed(self) -> int | None: ...
-    def seek_elsewhere(self) -> None: ...
-    def fall_behind(self) -> None: ...
-
-
-MakeMember = Callable[[], AbstractAsyncContextManager[Member]]
 Scenario = Callable[[Any], Awaitable[None]]
 Run = Callable[[Scenario], Awaitable[None]]
 
 
 class RealMember:
-    """aiokafka's consumer, of which Faust's thread is a thin cover."""
+    """A member of a consumer group that has all partitions; records and offsets are those of one partition.
+
+    It is aiokafka's consumer, of which Faust's thread is a thin cover.
+    """
 
     def __init__(self, consumer: Any, place: TopicPartition) -> None:
         self._consumer = consumer
@@ -98,6 +90,10 @@ class SimulatedMember:
 
     def fall_behind(self) -> None:
         self._thread.member.generation -= 1
+
+
+Member = RealMember | SimulatedMember
+MakeMember = Callable[[], AbstractAsyncContextManager[Member]]
 
 
 @pytest.fixture

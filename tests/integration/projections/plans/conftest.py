@@ -13,7 +13,7 @@ from tests.support.plans import SIZES, connected
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def filled_database(postgres_admin_url: str, template_database: str) -> AsyncIterator[str]:
-    """110 000 facts, of 3 000 small owners and a big one."""
+    """More than 50 000 facts, of 1500 small owners and a big one."""
     with fresh_database(postgres_admin_url, template=template_database) as url:
         fill_scopes(url, SIZES, dimensions=3)
         yield url

@@ -1,4 +1,4 @@
-"""What reads entities and relations uses indexes, and reads none of other owners, of whom there are 100 000."""
+"""What reads entities and relations uses indexes, and reads none of other owners, of whom there are 50 000."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
@@ -61,7 +61,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def filled_with_entities(postgres_admin_url: str, filled_database: str) -> AsyncIterator[str]:
-    """110 000 facts, each with an entity of its own."""
+    """More than 50 000 facts, each with an entity of its own."""
     with fresh_database(postgres_admin_url, template=database_name(filled_database)) as url:
         fill_entities(url)
         async with await connected(url) as conn:
@@ -121,7 +121,7 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
 async def test_indexes_are_used_and_no_rows_of_other_owners_read(
     connection: AsyncConnection[TupleRow], name: str
 ) -> None:
-    """A scope has 30 facts and as many entities: each may be read some times, but none of the 110 000 others."""
+    """A scope has 30 facts and as many entities: each may be read some times, but none of the 50 000 others."""
     for_all = await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(HOT[name])}")
     assert whole_scans(for_all, {*TABLES, "scopes"}) == []
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
@@ -145,7 +145,7 @@ FROM entities WHERE entity_id = md5('big/entity/3')::uuid
 
 
 async def test_a_prompt_reads_few_entities_of_a_big_scope(connection: AsyncConnection[TupleRow]) -> None:
-    """It has 20 000 of them: those that are named, that the user is related to, and of whom their ties are."""
+    """It has 8000 of them: those that are named, that the user is related to, and of whom their ties are."""
     given = await parameters(connection) | SHOWN | {"user_id": ["big"]}
     async with connection.transaction(force_rollback=True):
         await connection.execute(TIE)

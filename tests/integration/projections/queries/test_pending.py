@@ -14,8 +14,6 @@ from tests.support.builders.commits import (
     day,
     fact_id_at,
     pending,
-    pending_confirmed,
-    pending_rejected,
     resolved,
     weighed_candidate,
     with_decision,
@@ -24,10 +22,6 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 MINE = ScopeFilter.of_scope(ALICE)
-
-
-async def waiting_texts(db: ProjectedDatabase, at: float) -> list[str]:
-    return [one.fact.text for one in await product.pending(db.conn, MINE, day(at))]
 
 
 async def test_a_held_fact_has_old_and_new_the_excerpt_why_and_for_how_long(db: ProjectedDatabase) -> None:
@@ -45,18 +39,6 @@ async def test_a_held_fact_has_old_and_new_the_excerpt_why_and_for_how_long(db: 
     assert (one.reason, one.needs_human) == ("it is to be confirmed", True)
     assert (one.since, one.age) == (made.decided_at, day(5) - made.decided_at)
     assert len(await product.pending(db.conn, ScopeFilter(user_id=ANY_VALUE), day(5))) == 2
-
-
-async def test_what_is_settled_waits_no_longer(db: ProjectedDatabase) -> None:
-    known = commit("1", added("A."), added("B."))
-    held = commit("2", pending("Not A.", fact_id_at(known)), pending("Not B.", fact_id_at(known, 1)), at=day(1))
-    await db.apply(known, held)
-    assert await waiting_texts(db, 2) == ["Not A.", "Not B."]
-    await db.apply(commit("3", pending_confirmed(fact_id_at(held), fact_id_at(known)), at=day(2)))
-    assert await waiting_texts(db, 3) == ["Not B."]
-    await db.apply(commit("4", pending_rejected(fact_id_at(held, 1)), at=day(3)))
-    assert await waiting_texts(db, 4) == []
-    assert await unresolved(db.conn, MINE, day(4)) == []
 
 
 async def test_an_unresolved_fact_names_what_it_stands_beside_as_far_as_that_stands(db: ProjectedDatabase) -> None:

@@ -18,7 +18,7 @@ from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, facts_as_of
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import MAX_TOP_K, SearchOptions, search
-from mnemolog.schemas.command import Delete, EndSession, SetPolicy
+from mnemolog.schemas.command import EndSession, SetPolicy
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import CATEGORIES, Reversal
 from mnemolog.schemas.policy import Policy
@@ -144,11 +144,6 @@ def texts(known: Profile) -> list[str]:
     return sorted(entry["text"] for entry in known.other)
 
 
-def said(known: Profile) -> set[str]:
-    """The texts of the changes, and of what they ended."""
-    return {text for one in known.recent_changes for text in (one["text"], *(old["text"] for old in one["old"]))}
-
-
 async def test_without_a_policy_a_profile_is_published_with_each_change_and_has_its_sources(
     db: ProjectedDatabase,
 ) -> None:
@@ -188,24 +183,6 @@ async def test_the_end_of_a_session_publishes_and_only_that_of_this_scope(db: Pr
     assert len(texts(await published(db))) == 7
 
 
-async def test_what_has_ended_or_was_deleted_since_is_not_shown_and_what_was_denied_since_is(
-    db: ProjectedDatabase,
-) -> None:
-    drafts = [added("A guest stays.", valid_until=day(5)), *map(added, ("Owns a dog.", "Owns a cat."))]
-    first = commit("t1", *drafts, *(added(f"Lives in {city}.", key="city") for city in ("Bern", "Rome", "Ulm")))
-    ids = [fact_id_at(first, place) for place in range(6)]
-    moved = commit("t2", *(replaced(f"Left {one}.", ids[3 + one]) for one in range(2)), at=day(0.5))
-    over = commit("t3", retracted(ids[5], ended_at=day(0.5)), at=day(0.6))
-    await db.apply(policy(publish_profile="session_end"), first, moved, over, end_session(1, at=1))
-    assert said(await published(db)) == {"Lives in Bern.", "Left 0.", "Lives in Rome.", "Left 1.", "Lives in Ulm."}
-    gone = (ids[2], fact_id_at(moved))
-    denied = commit("t4", contradicted("Owns no dog.", ids[1]), at=day(2))
-    await db.apply(denied, command_commit("c1", Delete(fact_ids=gone), *map(retracted, gone), at=day(2)))
-    assert texts(await published(db, at=3)) == ["A guest stays.", "Left 1.", "Owns a dog."]
-    assert texts(await published(db, at=6)) == ["Left 1.", "Owns a dog."]
-    assert said(await published(db)) == {"Lives in Rome.", "Left 1.", "Lives in Ulm."}
-
-
 async def test_an_undo_is_not_seen_before_the_next_publication(db: ProjectedDatabase) -> None:
     first = commit("t1", added("Lives in Bern."))
     moved = commit("t2", replaced("Lives in Rome.", fact_id_at(first)), at=day(1))
@@ -235,6 +212,7 @@ def history(source: Random, length: int) -> Iterator[Commit]:
                 replaced(f"Instead {number}.", target, ended_at=day(number), **new),
                 contradicted(f"No {number}.", target, **new),
                 retracted(target),
+                retracted(target, ended_at=day(number)),
             ]
         )
         made = commit(f"s{number}", draft, at=day(number))

@@ -22,7 +22,7 @@ from tests.support.plans import nodes, plan_of
 
 pytestmark = pytest.mark.postgres
 
-SIZES: Final = {"large": 12_000, "twin": 6000, "other": 3000, "small": 40}
+SIZES: Final = {"large": 8000, "twin": 3500, "other": 1500, "small": 40}
 LARGE: Final = ScopeFilter(user_id="large")
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 BEFORE: Final = datetime(2026, 10, 1, tzinfo=UTC)
@@ -40,7 +40,7 @@ async def indexed_database(postgres_admin_url: str, template_database: str) -> A
     """Two large scopes, of which `large` and `twin` have indexes; `other` has none."""
     with fresh_database(postgres_admin_url, template=template_database) as url:
         fill_scopes(url, SIZES, dimensions=DIMENSIONS)
-        report = await index_scopes(url, least=6000 * 9 // 10)
+        report = await index_scopes(url, least=3000)
         assert [scope.user_id for scope in report.scopes] == ["large", "twin"]
         yield url
 
@@ -184,7 +184,7 @@ async def test_there_are_as_many_hits_as_are_asked_for(conn: AsyncConnection[Tup
     """Also where nearly all facts of the scope have ended, so that what the index finds first is of no use."""
     (_, vector), *_ = await questions(conn, "twin")
     await end_most_facts(conn)
-    for text, limit in product(("word7", FREQUENT, UNKNOWN_WORD), (1, 10, 100)):
+    for text, limit in product(("word7", FREQUENT, UNKNOWN_WORD), (1, 100)):
         hits = await search(conn, LARGE, text, vector, best(limit), at=AT)
         wanted = await scanned(conn, LARGE, text, vector, best(limit), at=AT)
         assert len(hits) == len(wanted) == limit
