@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Composed
 from mnemolog.projections.database import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 
-SIZES: Final = {"big": 8000, **{f"user{number}": 30 for number in range(1500)}}
+SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
 FACTS: Final = sum(SIZES.values())
 SMALL: Final = ScopeFilter(user_id="user7")
 SMALL_FACTS: Final = 30

@@ -1,11 +1,10 @@
-"""What reads entities and relations uses indexes, and reads none of other owners, of whom there are 50 000."""
+"""What reads entities and relations uses indexes, and reads none of other owners, of whom there are 100 000."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID, uuid4
 
 import pytest
-import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
@@ -20,10 +19,9 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.background import names_said_in
 from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS
-from tests.support.databases import database_name, fresh_database
-from tests.support.filled_entities import fill_entities, name_of_entity
+from tests.support.filled_entities import name_of_entity
 from tests.support.filled_scopes import MODEL
-from tests.support.plans import SMALL, SMALL_FACTS, connected, numbered, plan_of, rows_read, whole_scans
+from tests.support.plans import SMALL, SMALL_FACTS, numbered, plan_of, rows_read, whole_scans
 
 pytestmark = pytest.mark.postgres
 TABLES: Final = (
@@ -57,22 +55,6 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "entities_for": queries("shown")["entities_for"],
     "facts_of_entities": CandidateFinder.QUERIES["facts_of_entities"],
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def filled_with_entities(postgres_admin_url: str, filled_database: str) -> AsyncIterator[str]:
-    """More than 50 000 facts, each with an entity of its own."""
-    with fresh_database(postgres_admin_url, template=database_name(filled_database)) as url:
-        fill_entities(url)
-        async with await connected(url) as conn:
-            await conn.execute("VACUUM ANALYZE")
-        yield url
-
-
-@pytest_asyncio.fixture
-async def connection(filled_with_entities: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
-    async with await connected(filled_with_entities) as conn:
-        yield conn
 
 
 SHOWN: Final[dict[str, Any]] = {
@@ -121,7 +103,7 @@ async def parameters(conn: AsyncConnection[TupleRow]) -> dict[str, Any]:
 async def test_indexes_are_used_and_no_rows_of_other_owners_read(
     connection: AsyncConnection[TupleRow], name: str
 ) -> None:
-    """A scope has 30 facts and as many entities: each may be read some times, but none of the 50 000 others."""
+    """A scope has 30 facts and as many entities: each may be read some times, but none of the 110 000 others."""
     for_all = await plan_of(connection, f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered(HOT[name])}")
     assert whole_scans(for_all, {*TABLES, "scopes"}) == []
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT[name].as_string()}"
@@ -145,7 +127,7 @@ FROM entities WHERE entity_id = md5('big/entity/3')::uuid
 
 
 async def test_a_prompt_reads_few_entities_of_a_big_scope(connection: AsyncConnection[TupleRow]) -> None:
-    """It has 8000 of them: those that are named, that the user is related to, and of whom their ties are."""
+    """It has 20 000 of them: those that are named, that the user is related to, and of whom their ties are."""
     given = await parameters(connection) | SHOWN | {"user_id": ["big"]}
     async with connection.transaction(force_rollback=True):
         await connection.execute(TIE)

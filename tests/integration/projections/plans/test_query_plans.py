@@ -274,7 +274,7 @@ async def test_a_page_reads_its_own_facts_and_not_those_before_it(
 ) -> None:
     """As it is planned by the values, and for all values."""
     (after,) = await facts(connection, BIG, at=AT, limit=1)
-    after = (await facts(connection, BIG, at=AT, limit=4000, after=after.fact_id))[-1]
+    after = (await facts(connection, BIG, at=AT, limit=10_000, after=after.fact_id))[-1]
     place = {"after_time": after.recorded_at, "after_ordinal": 0, "after_fact": after.fact_id}
     given = {**BIG.parameters, **place, "at": AT, "limit": limit}
     for mode in ("force_custom_plan", "force_generic_plan"):
@@ -288,14 +288,14 @@ async def test_the_history_of_a_fact_reads_its_own_chain_and_not_its_scope(
     connection: AsyncConnection[TupleRow],
 ) -> None:
     superseded = [fact for fact in await facts(connection, BIG, all_versions=True, at=AT) if fact.superseded_by]
-    assert len(superseded) > 200
-    named = {"tenant": "default", "fact_id": superseded[100].fact_id}
+    assert len(superseded) > 500
+    named = {"tenant": "default", "fact_id": superseded[300].fact_id}
     plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['versions'].as_string()}", named)
     assert 0 < facts_read(plan) < 20
-    events = {**BIG.parameters, "fact_ids": [superseded[100].fact_id, superseded[100].superseded_by]}
+    events = {**BIG.parameters, "fact_ids": [superseded[300].fact_id, superseded[300].superseded_by]}
     plan = await plan_of(connection, f"EXPLAIN (ANALYZE, FORMAT JSON) {HOT['history_events'].as_string()}", events)
     assert 0 < rows_read(plan, "memory_events") < 20
-    told = await history(connection, "default", superseded[100].fact_id)
+    told = await history(connection, "default", superseded[300].fact_id)
     assert [version.fact_id for version in told.versions] == events["fact_ids"]
 
 
