@@ -1,7 +1,6 @@
 """A large scope is searched through indexes of its own, with the hits that a scan of it gives."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any, Final
@@ -11,14 +10,14 @@ import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.database import connection_settings, fetch_long, prepare_connection
+from mnemolog.projections.database import fetch_long
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
 from mnemolog.projections.search.search import MIN_CANDIDATES, Findings, Hit, SearchOptions, search
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
-from tests.support.plans import nodes, plan_of
+from tests.support.plans import connected, nodes, plan_of
 
 pytestmark = pytest.mark.postgres
 
@@ -45,18 +44,10 @@ async def indexed_database(postgres_admin_url: str, template_database: str) -> A
         yield url
 
 
-@asynccontextmanager
-async def connected(url: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
-    """In a transaction that is undone."""
-    async with await AsyncConnection.connect(url, **connection_settings(url, application_name="test")) as one:
-        await prepare_connection(one)
-        yield one
-        await one.rollback()
-
-
 @pytest_asyncio.fixture
 async def conn(indexed_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
-    async with connected(indexed_database) as one:
+    """In a transaction that is undone."""
+    async with await connected(indexed_database) as one, one.transaction(force_rollback=True):
         yield one
 
 
@@ -218,7 +209,7 @@ async def test_a_scope_with_fewer_facts_than_hits_gives_all_of_them(database: st
     fill_scopes(database, {"large": 60}, dimensions=8)
     await index_scopes(database, least=50)
     vector = Vector.from_values(MODEL, [1.0] * 8)
-    async with connected(database) as conn:
+    async with await connected(database) as conn:
         for left in (3, 0):
             await conn.execute(
                 "UPDATE facts SET status = 'retracted' WHERE fact_id NOT IN "
@@ -243,8 +234,7 @@ async def test_a_scope_that_loses_its_indexes_during_a_search_is_scanned(
         return rows
 
     monkeypatch.setattr("mnemolog.projections.search.search.fetch_long", fetch_then_drop)
-    async with connected(database) as conn:
-        await conn.set_autocommit(True)  # as the client's
+    async with await connected(database) as conn:
         vector = Vector.from_values(MODEL, [1.0] * 8)
         assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, best(10), at=AT)) == 10
 
