@@ -49,7 +49,7 @@ BIG: Final = ScopeFilter(user_id="big")
 SMALL_RUN: Final = ScopeFilter(user_id="user7", run_id="r1")
 
 
-def named(found: Mapping[str, SQL], *names: str, prefix: str = "") -> dict[str, SQL]:
+def named(found: Mapping[str, SQL | Composed], *names: str, prefix: str = "") -> dict[str, SQL | Composed]:
     return {f"{prefix}{name}": found[name] for name in names}
 
 
@@ -319,11 +319,6 @@ async def test_lists_have_no_bound(connection: AsyncConnection[TupleRow]) -> Non
     assert list(changed.gained) == known
     assert len(changed.added) == SIZES["big"]
     assert len((await diff(connection, BIG, START, AT, axis="true")).added) > 0.75 * SIZES["big"]
-    in_pages, after = [], None
-    while page := await facts(connection, BIG, at=AT, limit=1000, after=after):
-        in_pages += page
-        after = page[-1].fact_id
-    assert in_pages == listed
 
 
 MEMORY_VIEWS: Final[Mapping[str, str]] = {

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import orjson
 import pytest
@@ -176,7 +177,13 @@ async def test_counts_and_exports_are_those_of_the_list(db: ProjectedDatabase, m
     monkeypatch.setattr(product, "EXPORT_BATCH", 7)
     await db.apply(*sample_commits())
     of_alice = ScopeFilter(user_id="alice", agent_id="*", run_id="**", app_id="**")
-    filters = ({}, {"state": "superseded"}, {"importance": {"gte": 0.5}}, {"run_id": None}, {"key": "nothing"})
+    filters: tuple[dict[str, Any], ...] = (
+        {},
+        {"state": "superseded"},
+        {"importance": {"gte": 0.5}},
+        {"run_id": None},
+        {"key": "nothing"},
+    )
     for wanted in map(parse_filter, filters):
         for scope in (EVERYBODY, of_alice):
             for versions in (False, True):

@@ -148,7 +148,7 @@ async def test_without_a_policy_a_profile_is_published_with_each_change_and_has_
     db: ProjectedDatabase,
 ) -> None:
     assert await profile(db.conn, MINE, day(0)) == await published(db) == Profile()
-    city = {"category": "identity", "key": "home_city"}
+    city: dict[str, Any] = {"category": "identity", "key": "home_city"}
     first = commit("t1", added("Lives in Bern.", excerpt="I live in Bern", value="Bern", **city))
     moved = replaced("Lives in Rome.", fact_id_at(first), excerpt="I moved to Rome", value="Rome", **city)
     second = commit("t2", moved, at=day(1))

@@ -17,7 +17,7 @@ from mnemolog.projections.search.search import MIN_CANDIDATES, Findings, Hit, Se
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
-from tests.support.plans import connected, nodes, plan_of
+from tests.support.plans import connected
 
 pytestmark = pytest.mark.postgres
 
@@ -260,16 +260,3 @@ async def test_new_and_ended_facts_count_at_once(conn: AsyncConnection[TupleRow]
     await conn.execute("UPDATE facts SET status = 'pending_confirmation' WHERE fact_id = %s", [first.fact.fact_id])
     hits = await search(conn, LARGE, text, vector, best(10), at=AT)
     assert first.fact.fact_id in {hit.fact.fact_id for hit in hits}
-
-
-@pytest.mark.parametrize("part", ["near", "words"])
-async def test_the_planner_takes_the_indexes_of_the_scope(conn: AsyncConnection[TupleRow], part: str) -> None:
-    (_, vector), *_ = await questions(conn)
-    condition = "SELECT scope_condition('default', 'large', '', '', ''), vector_condition(%s, %s)"
-    ((of_scope, of_model),) = await (await conn.execute(condition, [MODEL, DIMENSIONS])).fetchall()
-    near = f"AND {of_model} ORDER BY embedding::halfvec({DIMENSIONS}) <=> %s::halfvec({DIMENSIONS})"
-    more, given = (near, vector) if part == "near" else ("AND words @@ %s::tsquery", "word4001")
-    statement = f"EXPLAIN (FORMAT JSON) SELECT fact_id FROM facts WHERE {of_scope} {more} LIMIT 50"  # noqa: S608 - no foreign text
-    plan = await plan_of(conn, statement, [given])
-    (used,) = {node["Index Name"] for node in nodes(plan) if "Index Name" in node}
-    assert used.startswith(f"facts_{part}_")

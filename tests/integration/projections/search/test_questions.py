@@ -209,7 +209,7 @@ async def test_a_name_in_the_question_is_a_signal_of_its_own(db: ProjectedDataba
 
 
 async def test_a_word_counts_by_the_field_that_has_it(db: ProjectedDatabase) -> None:
-    drafts = {
+    drafts: dict[str, tuple[float | None, dict[str, Any]]] = {
         "The violin.": (FIELD_WEIGHTS[0], {}),
         "By search text.": (FIELD_WEIGHTS[1], {"search_text": "Plays the violins."}),
         "By key.": (FIELD_WEIGHTS[2], {"key": "violin"}),
