@@ -84,7 +84,7 @@ async def pages(db: ProjectedDatabase, *, limit: int, between: Sequence[Commit] 
             await db.apply(more)
 
 
-@pytest.mark.parametrize("limit", [1, 3, 8])
+@pytest.mark.parametrize("limit", [1, 3, 5, 8])
 async def test_pages_have_each_fact_once_while_facts_are_stored(db: ProjectedDatabase, limit: int) -> None:
     """Also facts of one turn, which were recorded at the same time; and where a page's last fact is ended meanwhile."""
     first = commit("1", *(added(f"Likes tea {number}.") for number in range(5)))

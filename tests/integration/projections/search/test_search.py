@@ -472,7 +472,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def test_random_scopes_filters_and_states_find_what_a_naive_reading_finds(database: str) -> None:
-    """Several scopes are searched together, each exactly."""
+    """Several scopes are searched together, each exactly and once."""
     with database_for_examples(database) as (db, run):
         run(db.apply(*sample_commits()))
         everything = [
@@ -486,7 +486,7 @@ def test_random_scopes_filters_and_states_find_what_a_naive_reading_finds(databa
         @given(OPTIONS, st.sets(st.sampled_from(range(4)), min_size=1), st.sampled_from([30, 46, 60, 100]))
         def check(asked: dict[str, Any], places: set[int], at: int) -> None:
             within = [SCOPES[place] for place in sorted(places)]
-            scopes = [ScopeFilter.of_scope(one) for one in within]
+            scopes = [ScopeFilter.of_scope(one) for one in (*within, within[0])]
             options = SearchOptions.read({"top_k": 100, **asked})
             hits = run(search(db.conn, scopes, "tea", None, options, at=day(at)))
             wanted = {fact.fact_id for fact in everything if is_wanted(fact, asked, within, day(at))}
