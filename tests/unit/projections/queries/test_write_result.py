@@ -145,6 +145,8 @@ def test_flags_and_actions_are_told() -> None:
         "fact_replaced",
     )
     assert (second.fact_id, third.fact_id) == (fact_id_at(made, 1), None)
+    several = write_result(commit("1", added("New."), skipped(A), skipped(A), merged("Richer.", B, C)))
+    assert (several.skipped, counts(several)) == (2, {"added": 2, "updated": 2, "unchanged": 1})
 
 
 def test_entities_count_once_and_new_ones_apart() -> None:
@@ -180,6 +182,8 @@ def test_costs_are_told_by_stage_and_in_all() -> None:
     assert (resolve.milliseconds, resolve.models, resolve.prompt_versions) == (15, ("m1", "m2"), ("resolve-2",))
     assert resolve.tokens == Tokens(input=7, output=3)
     assert (result.tokens.total, result.llm_calls, result.stages[0].reprompts) == (600, 3, 1)
+    assert (result.milliseconds, result.embedding_calls) == ({"extract": 300, "embed": 20, "resolve": 15}, 0.25)
+    assert result.duration_ms == 2000  # from the turn's publication to the decision
     assert orjson.loads(orjson.dumps(result))["tokens"] == {"input": 537, "output": 63, "cached": 384, "total": 600}
     assert result.stages[1].tokens.cached is None
 

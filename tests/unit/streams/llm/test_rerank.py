@@ -2,9 +2,18 @@
 
 import pytest
 
+from mnemolog.streams.llm.factory import build_reranker, build_variants
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
-from mnemolog.streams.llm.ports import UnusableReplyError
-from mnemolog.streams.llm.rerank import MAX_TEXT, QuestionVariants, parse_order, parse_variants, rerank_prompt
+from mnemolog.streams.llm.ports import ProviderConfigurationError, UnusableReplyError
+from mnemolog.streams.llm.rerank import (
+    MAX_TEXT,
+    QuestionVariants,
+    Reranker,
+    parse_order,
+    parse_variants,
+    rerank_prompt,
+)
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
 
@@ -59,6 +68,23 @@ WORDINGS = ["In which city is her home?", "Her address"]
 
 def chat(server: OpenAiServer) -> OpenAiChatModel:
     return OpenAiChatModel(Endpoint(base_url=server.base_url, api_key="k"), "test-model")
+
+
+async def test_texts_that_the_reply_leaves_out_come_last_in_their_order() -> None:
+    texts = ["Alice has a dog.", "It rained.", "Alice lives in Bern.", "\u6211\u4f4f\n2. Bern \x00", " "]
+    with OpenAiServer(SearchReplies()) as server:
+        reranker = Reranker(chat(server))
+        assert await reranker.rerank("where lives Alice", texts) == (2, 0, 1, 3, 4)
+        for count in (0, 1):
+            assert await reranker.rerank("?", texts[:count]) == tuple(range(count))
+        assert (server.requests["chat"], reranker.model) == (1, "test-model")
+        await reranker.close()
+
+
+def test_a_search_that_has_no_model_to_ask_is_told_so() -> None:
+    for build in (build_reranker, build_variants):
+        with pytest.raises(ProviderConfigurationError, match="MNEMOLOG_SEARCH_MODEL"):
+            build(StreamsSettings(provider="offline"))
 
 
 async def test_a_question_is_asked_once() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from mnemolog.projections.context import lasting_facts
-from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, BOB, added, commit, day, fact_id_at, pending, replaced
@@ -29,7 +28,7 @@ async def test_they_are_those_of_the_four_categories_in_exactly_one_scope(db: Pr
     assert await texts(db, scopes=(run, ScopeFilter.of_scope(BOB))) == ["B health.", "B health."]
 
 
-async def test_what_has_ended_was_replaced_or_waits_is_none_of_them(db: ProjectedDatabase) -> None:
+async def test_what_has_ended_was_replaced_or_waits_is_no_lasting_fact(db: ProjectedDatabase) -> None:
     task: dict[str, Any] = {"category": "task_context"}
     first = commit("1", added("Paints.", **task), added("Packs.", **task, valid_until=day(2)))
     await db.apply(first, commit("2", replaced("Sands.", fact_id_at(first), ended_at=day(1), **task), at=day(1)))
@@ -54,8 +53,3 @@ async def test_of_health_what_happened_at_a_time_is_none_of_them(db: ProjectedDa
     dated: dict[str, Any] = {"event_time": day(-1), "importance_category": "specific_event"}
     await db.apply(commit("1", *drafts, added("Sold the boat.", category="task_context", **dated)))
     assert await texts(db) == sorted([*(text for text, _ in lasting), "Sold the boat."])
-
-
-async def test_a_wider_scope_is_refused(db: ProjectedDatabase) -> None:
-    with pytest.raises(QueryError, match="exact scopes"):
-        await lasting_facts(db.conn, [MINE, ScopeFilter(user_id="*")], day(1))

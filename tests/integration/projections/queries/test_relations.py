@@ -1,15 +1,12 @@
 """What was known of relations at each time to hold at each time, against an oracle that reads the history alone."""
 
-import asyncio
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemolog.projections.queries.entities import AskedTimes, relations
@@ -40,7 +37,7 @@ from tests.support.builders.entity_events import (
     with_entities,
 )
 from tests.support.builders.sample_logs import reversal
-from tests.support.harnesses.projected_database import ProjectedDatabase
+from tests.support.harnesses.projected_database import ProjectedDatabase, database_for_examples
 
 pytestmark = pytest.mark.postgres
 
@@ -72,15 +69,17 @@ Step = tuple[str, int, str, int]
 """What happens, to which of the believed facts, of whom, and a time."""
 
 
-def steps() -> st.SearchStrategy[list[Step]]:
-    taken = st.tuples(st.sampled_from(KINDS), st.integers(0, 5), st.sampled_from(OTHERS), st.integers(10, 35))
-    return st.lists(taken, min_size=1, max_size=12)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.integers(0, 5), st.sampled_from(OTHERS), st.integers(10, 35)),
+    min_size=1,
+    max_size=12,
+)
 
 
 class History:
     """Turns steps into commits, and keeps what is believed after each of them."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, steps: Sequence[Step]) -> None:
         self.scope = scope
         first = commit("people", added("Alice knows Ana and Tom."), scope=scope, at=day(FIRST_DAY - 1))
         self._alice = entity_id_at(first)
@@ -89,24 +88,15 @@ class History:
         self.commits = [with_entities(first, *people)]
         self.worlds: list[World] = [{}]
         self.undone: set[int] = set()
-
-    def take(self, steps: Sequence[Step]) -> None:
         for number, (kind, choice, who, time) in enumerate(steps, 1):
             world = dict(self.worlds[-1])
-            open_ = [one for one in world.values() if one.ends is None and one.number not in self._ended(world)]
-            if kind == "undo":
-                open_ = [one for one in open_ if one.fact == one.number]
-            target = open_[choice % len(open_)] if open_ else None
-            is_new = target is None or kind.startswith(("state", "mention", "over"))
-            done = (
-                self._tell(kind, who, time, number, world) if is_new else self._end(kind, target, time, number, world)
-            )
+            open_ = [one for one in world.values() if one.ends is None and (kind != "undo" or one.fact == one.number)]
+            if not open_ or kind.startswith(("state", "mention", "over")):
+                done = self._tell(kind, who, time, number, world)
+            else:
+                done = self._end(kind, open_[choice % len(open_)], time, number, world)
             self.commits.append(done)
             self.worlds.append(world)
-
-    @staticmethod
-    def _ended(world: World) -> set[int]:
-        return {one.number for one in world.values() if one.ends is not None}
 
     def _tell(self, kind: str, who: str, time: int, number: int, world: World) -> Commit:
         today = FIRST_DAY + number
@@ -122,10 +112,9 @@ class History:
             said = relation_stated(0, self._alice, "friend", self._ids[who], strength=strength)
         return with_entities(commit(f"t{number}", draft, scope=self.scope, at=day(today)), said)
 
-    def _end(self, kind: str, target: Told | None, time: int, number: int, world: World) -> Commit:
-        assert target is not None
+    def _end(self, kind: str, target: Told, time: int, number: int, world: World) -> Commit:
         today, text = FIRST_DAY + number, f"Fact {number}."
-        fact, ends = self._fact(target), max(time, target.begins)
+        fact, ends = fact_id_at(self.commits[target.fact]), max(time, target.begins)
         about = [one.number for one in world.values() if one.fact == target.fact]
         match kind:
             case "end" | "replace":
@@ -148,9 +137,6 @@ class History:
                     del world[one]
                 draft = contradicted(text, fact, true_from=day(today))
         return commit(f"t{number}", draft, scope=self.scope, at=day(today))
-
-    def _fact(self, target: Told) -> UUID:
-        return fact_id_at(self.commits[target.fact])
 
     def holding(self, world: World, at: int) -> dict[str, set[int]]:
         """With whom there is a friendship on a day, and the statements that say so."""
@@ -189,26 +175,19 @@ async def check(stored: ProjectedDatabase, history: History) -> None:
             found = await relations(stored.conn, scope, as_of=as_of)
             shown = {one.object: {numbers[fact] for fact in one.evidence} for one in found}
             assert shown == history.holding(world, at), (number, at)
-            everything = await relations(stored.conn, scope, as_of=as_of, all_versions=True)
-            assert all(one.until is None or one.since is None or one.since <= one.until for one in everything)
+        everything = await relations(stored.conn, scope, as_of=as_of, all_versions=True)
+        assert all(one.until is None or one.since is None or one.since <= one.until for one in everything)
     now = await relations(stored.conn, scope)
     assert {one.object for one in now} == set(history.holding(history.worlds[-1], 10**4))
 
 
 def test_relations_are_what_the_history_until_then_says(database: str) -> None:
     numbers = itertools.count()
-    with asyncio.Runner() as runner:
-        stack = AsyncExitStack()
-        stored = runner.run(stack.enter_async_context(ProjectedDatabase.open(database)))
+    with database_for_examples(database) as (db, run):
 
-        @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-        @given(steps())
-        def check_steps(taken: list[Step]) -> None:
-            history = History(Scope(user_id=f"user-{next(numbers)}"))
-            history.take(taken)
-            runner.run(check(stored, history))
+        @settings(max_examples=25)
+        @given(STEPS)
+        def check_steps(steps: list[Step]) -> None:
+            run(check(db, History(Scope(user_id=f"user-{next(numbers)}"), steps)))
 
-        try:
-            check_steps()
-        finally:
-            runner.run(stack.aclose())
+        check_steps()
