@@ -5,15 +5,7 @@ from datetime import timedelta
 import pytest
 
 from mnemolog.schemas.policy import LimitHit
-from tests.support.builders.commits import (
-    added,
-    commit,
-    confirmed,
-    day,
-    event_id_at,
-    fact_id_at,
-    retracted,
-)
+from tests.support.builders.commits import added, commit, confirmed, day, event_id_at, fact_id_at, retracted
 from tests.support.builders.sample_logs import every_decision_log
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
