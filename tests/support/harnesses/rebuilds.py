@@ -140,6 +140,8 @@ async def schemas_of(db: ProjectedDatabase) -> list[str]:
 
 
 CATALOGUE: Final = """
+    SELECT 'schema', '', nspacl::text, '', '', '' FROM pg_namespace WHERE nspname = %(schema)s::text
+    UNION ALL
     SELECT 'relation', relname::text, relkind::text, relacl::text, obj_description(oid, 'pg_class'),
         pg_get_viewdef(oid) || coalesce(array_to_string(reloptions, ','), '')
     FROM pg_class WHERE relnamespace = %(schema)s::regnamespace AND relkind IN ('r', 'v')

@@ -48,7 +48,8 @@ async def test_a_sound_copy_is_kept_with_all_that_belongs_to_it(db: ProjectedDat
     log: LogSource = await fill_live_tables(db)
     if source == "table":
         log = TableLogSource(db.pool)
-    await db.conn.execute("GRANT SELECT ON commits, turns TO PUBLIC")
+    await db.conn.execute("GRANT USAGE ON SCHEMA mnemolog TO PUBLIC")
+    await db.conn.execute("GRANT SELECT ON commits, facts, turns TO pg_monitor WITH GRANT OPTION")
     before, ids, facts = await catalogue(db.conn), await oids(db, *COPY), await oids(db, "facts")
     for _ in range(2):
         report = await rebuild(db.url, log)

@@ -265,25 +265,6 @@ async def test_a_killed_rebuild_leaves_the_live_tables_and_the_next_one_succeeds
     assert await eventually(poll)
 
 
-async def test_grants_move_to_the_new_tables(db: ProjectedDatabase) -> None:
-    await fill_live_tables(db)
-    role = "reader_of_" + db.url.rsplit("/", 1)[1]
-    await db.conn.execute(f'CREATE ROLE "{role}"')
-    try:
-        for grant in (f'USAGE ON SCHEMA mnemolog TO "{role}"', f'SELECT ON facts, turns TO "{role}" WITH GRANT OPTION'):
-            await db.conn.execute(f"GRANT {grant}")
-        await rebuild(db.url, TableLogSource(db.pool))
-        for table, expected in {"facts": True, "turns": True, "commits": False}.items():
-            cursor = await db.conn.execute(
-                "SELECT has_schema_privilege(%s, 'mnemolog', 'USAGE') AND has_table_privilege(%s, %s, 'SELECT')",
-                [role, role, table],
-            )
-            assert await cursor.fetchone() == (expected,)
-    finally:
-        await db.conn.execute(f'DROP OWNED BY "{role}"')
-        await db.conn.execute(f'DROP ROLE "{role}"')
-
-
 async def test_views_of_others_are_not_cut_off(db: ProjectedDatabase) -> None:
     await fill_live_tables(db)
     await db.conn.execute("CREATE VIEW public.cities AS SELECT text FROM mnemolog.facts")
