@@ -30,6 +30,7 @@ from tests.support.builders.commits import (
     confirmed,
     contradicted,
     day,
+    event_id_at,
     fact_id_at,
     merged,
     pseudo_random_vector,
@@ -175,6 +176,36 @@ async def test_an_event_is_kept_without_the_data_of_its_vector(db: ProjectedData
     ) == [
         ("fact_replaced", {"model": "test-embedder", "dimensions": 3}, [BERN]),
         ("fact_confirmed", None, []),
+    ]
+
+
+async def test_what_was_decided_is_written(db: ProjectedDatabase) -> None:
+    await db.apply(*every_decision_log())
+    rel = "SELECT new.text, relation, old.text FROM fact_relations AS r JOIN facts AS new USING (fact_id)"
+    assert await db.rows(f"{rel} JOIN facts AS old ON old.fact_id = r.related_id ORDER BY 2") == [
+        ("More.", "extends", "Fact 0."),
+        ("Like.", "similar", "Fact 0."),
+    ]
+    held = "SELECT text, action, guard, settlement, settled_at, settled_by FROM pending_confirmations AS p"
+    settled = every_decision_log()[4]
+    assert await db.rows(f"{held} JOIN facts USING (fact_id) ORDER BY 1") == [
+        ("B.", "contradict", "high_confidence", "confirmed", settled.decided_at, event_id_at(settled)),
+        ("C.", "contradict", "high_confidence", "rejected", settled.decided_at, event_id_at(settled, 1)),
+    ]
+    replacing, undo, redone = every_decision_log()[7:10]
+    assert await db.rows("SELECT event_id, undone_by FROM undone") == [(event_id_at(undo), event_id_at(redone))]
+    assert await db.rows("SELECT source_id, undoes FROM memory_events WHERE undoes IS NOT NULL ORDER BY 1") == [
+        ("c1", event_id_at(replacing)),
+        ("c2", event_id_at(undo)),
+    ]
+    by_model = "SELECT event_id, prompt_version FROM memory_events WHERE model = 'm'"
+    assert await db.rows(by_model) == [(event_id_at(replacing), "p")]
+    assert await db.rows("SELECT user_id, policy ->> 'note' FROM policies") == [("alice", "for now")]
+    ordered_by = "SELECT source_id, order_kind, actor, outcome FROM commits WHERE source_kind = 'command' ORDER BY 1"
+    assert await db.rows(ordered_by) == [
+        ("c1", "undo", None, "done"),
+        ("c2", "undo", None, "done"),
+        ("c3", "set_policy", "ops", "done"),
     ]
 
 
