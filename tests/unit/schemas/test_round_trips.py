@@ -75,7 +75,7 @@ def _overrides(thresholds: list[float]) -> st.SearchStrategy[Overrides]:
     return of_model(Overrides, ending=ending, conflict=conflict, duplicate=duplicate)
 
 
-UNDO_TARGETS = [{"event_id": st.uuids()}, {"source_id": IDENTIFIERS}]
+UNDO_TARGETS: Final[list[dict[str, Any]]] = [{"event_id": st.uuids()}, {"source_id": IDENTIFIERS}]
 PERIODS = st.tuples(TIMES, TIMES).filter(lambda times: times[0] != times[1]).map(sorted)
 THRESHOLDS = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted)
 PLAIN: Final[dict[Any, st.SearchStrategy[Any]]] = {
@@ -200,11 +200,7 @@ def _nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "advice"),
     [
-        ({"metadata": {"a": "b\x00"}}, r"U\+0000"),
-        ({"metadata": {"a\x00": "b"}}, r"U\+0000"),
         ({"metadata": {"a": ["\ud83d"]}}, "surrogate"),
-        ({"metadata": {"a": float("nan")}}, "not finite"),
-        ({"metadata": {"a": [float("inf")]}}, "not finite"),
         ({"metadata": {"a": 2**63}}, "beyond 64 bits"),
         ({"metadata": {"a": {"b": datetime(2026, 4, 11, tzinfo=UTC)}}}, "a datetime, which is not a JSON value"),
         ({"metadata": {"a": ("b",)}}, "a tuple, which is not a JSON value"),

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -66,7 +67,7 @@ async def test_a_part_of_a_shared_call_comes_back_with_what_is_known_of_the_call
 
 
 async def test_the_replies_to_a_source_can_be_forgotten(replies: ReplyStore) -> None:
-    others = [replace(REPLY, **{name: "other"}) for name in ("owner", "source_id")]
+    others = [replace(REPLY, owner="other"), replace(REPLY, source_id="other")]
     resolving = replace(REPLY, stage="resolve")
     await replies.put_many([*others, REPLY, replace(REPLY, attempt=1), resolving])
     await replies.forget(REPLY.owner, REPLY.source_id)
@@ -80,7 +81,8 @@ async def test_of_two_at_once_both_get_the_same(replies: ReplyStore) -> None:
 
 
 async def test_stage_version_source_and_owner_are_told_apart(replies: ReplyStore) -> None:
-    others = [replace(REPLY, **{name: "other"}) for name in ("owner", "source_id", "stage", "version")]
+    given: list[dict[str, Any]] = [{name: "other"} for name in ("owner", "source_id", "stage", "version")]
+    others = [replace(REPLY, **fields) for fields in given]
     await replies.put_many([REPLY, *others])
     assert await known(replies) == (REPLY,)
 

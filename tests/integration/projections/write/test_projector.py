@@ -156,7 +156,7 @@ async def test_a_fact_is_written_as_the_commit_says(db: ProjectedDatabase) -> No
 
 
 async def test_a_commit_is_kept_with_its_costs_and_its_bytes(db: ProjectedDatabase) -> None:
-    extracting = {"llm_calls": 2, "input_tokens": 100, "output_tokens": 20, "reprompts": 1}
+    extracting: dict[str, Any] = {"llm_calls": 2, "input_tokens": 100, "output_tokens": 20, "reprompts": 1}
     steps = [
         Step(stage="extract", milliseconds=300, model="m", **extracting),
         Step(stage="embed", milliseconds=5, embedding_calls=0.25, input_tokens=10),
@@ -359,7 +359,7 @@ async def test_the_statements_of_a_batch_are_planned_once_a_connection(database:
             await Projector(pool).apply({0: log_of(commit(f"t{offset}", added(f"Fact {offset}.")), start=offset)})
         query = "SELECT statement, custom_plans FROM pg_prepared_statements WHERE generic_plans + custom_plans > 0"
         async with pool.connection() as connection:
-            planned = dict(await (await connection.execute(query)).fetchall())
+            planned: dict[str, int] = dict(await (await connection.execute(query)).fetchall())
     assert len(planned) > 5
     assert set(planned.values()) == {0}
 

@@ -151,11 +151,10 @@ def test_every_example_is_applied_where_what_it_names_is_known_and_in_no_other_s
     named |= {getattr(event, name, None) for name in ("entity_id", "subject_id", "object_id")}
     if isinstance(event, EntityChange):
         named |= {*event.entity_ids, getattr(event, "original_id", None), getattr(event, "proposal", None)}
+    theirs = event
     if event.event == "entity_registered":
-        theirs = event.model_copy(update={"entity_id": ANA})
-        named = {ANA}
+        theirs, named = event.model_copy(update={"entity_id": ANA}), {ANA}
     else:
-        theirs = event
         named -= {getattr(event, "new_id", None), None}
     foreign = FoldState(entities=dict.fromkeys(filter(None, named), ("default", "bob", "", "", "")))
     changes = fold(foreign, commit("t2", added("Again."), entity_events=(theirs,)), HERE, b"")
