@@ -19,7 +19,6 @@ from mnemolog.projections.write.row_writer import profile_batches, refresh_profi
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.facts import content_hash
-from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
@@ -153,30 +152,6 @@ async def test_a_fact_is_written_as_the_commit_says(db: ProjectedDatabase) -> No
     assert metadata == json.dumps({"channel": ["web", 2**62]})
     words = await db.rows("SELECT count(*) FROM facts WHERE words @@ to_tsquery('english', 'quote | 日本語')")
     assert words == [(1,)]
-
-
-async def test_a_commit_is_kept_with_its_costs_and_its_bytes(db: ProjectedDatabase) -> None:
-    extracting: dict[str, Any] = {"llm_calls": 2, "input_tokens": 100, "output_tokens": 20, "reprompts": 1}
-    steps = [
-        Step(stage="extract", milliseconds=300, model="m", **extracting),
-        Step(stage="embed", milliseconds=5, embedding_calls=0.25, input_tokens=10),
-    ]
-    committed = commit("t1", outcome="failed", reason="reply_invalid", detail="no JSON", steps=steps, based_on=7)
-    await db.apply(committed)
-    assert await db.rows(
-        "SELECT outcome, reason, detail, based_on, llm_calls, embedding_calls, input_tokens, output_tokens, reprompts,"
-        " origin_topic, record FROM commits"
-    ) == [("failed", "reply_invalid", "no JSON", 7, 2, 0.25, 110, 20, 1, "conversation_turns", committed.to_bytes())]
-
-
-async def test_an_event_is_kept_without_the_data_of_its_vector(db: ProjectedDatabase) -> None:
-    await db.apply(*sample_log())
-    assert await db.rows(
-        "SELECT event, payload->'fact'->'vector', targets FROM memory_events WHERE source_id = 't2' ORDER BY ordinal"
-    ) == [
-        ("fact_replaced", {"model": "test-embedder", "dimensions": 3}, [BERN]),
-        ("fact_confirmed", None, []),
-    ]
 
 
 async def test_what_was_decided_is_written(db: ProjectedDatabase) -> None:
