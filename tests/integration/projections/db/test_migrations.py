@@ -160,7 +160,7 @@ async def test_a_numbered_file_runs_once_and_views_are_made_after_it(
 async def test_a_reader_that_goes_on_for_long_leaves_the_database_as_it_was(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shorter = sql.SQL(queries("migrations")["set_timeouts"].as_string().replace("5s", "200ms"))  # type: ignore[arg-type]
+    shorter = sql.SQL(queries("migrations")["set_timeouts"].as_string().replace("5s", "200ms"))
     monkeypatch.setattr(upgrade, "_SQL", {**queries("migrations"), "set_timeouts": shorter})
     run(database, OTHER_VIEW, CHANGED_VIEWS)
     before = run(database, VIEWS)
