@@ -63,8 +63,3 @@ def wait_for_facts(shell: CommandLine) -> object:
     known = shell.json("facts", "--user", "uma")
     assert len(known) == 1
     return known
-
-
-def test_the_example_is_about_twenty_lines() -> None:
-    code = (ROOT / "examples/chat.py").read_text().split('"""\n')[-1].splitlines()
-    assert len([line for line in code if line]) <= 20

@@ -1,4 +1,4 @@
-"""The Python examples of the how-tos run as they stand and print what the pages say; docs/client.md is complete."""
+"""The Python examples of the how-tos run as they stand and print what the pages say."""
 
 import re
 from contextlib import redirect_stdout
@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mnemolog import MemoryClient
 from tests.support.harnesses.command_line import CommandLine
 from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-REFERENCE = (ROOT / "docs/client.md").read_text(encoding="utf-8")
 PAGES = [
     page for page in sorted((ROOT / "docs/how-to").glob("*.md")) if "```python" in page.read_text(encoding="utf-8")
 ]
@@ -37,15 +35,3 @@ def test_the_examples_of_a_page_print_what_it_says(
         with redirect_stdout(printed):
             exec(code, names)  # noqa: S102 - the page's own code
         assert printed.getvalue() == expected, code
-
-
-def test_the_reference_names_every_public_error() -> None:
-    import mnemolog.errors  # noqa: PLC0415 - beside the page
-
-    inner = {"MnemologError", "MissingExtraError"}
-    assert [name for name in mnemolog.errors.__all__ if f"`{name}`" not in REFERENCE and name not in inner] == []
-
-
-def test_the_reference_names_every_method() -> None:
-    methods = {name for name in dir(MemoryClient) if not name.startswith("_")}
-    assert sorted(name for name in methods if f"`{name}`" not in REFERENCE) == []

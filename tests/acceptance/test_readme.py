@@ -92,9 +92,8 @@ async def test_other_clients(home: Path) -> None:
     required_program("kcat")
     required_program("psql")
     connection = json.loads((home / ".mnemolog" / "connection.json").read_text())
-    output(
-        home, "bash", "-euo", "pipefail", "-c", block("bash", "kcat -P", PUBLISH), MNEMOLOG_KAFKA=connection["kafka"]
-    )
+    publish = ("bash", "-euo", "pipefail", "-c", block("bash", "kcat -P", PUBLISH))
+    output(home, *publish, MNEMOLOG_KAFKA=connection["kafka"])
     query = block("sql", "FROM memory.facts")
 
     def table() -> str:
@@ -108,8 +107,3 @@ async def test_other_clients(home: Path) -> None:
 def test_its_screens_fit_into_80_columns() -> None:
     screens = re.findall(r"```(?:console|text)\n(.*?)```", README, re.DOTALL)
     assert [line for screen in screens for line in screen.splitlines() if len(line) > 80] == []
-
-
-def test_it_says_where_facts_of_a_run_are() -> None:
-    assert "Facts of a run" in README
-    assert "--run" in README

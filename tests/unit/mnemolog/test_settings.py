@@ -9,18 +9,12 @@ from mnemolog.errors import SettingsError
 from mnemolog.settings import PREFIX, Settings, load_settings
 
 KUBERNETES = {
-    "MNEMOLOG_SERVICE_HOST": "10.0.0.1",
-    "MNEMOLOG_SERVICE_PORT": "9464",
-    "MNEMOLOG_SERVICE_PORT_METRICS": "9464",
-    "MNEMOLOG_PORT": "tcp://10.0.0.1:9464",
-    "MNEMOLOG_PORT_9464_TCP": "tcp://10.0.0.1:9464",
-    "MNEMOLOG_PORT_9464_TCP_ADDR": "10.0.0.1",
-    "MNEMOLOG_PORT_9464_TCP_PORT": "9464",
-    "MNEMOLOG_PORT_9464_TCP_PROTO": "tcp",
-    "MNEMOLOG_KAFKA_PORT": "tcp://10.0.0.2:9092",
-    "MNEMOLOG_KAFKA_SERVICE_HOST": "10.0.0.2",
-    "MNEMOLOG_TENANT_PORT": "tcp://10.0.0.3:80",
-}
+    "MNEMOLOG_SERVICE_HOST": "10.0.0.1", "MNEMOLOG_SERVICE_PORT": "9464", "MNEMOLOG_SERVICE_PORT_METRICS": "9464",
+    "MNEMOLOG_PORT": "tcp://10.0.0.1:9464", "MNEMOLOG_PORT_9464_TCP": "tcp://10.0.0.1:9464",
+    "MNEMOLOG_PORT_9464_TCP_ADDR": "10.0.0.1", "MNEMOLOG_PORT_9464_TCP_PORT": "9464",
+    "MNEMOLOG_PORT_9464_TCP_PROTO": "tcp", "MNEMOLOG_KAFKA_PORT": "tcp://10.0.0.2:9092",
+    "MNEMOLOG_KAFKA_SERVICE_HOST": "10.0.0.2", "MNEMOLOG_TENANT_PORT": "tcp://10.0.0.3:80",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -40,11 +34,9 @@ def test_a_near_miss_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, mean
         load_settings()
 
 
-@pytest.mark.parametrize(
-    "name", [*KUBERNETES, "MNEMOLOG_TEST_DIALOGUES", "MNEMOLOG_CHAOS_ROUNDS", "MNEMOLOG_CI", "MNEMOLOG_KA"]
-)
-def test_other_variables_are_ignored(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(name, KUBERNETES.get(name, "1"))
+def test_other_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*KUBERNETES, "MNEMOLOG_TEST_DIALOGUES", "MNEMOLOG_CHAOS_ROUNDS", "MNEMOLOG_CI", "MNEMOLOG_KA"):
+        monkeypatch.setenv(name, KUBERNETES.get(name, "1"))
     load_settings()
 
 

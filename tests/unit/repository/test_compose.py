@@ -25,47 +25,31 @@ def _environment(service: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _seconds(duration: str) -> float:
-    assert duration.endswith("s")
-    return float(duration.removesuffix("s"))
-
-
 def test_it_follows_the_compose_specification() -> None:
     schema = compose_schema()
     validator = validator_for(schema, default=Draft202012Validator)(schema)
     assert [f"{error.json_path}: {error.message}" for error in validator.iter_errors(compose())] == []
 
 
-def test_every_image_has_a_full_version() -> None:
-    for service in services().values():
-        assert re.search(r":v?\d+\.\d+\.\d+(-pg\d+)?$", service["image"]), service["image"]
-
-
-def test_our_image_is_built_here_and_bears_the_projects_version() -> None:
+def test_images_have_full_versions_ours_that_of_the_project_and_kafka_that_of_the_tests() -> None:
     version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version
+    for service in services().values():
+        assert re.search(r":v?\d+\.\d+\.\d+(-pg\d+)?$", service["image"]), service["image"]
     for service in own_services().values():
         assert service["image"] == f"mnemolog:{version[1]}"
         assert (ROOT / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
-
-
-def test_kafka_is_the_version_that_the_tests_run_on() -> None:
     locked = (ROOT / "mnemolog/embedded/kafka.jars.lock").read_text()
     assert f"kafka_2.13:{services()['kafka']['image'].split(':')[1]} " in locked
 
 
-@pytest.mark.parametrize("name", sorted(own_services()))
-def test_every_command_is_one_of_ours(name: str) -> None:
-    command, *arguments = own_services()[name]["command"]
+def test_every_command_is_one_of_ours_and_every_stage_has_a_service() -> None:
     group = typer.main.get_group(app)
-    assert command in group.commands
-    group.commands[command].make_context(command, list(arguments))
-
-
-def test_every_stage_has_one_service_of_its_name() -> None:
-    assert {name: service["command"] for name, service in worker_services().items()} == {
-        stage: ["worker", stage] for stage in ALL_STAGES
-    }
+    for service in own_services().values():
+        command, *arguments = service["command"]
+        group.commands[command].make_context(command, list(arguments))
+    commands = {name: service["command"] for name, service in worker_services().items()}
+    assert commands == {stage: ["worker", stage] for stage in ALL_STAGES}
 
 
 @pytest.mark.parametrize("name", sorted(own_services()))
@@ -85,18 +69,15 @@ def test_workers_and_jobs_agree_on_servers_and_topics() -> None:
         assert len({_environment(service)[variable] for service in own_services().values()}) == 1
 
 
-def test_the_servers_are_where_the_settings_say() -> None:
+def test_the_servers_are_where_the_settings_and_the_published_ports_say() -> None:
     environment = _environment(own_services()["extract"])
-    assert f"INTERNAL://{environment['MNEMOLOG_KAFKA']}" in _kafka("ADVERTISED_LISTENERS").split(",")
-    user, database = (_environment(services()["postgres"])[f"POSTGRES_{name}"] for name in ("USER", "DB"))
-    assert environment["MNEMOLOG_POSTGRES"] == f"postgresql://{user}@postgres:5432/{database}"
-
-
-def test_kafka_is_reached_from_outside_at_the_published_port() -> None:
     (published,) = services()["kafka"]["ports"]
     host, port, container = published.split(":")
-    assert f"HOST://{host}:{port}" in _kafka("ADVERTISED_LISTENERS").split(",")
+    advertised = _kafka("ADVERTISED_LISTENERS").split(",")
+    assert {f"INTERNAL://{environment['MNEMOLOG_KAFKA']}", f"HOST://{host}:{port}"} <= set(advertised)
     assert f"HOST://:{container}" in _kafka("LISTENERS").split(",")
+    user, database = (_environment(services()["postgres"])[f"POSTGRES_{name}"] for name in ("USER", "DB"))
+    assert environment["MNEMOLOG_POSTGRES"] == f"postgresql://{user}@postgres:5432/{database}"
 
 
 def test_kafka_keeps_what_the_embedded_one_keeps() -> None:
@@ -125,12 +106,8 @@ def test_no_password_has_a_default() -> None:
         if re.search("PASSWORD|KEY|SECRET|TOKEN", variable)
     ]
     assert {variable for variable, _ in secrets} == {
-        "GF_SECURITY_ADMIN_PASSWORD",
-        "MNEMOLOG_API_KEY",
-        "MNEMOLOG_COMMAND_TOKEN",
-        "PGPASSWORD",
-        "POSTGRES_PASSWORD",
-    }
+        "GF_SECURITY_ADMIN_PASSWORD", "MNEMOLOG_API_KEY", "MNEMOLOG_COMMAND_TOKEN", "PGPASSWORD", "POSTGRES_PASSWORD",
+    }  # fmt: skip
     for _, value in secrets:
         assert value is None or re.fullmatch(r"\$\{\w+:\?set it in \.env\}", value)
 
@@ -156,24 +133,18 @@ def test_what_runs_on_is_restarted_bounded_and_watched(name: str) -> None:
     assert service["logging"]["options"]["max-size"]
 
 
-def test_workers_are_watched_by_the_images_own_check() -> None:
-    assert all("healthcheck" not in service for service in worker_services().values())
-
-
-def test_workers_wait_for_servers_topics_and_tables() -> None:
+def test_workers_wait_for_servers_topics_and_tables_and_get_the_time_they_need_to_stop() -> None:
     for service in worker_services().values():
+        assert "healthcheck" not in service  # the image has one
         assert {name: one["condition"] for name, one in service["depends_on"].items()} == {
             "kafka": "service_healthy",
             "postgres": "service_healthy",
             "topics": "service_completed_successfully",
             "migrate": "service_completed_successfully",
         }
-
-
-def test_workers_get_the_time_they_need_to_stop() -> None:
-    for service in worker_services().values():
-        grace = float(_environment(service)["MNEMOLOG_DRAIN_GRACE"])
-        assert _seconds(service["stop_grace_period"]) > KafkaTuning(drain_timeout=grace).stop_timeout
+        grace, period = float(_environment(service)["MNEMOLOG_DRAIN_GRACE"]), service["stop_grace_period"]
+        assert period.endswith("s")
+        assert float(period.removesuffix("s")) > KafkaTuning(drain_timeout=grace).stop_timeout
 
 
 def test_every_mounted_path_and_volume_exists() -> None:

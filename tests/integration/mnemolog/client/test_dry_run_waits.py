@@ -50,11 +50,6 @@ async def test_the_error_names_the_server_and_its_last_failure(database: str, cl
     assert "last failure was: extract gpt-4.1-mini: connection, " in words
 
 
-async def test_a_server_that_is_away_is_told_of_while_it_is(database: str, closed_address: str) -> None:
-    async with client_of(database, closed_address) as client:
-        assert "connection, " in await first_report(client)
-
-
 async def test_a_server_that_has_not_answered_yet_is_named(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dry_run, "REPORT_SECONDS", 0.05)
     with OpenAiServer(lambda _: "", latency=60) as server:

@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-u
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
 
 from mnemolog.embedded.stack import EmbeddedStack
-from mnemolog.errors import DataFolderError, DataFolderInUse, ServerFailedError, WrongStateError
+from mnemolog.errors import DataFolderInUse, ServerFailedError, WrongStateError
 from tests.support.polling import eventually
 
 TOPIC = "greetings"
@@ -107,11 +107,14 @@ async def test_a_killed_owner_leaves_nothing_that_blocks_the_next_start(data_fol
         assert await _execute(stack.postgres_url, "SELECT text FROM greetings") == [("hello",)]
 
 
-async def test_two_folders_side_by_side(data_folder: Path) -> None:
+async def test_two_folders_side_by_side_one_with_a_long_and_odd_name(data_folder: Path) -> None:
+    data_folder.parent.chmod(0o700)  # Postgres is another user when the tests run as root
+    deep = data_folder / ("deep" * 25) / "with späce, comma"
     async with (
         await EmbeddedStack.start(data_folder / "left", kafka=False, test=True) as left,
-        await EmbeddedStack.start(data_folder / "right", test=True) as right,
+        await EmbeddedStack.start(deep, test=True) as right,
     ):
+        await _publish(right.bootstrap, b"hello")
         await _execute(left.postgres_url, "CREATE TABLE side AS SELECT 'left' AS name")
         await _execute(right.postgres_url, "CREATE TABLE side AS SELECT 'right' AS name")
         assert await _execute(left.postgres_url, "SELECT name FROM side") == [("left",)]
@@ -142,35 +145,16 @@ async def test_taken_ports_are_replaced(data_folder: Path, monkeypatch: pytest.M
     assert len({postgres for _, postgres in (first, second, third)}) == 3
 
 
-async def test_a_server_that_cannot_start_shows_the_end_of_its_log(data_folder: Path) -> None:
-    async with await EmbeddedStack.start(data_folder, kafka=False, test=True):
-        pass
-    (data_folder / "postgres" / "data" / "PG_VERSION").write_text("9\n")
-    with pytest.raises(ServerFailedError, match=r"before it was ready; the last lines of .*\n.*FATAL"):
-        await EmbeddedStack.start(data_folder, test=True)
-    assert not _processes_below(data_folder)
-
-
-async def test_a_server_that_ends_by_itself_is_reported(data_folder: Path) -> None:
+async def test_a_postgres_that_ends_by_itself_or_finds_a_strangers_pid_or_cannot_start(data_folder: Path) -> None:
     async with await EmbeddedStack.start(data_folder, kafka=False, test=True) as stack:
+        with pytest.raises(WrongStateError, match="Kafka is not running"):
+            _ = stack.bootstrap
         os.kill(stack.pids["postgres"], signal.SIGINT)
         with pytest.raises(ServerFailedError, match="postgres ended by itself"):
             await stack.watch()
-
-
-async def test_a_stopped_stack_has_no_addresses(data_folder: Path) -> None:
-    stack = await EmbeddedStack.start(data_folder, kafka=False, test=True)
-    with pytest.raises(WrongStateError, match="Kafka is not running"):
-        _ = stack.bootstrap
-    await stack.stop()
     await stack.stop()
     with pytest.raises(WrongStateError, match="Postgres is not running"):
         _ = stack.postgres_url
-
-
-async def test_a_pid_file_whose_number_belongs_to_another_now_does_not_block(data_folder: Path) -> None:
-    async with await EmbeddedStack.start(data_folder, kafka=False, test=True):
-        pass
     data = data_folder / "postgres" / "data"
     # Of Postgres's user: it would not care about a process that it may not touch.
     with subprocess.Popen(["sleep", "60"], user=data.stat().st_uid) as other:
@@ -178,22 +162,7 @@ async def test_a_pid_file_whose_number_belongs_to_another_now_does_not_block(dat
         async with await EmbeddedStack.start(data_folder, kafka=False, test=True) as stack:
             assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
         other.kill()
-
-
-async def test_a_folder_with_a_long_and_odd_name_works(data_folder: Path) -> None:
-    deep = data_folder / ("deep" * 25) / "with späce, comma"
-    async with await EmbeddedStack.start(deep, test=True) as stack:
-        await _publish(stack.bootstrap, b"hello")
-        assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
-
-
-async def test_a_folder_that_other_users_cannot_pass_works(data_folder: Path) -> None:
-    data_folder.parent.chmod(0o700)  # Postgres is another user when the tests run as root
-    async with await EmbeddedStack.start(data_folder, kafka=False, test=True) as stack:
-        assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
-
-
-async def test_a_folder_below_a_file_is_refused(data_folder: Path) -> None:
-    data_folder.touch()  # noqa: ASYNC240 - nothing else runs in this loop
-    with pytest.raises(DataFolderError, match="cannot be used as a data folder"):
-        await EmbeddedStack.start(data_folder / "below")
+    (data / "PG_VERSION").write_text("9\n")
+    with pytest.raises(ServerFailedError, match=r"before it was ready; the last lines of .*\n.*FATAL"):
+        await EmbeddedStack.start(data_folder, test=True)
+    assert not _processes_below(data_folder)

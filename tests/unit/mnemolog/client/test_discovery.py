@@ -33,60 +33,41 @@ def test_the_file_is_found_and_private_and_gone_afterwards(tmp_path: Path) -> No
     assert not (tmp_path / DISCOVERY_FILE).exists()
 
 
-def test_what_is_set_goes_first(tmp_path: Path) -> None:
-    with discovery_file(tmp_path, connection()):
-        found = with_discovered_servers(Settings(data_dir=tmp_path, kafka="mine:9092"))
-    assert (found.kafka, found.postgres) == ("mine:9092", "postgresql://p")
-    assert with_discovered_servers(Settings(data_dir=tmp_path, kafka="a:1", postgres="postgresql://b")).kafka == "a:1"
-
-
-def test_the_count_of_partitions_is_found_with_the_servers(tmp_path: Path) -> None:
+def test_what_is_set_goes_first_and_the_count_of_partitions_comes_with_the_servers(tmp_path: Path) -> None:
     counted = ServerAddresses.model_validate({**connection().model_dump(), "partitions": 4})
     with discovery_file(tmp_path, counted):
         assert with_discovered_servers(Settings(data_dir=tmp_path)).partitions == 4
         assert with_discovered_servers(Settings(data_dir=tmp_path, partitions=3)).partitions == 3
-        assert with_discovered_servers(Settings(data_dir=tmp_path, kafka="mine:9092")).partitions == 12
-
-
-def test_a_file_without_partitions_is_read(tmp_path: Path) -> None:
-    with discovery_file(tmp_path, connection()):
+        found = with_discovered_servers(Settings(data_dir=tmp_path, kafka="mine:9092"))
+        assert (found.kafka, found.postgres, found.partitions) == ("mine:9092", "postgresql://p", 12)
         path = tmp_path / DISCOVERY_FILE
-        path.write_text(
-            json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "partitions"})
-        )
+        known = json.loads(path.read_text())
+        path.write_text(json.dumps({key: value for key, value in known.items() if key != "partitions"}))
         assert with_discovered_servers(Settings(data_dir=tmp_path)).partitions == 12
+    assert with_discovered_servers(Settings(data_dir=tmp_path, kafka="a:1", postgres="postgresql://b")).kafka == "a:1"
 
 
-def test_nothing_running_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(
-        NotConnectedError, match=f"no stack runs over {tmp_path}: `mnemolog up --data {tmp_path}` runs one"
-    ):
-        with_discovered_servers(Settings(data_dir=tmp_path))
-
-
-def test_the_file_of_a_killed_up_is_not_believed(tmp_path: Path) -> None:
+def test_where_nothing_runs_the_error_says_what_to_do(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    to_do = f"no stack runs over {tmp_path}: `mnemolog up --data {tmp_path}` runs one"
+    with pytest.raises(NotConnectedError, match=to_do):
+        with_discovered_servers(settings)
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     with discovery_file(tmp_path, connection(ended.pid)), pytest.raises(NotConnectedError, match="has ended"):
-        with_discovered_servers(Settings(data_dir=tmp_path))
-
-
-def test_a_broken_file_is_an_error_not_a_crash(tmp_path: Path) -> None:
+        with_discovered_servers(settings)
     (tmp_path / DISCOVERY_FILE).write_text("{")
     with pytest.raises(NotConnectedError, match="cannot be read"):
-        with_discovered_servers(Settings(data_dir=tmp_path))
+        with_discovered_servers(settings)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
+def test_an_invalid_address_is_named(tmp_path: Path) -> None:
+    for given, words in (
         ({"kafka": "localhost", "postgres": "postgresql://b"}, "MNEMOLOG_KAFKA is 'localhost': write host:port"),
         (
             {"kafka": "a:1", "postgres": "sqlite://b"},
-            r"MNEMOLOG_POSTGRES is not a valid database URL .*: write it like postgresql://",
+            r"MNEMOLOG_POSTGRES is not a valid database URL .*: write it like",
         ),
-    ],
-)
-def test_an_invalid_address_is_named(given: dict[str, str], words: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=words):
-        with_discovered_servers(Settings.model_validate({"data_dir": tmp_path, **given}))
+    ):
+        with pytest.raises(SettingsError, match=words):
+            with_discovered_servers(Settings.model_validate({"data_dir": tmp_path, **given}))

@@ -64,54 +64,33 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
     ]
 
 
-async def test_a_query_that_is_asked_again_needs_no_embedder(counting: CountingEmbedder) -> None:
+async def test_what_was_embedded_before_is_not_embedded_again(counting: CountingEmbedder) -> None:
+    home, work, house, flat = (pseudo_random_vector(text) for text in ("home", "work", "house", "flat"))
     before = looked_up("hit"), looked_up("miss")
     embedder = QueryEmbedder(StreamsSettings())
-    first = await embedder.embed("home")
-    assert [await embedder.embed(text) for text in ("home", "work", "home")] == [
-        first,
-        ((pseudo_random_vector("work"),), None),
-        first,
-    ]
-    assert counting.calls == [["home"], ["work"]]
+    answers = [await embedder.embed(text) for text in ("home", "home", "work", "home")]
+    assert answers == [((home,), None), ((home,), None), ((work,), None), ((home,), None)]
     assert (looked_up("hit"), looked_up("miss")) == (before[0] + 2, before[1] + 2)
+    assert await embedder.embed("home", "house", "flat", "house") == ((home, house, flat, house), None)
+    assert counting.calls == [["home"], ["work"], ["house", "flat"]]
 
 
-async def test_a_refusal_is_not_kept(counting: CountingEmbedder) -> None:
-    counting.refusals = 1
+async def test_a_refusal_is_not_kept_and_the_vectors_that_are_known_serve(counting: CountingEmbedder) -> None:
+    home, house = pseudo_random_vector("home"), pseudo_random_vector("house")
     embedder = QueryEmbedder(StreamsSettings())
+    counting.refusals = 1
     assert await embedder.embed("home") == ((), "http_400: no")
-    assert await embedder.embed("home") == ((pseudo_random_vector("home"),), None)
-
-
-async def test_the_texts_of_a_query_are_one_call(counting: CountingEmbedder) -> None:
-    embedder = QueryEmbedder(StreamsSettings())
-    await embedder.embed("home")
-    vectors, notice = await embedder.embed("home", "house", "flat", "house")
-    assert vectors == tuple(map(pseudo_random_vector, ("home", "house", "flat", "house")))
-    assert notice is None
-    assert counting.calls == [["home"], ["house", "flat"]]
-
-
-async def test_where_the_embedder_is_away_the_vectors_that_are_known_serve(counting: CountingEmbedder) -> None:
-    embedder = QueryEmbedder(StreamsSettings())
-    await embedder.embed("home")
+    assert await embedder.embed("home") == ((home,), None)
     counting.refusals = 1
-    assert await embedder.embed("home", "house") == ((pseudo_random_vector("home"),), "http_400: no")
+    assert await embedder.embed("home", "house") == ((home,), "http_400: no")
+    assert await embedder.embed("home", "house") == ((home, house), None)
 
 
-def test_the_vector_that_was_asked_for_longest_ago_goes_first() -> None:
+def test_the_vector_that_was_asked_for_longest_ago_goes_first_and_each_model_has_its_own() -> None:
     cache = VectorCache(2)
-    for text in ("one", "two"):
+    for text in ("one", "\ud800"):
         cache.put("m", text, pseudo_random_vector(text))
     assert cache.get("m", "one")
+    assert cache.get("other", "one") is None
     cache.put("m", "three", pseudo_random_vector("three"))
-    assert [cache.get("m", text) is not None for text in ("one", "two", "three")] == [True, False, True]
-
-
-def test_each_model_has_its_own_vectors() -> None:
-    cache = VectorCache()
-    cache.put("m", "home", pseudo_random_vector("home"))
-    assert cache.get("other", "home") is None
-    cache.put("m", "\ud800", pseudo_random_vector("lone surrogate"))
-    assert cache.get("m", "\ud800")
+    assert [cache.get("m", text) is not None for text in ("one", "\ud800", "three")] == [True, False, True]

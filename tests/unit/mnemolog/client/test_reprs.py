@@ -90,10 +90,7 @@ def test_found_facts_are_a_sequence_and_a_list_for_people() -> None:
     ]
     assert repr(a_hit()) == f"Hit('Alice lives in Bern.', status='active', similarity=0.83, fact_id='{ID}')"
     nothing = SearchResult(hits=(), mode="lexical", notice="full-text search only: no key")
-    assert (bool(nothing), str(nothing)) == (
-        False,
-        "SearchResult, lexical, 0 hits:\n  full-text search only: no key",
-    )
+    assert (bool(nothing), str(nothing)) == (False, "SearchResult, lexical, 0 hits:\n  full-text search only: no key")
 
 
 def test_found_turns_are_listed_after_the_facts() -> None:

@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog import QueryError
-from mnemolog.client.search import FoundBy, count_hits, found_by, joined_words, mean_vector
+from mnemolog.client.search import FoundBy, count_hits, found_by, mean_vector
 from mnemolog.client.search_arguments import search_options
 from tests.support.builders.hits import a_hit
 from tests.support.builders.values import vector
@@ -22,12 +21,6 @@ def test_days_and_times_are_taken_as_everywhere(given: list[str]) -> None:
     assert search_options({"period": given}).period == (FIRST, LAST)
 
 
-@pytest.mark.parametrize("given", [[1, 2], ["2026-03-01T00:00:00", "2026-04-01"], ["soon", "later"]])
-def test_what_is_no_time_is_named(given: list[str]) -> None:
-    with pytest.raises(QueryError, match=r"period\.0"):
-        search_options({"period": given})
-
-
 def test_the_mean_of_vectors_has_length_one_and_is_the_first_where_they_cancel_each_other_out() -> None:
     assert mean_vector([vector(1, 2, 3)]) == vector(1, 2, 3)
     assert mean_vector([vector(1, 0), vector(0, 1)]).values == pytest.approx([math.sqrt(0.5)] * 2, abs=1e-3)
@@ -36,21 +29,11 @@ def test_the_mean_of_vectors_has_length_one_and_is_the_first_where_they_cancel_e
     assert mean_vector([vector(1, 0), vector(-1, 0)]) == vector(1, 0)
 
 
-def test_the_words_of_all_wordings_are_looked_for() -> None:
-    assert joined_words("Where?", ["Which city?", "Her home"]) == "Where?\nWhich city?\nHer home"
-
-
 @pytest.mark.parametrize(
     ("text_score", "similarity", "expected"),
-    [
-        (1, 0.5, "both"),
-        (1, 0.1, "words"),
-        (1, None, "words"),
-        (None, 0.5, "vector"),
-        (None, 0.1, "other"),
-        (None, None, "other"),
-    ],
-)
+    [(1, 0.5, "both"), (1, 0.1, "words"), (1, None, "words"), (None, 0.5, "vector"), (None, 0.1, "other"),
+     (None, None, "other")],
+)  # fmt: skip
 def test_a_vector_finds_from_the_threshold_on(
     text_score: int | None, similarity: float | None, expected: FoundBy
 ) -> None:
