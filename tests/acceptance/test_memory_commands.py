@@ -92,25 +92,6 @@ def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: 
     assert shell.json("undo", "--turn", "ben-0", "--cascade", "--user", "ben")["success"]
 
 
-def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
-    publish_turns(shell, "cleo", "I live in Berlin.")
-    publish_turns(shell, "carl", "I live in Bonn.")
-    before = facts(shell, "cleo", "--all")
-    berlin = before[0]["fact_id"]
-    for order in (
-        ("delete", berlin, "--user", "carl"),
-        ("update", berlin, "Carl was here.", "--user", "carl"),
-        ("correct", berlin, "Carl was here.", "--user", "cleo", "--agent", "bot"),
-        ("confirm", berlin, "--user", "cleo", "--tenant", "other"),
-        ("reject", berlin, "--user", "carl"),
-    ):
-        refused = shell.run(*order, "--json")
-        assert refused.code == 1
-        assert "is not of user_id" in stderr_text(refused) or "not known in tenant 'other'" in stderr_text(refused)
-    assert_rejected(shell.run("undo", "--turn", "cleo-0", "--user", "carl", "--json"), "nothing_to_undo")
-    assert facts(shell, "cleo", "--all") == before
-
-
 def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: CommandLine) -> None:
     publish_turns(shell, "dora", "I live in Berlin.", "I own a dog.")
     for run in ("1", "2"):
@@ -170,20 +151,15 @@ def test_policies_are_set_and_shown(shell: CommandLine) -> None:
     assert shell.json("policy", "show")["tenant"] is None
 
 
-def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
+def test_people_are_told_what_was_done_and_what_was_not(shell: CommandLine) -> None:
     publish_turns(shell, "isa", "I live in Berlin.")
     berlin = fact_id_of(facts(shell, "isa"), "Berlin")
-    done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "fact_retracted" in done.stdout) == (0, True)
-    done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "closed_fact" in done.stdout) == (1, True)
+    for code, words in ((0, "fact_retracted"), (1, "closed_fact")):
+        done = shell.run("delete", berlin, "--user", "isa")
+        assert (done.code, words in done.stdout) == (code, True)
     issued = shell.json("delete-all", "--yes", "--user", "isa", "--wait", "0")
     assert issued["status"] == "pending"
     assert shell.json("status", issued["command_id"], "--wait", "30")["status"] == "done"
-    done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "was sent" in done.stdout) == (0, True)
-    nobody = shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*")
-    assert "no scope matches: no command was sent" in nobody.stdout
 
 
 def test_a_context_is_written_alone_so_that_it_can_be_piped(shell: CommandLine) -> None:

@@ -85,6 +85,7 @@ def test_stale_children_are_ended(tmp_path: Path, deaf: bool, monkeypatch: pytes
     program = [sys.executable, "-c", f"import signal; {hear}print(flush=True); signal.pause()"]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(program, **pipes) as child, locked_data_folder(tmp_path) as folder:
+        assert child.stdout is not None
         child.stdout.readline()
         folder.remember_child("kafka", child.pid)
         folder.stop_stale_children()
