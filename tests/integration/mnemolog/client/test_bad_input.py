@@ -170,7 +170,7 @@ async def test_a_number_or_a_tokenizer_or_a_filter_that_makes_no_sense_is_refuse
         refused = [await refusal(partial(call, client, value)) for value in NUMBERS]
         assert all(refused[:4]), name
     for limit in (0, 10**30):
-        said = await refusal(lambda limit=limit: client.entities(user_id="alice", limit=limit))
+        said = await refusal(partial(client.entities, user_id="alice", limit=limit))
         assert f"limit is {limit}: give 1 or more" in (said or "")
     counters: list[Any] = [lambda _: "7", lambda _: None, lambda _: 1.5, "gpt-4o"]
     for counter in counters:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,7 @@ import pytest
 
 from mnemolog.embedded import kafka
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
-from mnemolog.embedded.kafka import ClassArchive
+from mnemolog.embedded.kafka import ClassArchive, KafkaPlan
 from mnemolog.embedded.stack import EmbeddedStack
 from tests.support.polling import eventually
 
@@ -46,20 +47,16 @@ def archives(cache: Path) -> list[Path]:
 
 
 async def test_an_archive_is_made_used_and_after_damage_made_anew(data_folder: Path, cache: Path) -> None:
+    archive = archive_of(kafka.java_executable(), cache)
+    archive.with_name(f"{archive.stem.rpartition('-')[0]}-0123456789abcdef.jsa").touch()  # an older one
     assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
-    (archive,) = archives(cache)
-    older = archive.with_name(f"{archive.stem.rpartition('-')[0]}-0123456789abcdef.jsa")
-    older.touch()
+    assert archives(cache) == [archive]
     assert await kafka_uses_archive(data_folder)
     with archive.open("r+b") as file:
         file.seek(archive.stat().st_size // 2)
         file.write(b"\xff" * 300)
-    assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
-    assert archives(cache) == [archive]
-    with archive.open("r+b") as file:
-        file.truncate(archive.stat().st_size // 2)
     assert not await kafka_uses_archive(data_folder)
-    assert not archive.exists()  # removed, and made anew as above
+    assert archives(cache) == []  # removed, and made anew as above
 
 
 async def test_an_archive_that_ends_java_does_not_end_the_start(
@@ -80,11 +77,16 @@ async def test_an_archive_that_ends_java_does_not_end_the_start(
     assert not archive.exists() or archive.stat().st_size
 
 
-async def test_an_archive_that_cannot_be_written_is_done_without(data_folder: Path, cache: Path) -> None:
-    archive = archive_of(kafka.java_executable(), cache)
-    (archive.with_suffix(".new") / "full").mkdir(parents=True)
-    assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
-    assert archives(cache) == []
+async def test_an_archive_that_cannot_be_made_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / kafka.CLASS_LIST).write_bytes(b"java/lang/Object\n")
+    plan = KafkaPlan(folder=tmp_path, jars=tmp_path, port=20_001, controller_port=20_002, log=tmp_path / "log")
+    archive = ClassArchive(path=tmp_path / "jars-0123456789abcdef.jsa")
+    failing = replace(kafka._command(plan, ()), arguments=["false"])
+    await archive.make(tmp_path, lambda _: failing)
+    archive.path.with_suffix(".lock").unlink()
+    archive.path.with_suffix(".lock").mkdir()
+    await archive.make(tmp_path, lambda _: failing)
+    assert archives(tmp_path) == []
 
 
 async def test_a_stop_ends_the_making_of_an_archive(data_folder: Path, cache: Path) -> None:

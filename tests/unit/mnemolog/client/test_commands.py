@@ -146,7 +146,7 @@ async def test_a_command_for_many_scopes_has_one_stable_id_per_scope() -> None:
     assert all(command.command_id.startswith("c1/") for command in first)
 
 
-BAD: dict[str, tuple[Call, str]] = {
+BAD: dict[str, tuple[Callable[[Any], Awaitable[Any]], str]] = {
     "nobody": (lambda c: c.delete_all(), "give a user_id or an agent_id"),
     "anybody": (lambda c: c.delete(F1, user_id="*"), "one exact scope"),
     "an undo for anybody": (lambda c: c.undo(turn_id="t1", user_id="*"), "one exact scope"),
@@ -179,10 +179,10 @@ BAD: dict[str, tuple[Call, str]] = {
                   "oversize: .*fewer items"),
     "a part of a turn": (lambda c: c.undo(turn_id="t1", since=AT, user_id="mira"), "whole: leave out since and until"),
     "a part of an event": (lambda c: c.undo(event_id=F1, until=AT, user_id="mira"), "whole: leave out since and until"),
-    "an undo of nothing": (lambda c: c.undo(user_id="mira"), r"^invalid_command: undo: (undo one|what a model)"),  # type: ignore[call-overload] # wrong
-    "an undo of two things": (lambda c: c.undo(event_id=F1, turn_id="t1", user_id="mira"),  # type: ignore[call-overload] # wrong
+    "an undo of nothing": (lambda c: c.undo(user_id="mira"), r"^invalid_command: undo: (undo one|what a model)"),
+    "an undo of two things": (lambda c: c.undo(event_id=F1, turn_id="t1", user_id="mira"),
                               r"^invalid_command: undo: (undo one|what a model)"),
-    "a model at any time": (lambda c: c.undo(model="m", user_id="mira"),  # type: ignore[call-overload] # wrong
+    "a model at any time": (lambda c: c.undo(model="m", user_id="mira"),
                             r"^invalid_command: undo: (undo one|what a model)"),
 }  # fmt: skip
 
