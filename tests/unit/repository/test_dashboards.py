@@ -66,13 +66,6 @@ def test_every_metric_is_shown() -> None:
     assert asked == set(METRICS)
 
 
-def test_panels_ask_the_provisioned_source() -> None:
-    (source,) = read_yaml("grafana/provisioning/datasources/prometheus.yml")["datasources"]
-    assert {"type": source["type"], "uid": source["uid"]} == DATASOURCE
-    for panel in _panels():
-        assert all(target["datasource"] == DATASOURCE for target in panel.get("targets", []))
-
-
 def test_panels_stand_beside_each_other() -> None:
     places = [panel["gridPos"] for panel in _panels()]
     assert all(place["x"] + place["w"] <= COLUMNS for place in places)
@@ -82,7 +75,10 @@ def test_panels_stand_beside_each_other() -> None:
         assert any(apart), (one, other)
 
 
-def test_every_panel_says_what_it_shows() -> None:
+def test_every_panel_says_what_it_shows_and_asks_the_provisioned_source() -> None:
+    (source,) = read_yaml("grafana/provisioning/datasources/prometheus.yml")["datasources"]
+    assert {"type": source["type"], "uid": source["uid"]} == DATASOURCE
     panels = [panel for panel in _panels() if panel["type"] != "row"]
     assert all(panel["title"] and panel["description"] and panel["targets"] for panel in panels)
+    assert all(target["datasource"] == DATASOURCE for panel in panels for target in panel["targets"])
     assert len({panel["id"] for panel in _panels()}) == len(list(_panels()))

@@ -38,20 +38,15 @@ def test_it_copies_what_exists_and_is_not_ignored() -> None:
     assert not any(fnmatch(".env", source) for source in sources)  # secrets do not get into the image
 
 
-def test_it_runs_our_command_as_nobody_in_particular() -> None:
-    (entry,) = instruction_arguments("ENTRYPOINT")
-    (command,) = instruction_arguments("CMD")
-    (user,) = instruction_arguments("USER")
+def test_it_runs_our_command_as_nobody_in_particular_and_asks_the_workers_health() -> None:
+    asked = ("ENTRYPOINT", "CMD", "USER", "HEALTHCHECK", "EXPOSE")
+    (entry,), (command,), (user,), (check,), (exposed,) = map(instruction_arguments, asked)
     assert json.loads(entry) == list(PROJECT["project"]["scripts"])
     assert json.loads(command) == ["worker"]
     assert int(user) > 0
-
-
-def test_its_check_asks_the_workers_health() -> None:
-    (check,) = instruction_arguments("HEALTHCHECK")
     port = Settings.model_fields["metrics_port"].default
     assert f"http://127.0.0.1:{port}/health" in check
-    assert instruction_arguments("EXPOSE") == [str(port)]
+    assert exposed == str(port)
 
 
 def test_packages_are_installed_by_hash_alone() -> None:

@@ -33,7 +33,7 @@ async def test_a_model_that_loads_longer_than_a_search_waits_is_loaded_once(monk
 
     monkeypatch.setattr(search_models, "build_reranker", build)
     models = SearchModels(Settings(search_model_timeout=0.05))
-    hits = (a_hit("first"), a_hit("second"))
+    hits = tuple(a_hit(str(number)) for number in range(RERANKED + 2))
     for _ in range(3):
         kept, late = await models.rerank("question", hits)
         assert kept == hits
@@ -44,17 +44,8 @@ async def test_a_model_that_loads_longer_than_a_search_waits_is_loaded_once(monk
     async with asyncio.timeout(10):
         while notice is not None:
             ordered, notice = await models.rerank("question", hits)
-    assert ordered == hits[::-1]
+    assert ordered == (*hits[RERANKED - 1 :: -1], *hits[RERANKED:])  # those beyond stay behind those that are ordered
     assert len(loads) == 1
-    await models.close()
-
-
-async def test_hits_beyond_those_that_are_ordered_stay_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_models, "build_reranker", lambda _: LastFirst())
-    models = SearchModels(Settings(search_model_timeout=10.0))
-    hits = tuple(a_hit(str(number)) for number in range(RERANKED + 2))
-    ordered, _ = await models.rerank("question", hits)
-    assert ordered == (*hits[RERANKED - 1 :: -1], *hits[RERANKED:])
     await models.close()
 
 
