@@ -186,6 +186,10 @@ SENTENCES: dict[str, tuple[Call, str]] = {
                             r"filters\.categories is about facts"),
     "keys of turns": (lambda c: c.search("x", include="turns", filters={"OR": [{"NOT": {"key": "k"}}]}),
                       r"filters\.key is about facts"),
+    "a filter of facts": (lambda c: c.facts(filters={"colour": 1}), "colour"),
+    "a filter of a count": (lambda c: c.count(filters={"colour": 1}), "colour"),
+    "a filter of an export": (lambda c: c.export(io.BytesIO(), filters={"colour": 1}), "colour"),
+    "a filter of a deletion": (lambda c: c.delete_all(filters={"colour": 1}), "colour"),
     "an option of a client": (lambda _: AsyncMemoryClient(kafk="x"), "has no argument 'kafk': did you mean 'kafka'"),  # type: ignore[call-arg] # wrong
     "a number as server": (lambda _: MemoryClient(kafka=5), "kafka must be text, not int"),  # type: ignore[arg-type] # wrong
     "settings of a dict": (lambda _: MemoryClient(settings={}), "settings must be Settings, not a dict"),  # type: ignore[arg-type] # wrong
