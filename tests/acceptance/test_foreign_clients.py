@@ -1,6 +1,6 @@
 """Without any code of this project: kcat publishes turns and commands as documented JSON, and reads the log.
 
-`test_readme.py` has kcat publish a turn with a key and psql read the facts.
+`test_documentation.py` has kcat publish a turn with a key and psql read the facts.
 """
 
 import subprocess

@@ -1,6 +1,7 @@
 """How ends of turns and commands, changes, figures and policies are shown: what is unknown or not done is said."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -104,6 +105,7 @@ def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(shown:
     assert places == sorted(places)
     assert f"instead of {old_id} Lives in Rome." in text
     assert "active from then on" in text
+    assert "so since 2026-03-02 00:00 UTC" in shown(show_diff, replace(diff, axis="true"))
 
 
 def test_calls_that_other_turns_shared_are_shown_with_these_turns(shown: Callable[..., str]) -> None:

@@ -1,15 +1,22 @@
-"""A running `mnemolog up` is found through the file it leaves; what is set explicitly goes before it."""
+"""Servers are found, connected to and measured."""
 
+import asyncio
+import gc
 import json
 import os
 import stat
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
+from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError
 from mnemolog.client.discovery import DISCOVERY_FILE, ServerAddresses, discovery_file, with_discovered_servers
+from mnemolog.client.metrics import CATALOGUE, measured, search_phase
+from mnemolog.client.producer import RecordProducer
 from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
@@ -71,3 +78,74 @@ def test_an_invalid_address_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(SettingsError, match=words):
             with_discovered_servers(Settings.model_validate({"data_dir": tmp_path, **given}))
+
+
+async def test_a_connecting_publisher_that_is_cancelled_leaves_nothing_open() -> None:
+    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
+    connecting = asyncio.create_task(RecordProducer.connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    silent = await asyncio.wait_for(accepted.get(), 10)
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    silent.close()
+    await silent.wait_closed()
+    server.close()
+    await server.wait_closed()
+    del connecting
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        gc.collect()
+    assert [str(one.message) for one in warned if "AIOKafkaProducer" in str(one.message)] == []
+
+
+NOWHERE = Settings(postgres="postgresql://127.0.0.1:1/none", kafka="127.0.0.1:1")
+
+
+def counted(operation: str, outcome: str) -> float:
+    labels = {"operation": operation, "outcome": outcome}
+    return REGISTRY.get_sample_value("mnemolog_client_query_seconds_count", labels) or 0
+
+
+@measured
+class Reads:
+    async def find(self) -> str:
+        """Find it."""
+        return "found"
+
+    async def _find(self) -> str:
+        return "found"
+
+
+async def test_a_call_that_answers_is_measured_and_stays_itself() -> None:
+    before = counted("find", "ok")
+    assert await Reads().find() == await Reads()._find() == "found"
+    assert counted("find", "ok") == before + 1
+    assert Reads.find.__doc__ == "Find it."
+    assert not hasattr(Reads._find, "__wrapped__")
+
+
+def test_a_call_that_fails_is_measured_once_as_an_error() -> None:
+    before = counted("facts", "error"), counted("facts", "ok")
+    with MemoryClient(settings=NOWHERE) as memory, pytest.raises(MnemologError):
+        memory.facts(user_id="alice")
+    assert (counted("facts", "error"), counted("facts", "ok")) == (before[0] + 1, before[1])
+
+
+def test_every_reading_method_is_measured() -> None:
+    names = {"search", "context", "get", "facts", "facts_as_of", "profile", "history", "explain", "why_not", "pending"}
+    names |= {"unresolved", "diff", "quality", "failed_turns", "received_turn", "short_ids"}
+    assert all(hasattr(getattr(AsyncMemoryClient, name), "__wrapped__") for name in names)
+    assert all(metric.name.startswith("mnemolog_client_") for metric in CATALOGUE)
+
+
+def test_a_part_of_a_search_is_measured_also_where_it_fails() -> None:
+    def seconds() -> float:
+        return REGISTRY.get_sample_value("mnemolog_client_search_seconds_count", {"phase": "sql"}) or 0
+
+    before = seconds()
+    with search_phase("sql"):
+        pass
+    with pytest.raises(KeyError), search_phase("sql"):
+        raise KeyError
+    assert seconds() == before + 2
