@@ -1,6 +1,7 @@
 """`mnemolog up` with servers of its own: found by other commands, drained by a signal, whole after a kill."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -106,6 +107,9 @@ def test_state_survives_a_kill(home: Home, up: RunningUp) -> None:
     kafka = home.servers()["kafka"]
     servers = psutil.Process(up.command.process.pid).children(recursive=True)
     assert {"java", "postgres"} <= {server.name() for server in servers}
+    # Ctrl-C in a terminal goes to a whole process group; the servers have to outlive what drains into them.
+    groups = {os.getpgid(server.pid) for server in servers if server.name() in ("java", "postgres")}
+    assert os.getpgid(up.command.process.pid) not in groups
     up.command.process.kill()
     up.command.process.wait()
     _, alive = psutil.wait_procs(servers, timeout=120)

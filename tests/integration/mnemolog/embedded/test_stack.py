@@ -1,4 +1,4 @@
-"""Starts, stops, kills and restarts of real servers over real folders."""
+"""Starts, stops and restarts of real servers over real folders; `tests/acceptance/test_up.py` kills their owner."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import os
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -19,22 +17,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-u
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
 
 from mnemolog.embedded.stack import EmbeddedStack
-from mnemolog.errors import DataFolderInUse, ServerFailedError, WrongStateError
-from tests.support.polling import eventually
+from mnemolog.errors import ServerFailedError, WrongStateError
 
 TOPIC = "greetings"
-OWNER = """
-import asyncio, json, sys
-from pathlib import Path
-from mnemolog.embedded.stack import EmbeddedStack
-
-async def main() -> None:
-    async with await EmbeddedStack.start(Path(sys.argv[1]), test=True) as stack:
-        print(json.dumps({**stack.pids, "bootstrap": stack.bootstrap, "url": stack.postgres_url}), flush=True)
-        await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
 
 
 async def _publish(bootstrap: str, value: bytes) -> None:
@@ -58,43 +43,8 @@ async def _execute(url: str, query: str) -> list[tuple[object, ...]]:
         return await cursor.fetchall() if cursor.description else []
 
 
-@contextmanager
-def _owner(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, object]]]:
-    """Another process that holds a running stack; killed at the latest afterwards."""
-    with subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
-
-
-def _alive(pid: object) -> bool:
-    assert isinstance(pid, int)
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
 def _processes_below(folder: Path) -> list[psutil.Process]:
     return [process for process in psutil.process_iter(["cwd"]) if (process.info["cwd"] or "").startswith(str(folder))]
-
-
-async def test_a_killed_owner_leaves_nothing_that_blocks_the_next_start(data_folder: Path) -> None:
-    with _owner(data_folder) as (process, started):
-        with pytest.raises(DataFolderInUse, match=f"process {process.pid} since"):
-            await EmbeddedStack.start(data_folder, test=True)
-        for server in ("kafka", "postgres"):
-            # Ctrl-C in a terminal goes to a whole process group; the servers have to outlive what drains into them.
-            assert os.getpgid(int(str(started[server]))) != os.getpgid(process.pid)
-        await _publish(str(started["bootstrap"]), b"hello")
-        await _execute(str(started["url"]), "CREATE TABLE greetings AS SELECT 'hello' AS text")
-        process.kill()
-    await eventually(lambda: not _alive(started["kafka"]) and not _alive(started["postgres"]))
-    async with await EmbeddedStack.start(data_folder, test=True) as stack:
-        assert (stack.bootstrap, stack.postgres_url) == (started["bootstrap"], started["url"])
-        assert await _published(stack.bootstrap) == b"hello"
-        assert await _execute(stack.postgres_url, "SELECT text FROM greetings") == [("hello",)]
-        assert len(_processes_below(data_folder)) > 2
-    assert not _processes_below(data_folder)
 
 
 async def test_two_folders_side_by_side_one_with_a_long_and_odd_name(data_folder: Path) -> None:
@@ -117,6 +67,8 @@ async def test_ports_that_were_taken_between_the_look_at_them_and_the_start_are_
     async with await EmbeddedStack.start(data_folder, test=True) as stack:
         await _publish(stack.bootstrap, b"hello")
         first = (stack.bootstrap, stack.postgres_url)
+        assert len(_processes_below(data_folder)) > 2
+    assert not _processes_below(data_folder)
     monkeypatch.setattr("mnemolog.embedded.data_folder.is_free", lambda _: True)
     with ExitStack() as strangers:
         for port in json.loads((data_folder / "state.json").read_text())["ports"].values():
