@@ -1,16 +1,10 @@
 """`add`, and the commands about what failed, on one running installation."""
 
-import asyncio
 import shlex
-import signal
-import subprocess
-from typing import Any
 
-import psycopg
 import pytest
 
-from tests.support.harnesses.command_line import EXECUTABLE, CommandLine, turn_json
-from tests.support.polling import eventually
+from tests.support.harnesses.command_line import CommandLine, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -88,22 +82,3 @@ def test_a_dead_letter_is_listed_and_its_bytes_are_shown(shell: CommandLine) -> 
     assert not any(one["can_retry"] for one in failed if one["turn_id"] == newest["letter"]["source_id"])
     again = shell.run("retry", newest["letter"]["source_id"])
     assert (again.code, "mend it" in again.stderr) == (1, True), again
-
-
-def test_an_interrupted_rebuild_says_what_state_things_are_in(shell: CommandLine) -> None:
-    with psycopg.connect(shell.settings["POSTGRES"]) as other:
-        other.execute("LOCK TABLE facts IN ACCESS EXCLUSIVE MODE")
-        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen([EXECUTABLE, "rebuild"], cwd=shell.folder, env=shell.environ, **pipes)
-        waiting = (
-            "SELECT count(*) FROM pg_stat_activity "
-            "WHERE application_name LIKE 'mnemolog-rebuild%' AND wait_event_type = 'Lock'"
-        )
-        with psycopg.connect(shell.settings["POSTGRES"], autocommit=True) as watcher:
-            asyncio.run(eventually(lambda: watcher.execute(waiting).fetchone() != (0,), timeout=60))
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    assert "stopped: the live tables are as they were" in stderr
-    assert "Traceback" not in stderr
-    assert shell.run("rebuild", "--verify-only").code == 0

@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
@@ -164,3 +164,17 @@ def test_a_wrong_option_is_refused(
     assert run(shlex.split(command)) == 2
     assert words in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert client.call is None
+
+
+def test_an_interrupted_rebuild_says_what_state_things_are_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(work: Coroutine[Any, Any, Any]) -> None:
+        work.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("MNEMOLOG_KAFKA", "localhost:1")
+    monkeypatch.setenv("MNEMOLOG_POSTGRES", "postgresql://localhost:1/x")
+    monkeypatch.setattr(asyncio, "run", interrupted)
+    assert run(["rebuild"]) == 130
+    assert capsys.readouterr().err.startswith("stopped: the live tables are as they were")
