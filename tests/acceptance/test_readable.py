@@ -85,6 +85,8 @@ def test_the_next_commands_work_as_they_stand(populated: CommandLine, monkeypatc
     assert populated.json("undo", "--turn", undone["turn_id"], "--user", USER)["status"] == "done"
     shown = populated.run("pending", "--user", USER).stdout
     (reject,) = [line.partition("mnemolog ")[2] for line in shown.splitlines() if "mnemolog reject" in line]
+    hits = populated.json("search", "peanut allergy", "--user", USER)["hits"]
+    assert {hit["fact"]["status"] for hit in hits} >= {"active", "pending_confirmation"}
     assert populated.json(*reject.split())["status"] == "done"
 
 
