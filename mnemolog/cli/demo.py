@@ -63,13 +63,17 @@ class Demo:
             self._show(lambda _: results.print_lines(*notices), self._servers)
             turns = await self._publish()
             memories = await self._wait_for_facts(client, turns)
-            replaced = await self._show_replaced(client, memories)
+            replaced = [one.fact_id for one in memories if one.event == "fact_replaced" and one.fact_id]
+            _check(bool(replaced), "no fact was replaced")
+            history = await client.history(replaced[0])
+            self._heading("A fact is replaced", "what was true stays known, with its time")
+            self._show(results.show_versions, history)
             found = await client.search(QUESTION, user_id="mira", top_k=3)
             _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
             self._heading(f'A search: "{QUESTION}"', "by meaning and by words; what is no longer true is not found")
             self._show(results.show_hits, found)
             await self._confirm_pending(client)
-            await self._undo_and_reinstate(client, replaced)
+            await self._undo_and_reinstate(client, replaced[0])
             today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
             changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
             self._heading("What changed today in what is known of Jonas", "")
@@ -106,14 +110,6 @@ class Demo:
         memories = [memory for _, end in ends for memory in end.memories]
         _check(bool(memories), "no turn became a fact")
         return memories
-
-    async def _show_replaced(self, client: AsyncMemoryClient, memories: list[EventResult]) -> UUID:
-        replacing = [one.fact_id for one in memories if one.event == "fact_replaced" and one.fact_id]
-        _check(bool(replacing), "no fact was replaced")
-        history = await client.history(replacing[0])
-        self._heading("A fact is replaced", "what was true stays known, with its time")
-        self._show(results.show_versions, history)
-        return replacing[0]
 
     async def _confirm_pending(self, client: AsyncMemoryClient) -> None:
         pending = [one for one in await client.pending(user_id="priya") if isinstance(one, PendingFact)]
