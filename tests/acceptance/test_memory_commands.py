@@ -184,6 +184,6 @@ def test_entities_are_renamed_merged_split_forgotten_and_summarised(shell: Comma
     assert not [text for text in texts(shell, "ola") if "tea" in text]
     unknown = shell.run("entity", "rename", "Zoe", "Zora", *ola)
     assert (unknown.code, "no entity" in stderr_text(unknown)) == (1, True)
-    assert len(shell.json("relations", *ola)) == 3
+    assert len(shell.json("relations", *ola)) == 2
     for command in (["relations"], ["neighbours", "Tom"], ["who", "Ola's wife"]):
         assert shell.json(*command, "--believed", "2020-01-01", *ola) == []
