@@ -1,6 +1,5 @@
 """What an import of a fact adds to real tables, and what it leaves."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.admission import MAX_IMPORT_BYTES
 from mnemolog.schemas.command import Import, ImportedFact
-from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY
 from tests.support.builders.commits import BOB, added, commit, day
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -38,7 +36,7 @@ async def imported(db: ProjectedDatabase, harness: CommandHarness, text: str, **
 
 
 async def test_a_fact_is_stored_as_it_is_said(db: ProjectedDatabase, harness: CommandHarness) -> None:
-    given = {
+    given: dict[str, Any] = {
         "key": "pet",
         "value": "cat",
         "category": "other",
@@ -52,51 +50,13 @@ async def test_a_fact_is_stored_as_it_is_said(db: ProjectedDatabase, harness: Co
         "valid_until": day(90),
         "event_time": day(1),
     }
-    (fact,) = await imported(db, harness, "Alice has a cat.", **given)
+    order = Import(fact=ImportedFact(text="Alice has a cat.", **given), metadata={"source": {"name": "export"}})
+    await harness.execute("import/1", order, at=day(5))
+    (fact,) = [one for one in await facts(db.conn, ALICE, at=day(9)) if one.source_id == "import/1"]
     assert {name: getattr(fact, name) for name in given} == given
     assert (fact.text, fact.excerpt, fact.status, fact.unresolved) == ("Alice has a cat.", "", "active", False)
+    assert fact.metadata == {"source": {"name": "export"}}
     assert fact.embedding_model
-
-
-async def test_without_a_beginning_it_is_true_since_the_command(db: ProjectedDatabase, harness: CommandHarness) -> None:
-    (fact,) = await imported(db, harness, "Alice has a cat.")
-    assert day(5) <= fact.true_from < day(5) + timedelta(minutes=1)
-
-
-@pytest.mark.parametrize(
-    ("text", "fields"),
-    [
-        ("Alice lives in Bern.", {}),
-        ("Alice lives in Bern.", {"key": "home_city", "confidence": 0.1, "importance": 0.1}),
-        ("Alice lives in Bern.", HOME | {"true_from": day(3)}),
-    ],
-)
-async def test_what_is_known_is_left_as_it_is(
-    db: ProjectedDatabase, harness: CommandHarness, text: str, fields: dict[str, Any]
-) -> None:
-    assert await imported(db, harness, text, **fields) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "fields"),
-    [
-        ("alice lives in bern", {}),
-        ("Alice lives in Bern.", {"key": "residence"}),
-        ("Alice lives in Bern.", HOME | {"subject": "Tom"}),
-        ("Alice lives in Bern.", HOME | {"speaker": "Tom"}),
-        ("Alice lives in Bern.", HOME | {"event_time": day(1)}),
-        ("Alice lives in Bern.", HOME | {"valid_until": day(90)}),
-        ("Alice has her home in Bern.", HOME),
-        ("Alice is in Rome until spring.", HOME | {"value": "Rome", "valid_until": day(90)}),
-        ("Alice no longer lives in Oslo.", HOME | {"value": "Oslo", "action_hint": "retract"}),
-        ("*", {}),
-    ],
-)
-async def test_whatever_else_it_says_is_added_and_nothing_is_unresolved(
-    db: ProjectedDatabase, harness: CommandHarness, text: str, fields: dict[str, Any]
-) -> None:
-    (fact,) = await imported(db, harness, text, **fields)
-    assert (fact.text, fact.unresolved) == (text, False)
 
 
 async def test_beside_another_value_of_its_key_it_is_unresolved(db: ProjectedDatabase, harness: CommandHarness) -> None:
@@ -104,33 +64,6 @@ async def test_beside_another_value_of_its_key_it_is_unresolved(db: ProjectedDat
     assert fact.unresolved
     (listed,) = await unresolved(db.conn, ALICE, day(9))
     assert (listed.fact.text, [one.text for one in listed.beside]) == ("Alice lives in Rome.", ["Alice lives in Bern."])
-
-
-async def test_beside_what_it_says_has_ended_it_is_unresolved(db: ProjectedDatabase, harness: CommandHarness) -> None:
-    (fact,) = await imported(db, harness, "Alice no longer lives in Bern.", **HOME, action_hint="retract")
-    assert fact.unresolved
-
-
-@pytest.mark.parametrize("fields", [{"subject": "Tom"}, {"key": "birthplace"}])
-async def test_a_value_of_another_person_or_key_is_beside_nothing(
-    db: ProjectedDatabase, harness: CommandHarness, fields: dict[str, str]
-) -> None:
-    (fact,) = await imported(db, harness, "Alice lives in Rome.", **HOME | {"value": "Rome"} | fields)
-    assert not fact.unresolved
-
-
-async def test_its_metadata_is_that_of_the_command(db: ProjectedDatabase, harness: CommandHarness) -> None:
-    order = Import(fact=ImportedFact(text="Alice has a cat."), metadata={"source": {"name": "export"}})
-    await harness.execute("import/2", order, at=day(5))
-    (fact,) = [one for one in await facts(db.conn, ALICE, at=day(9)) if one.source_id == "import/2"]
-    assert fact.metadata == {"source": {"name": "export"}}
-
-
-async def test_without_a_confidence_it_has_that_of_its_certainty(
-    db: ProjectedDatabase, harness: CommandHarness
-) -> None:
-    (fact,) = await imported(db, harness, "Alice may have a cat.", certainty="speculation")
-    assert fact.confidence == CONFIDENCE_OF_CERTAINTY["speculation"]
 
 
 async def test_a_known_text_is_found_among_many_of_its_key(db: ProjectedDatabase, harness: CommandHarness) -> None:

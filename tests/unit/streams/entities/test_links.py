@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from mnemolog.schemas.entities import Alias, KnownEntity, NamedEntity, NamedRelation, Role
+from mnemolog.schemas.entities import MAX_LINKS, Alias, KnownEntity, NamedEntity, NamedRelation, Role
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact, PromotedFrom
 from mnemolog.schemas.stored import LinkedFact, StoredRelation
@@ -233,7 +233,11 @@ def test_a_name_of_a_repetition_that_may_be_one_of_the_fact_says_nothing() -> No
     assert (roles(found, names), *names.relations.values()) == ({}, ())
 
 
-def test_known_names_are_looked_for_only_where_nobody_read_the_text() -> None:
+def test_known_names_are_looked_for_only_where_nobody_read_the_text_and_a_bounded_number_is_linked() -> None:
     for reads_texts in (False, True):
         found, names = carried(event_of(added("Ben called")), reads_texts=reads_texts)
         assert roles(found, names) == {"Alice": "subject"} | ({"Ben": "mention"} if reads_texts else {})
+    many = [person(f"Person{chr(97 + number // 20)}{chr(97 + number % 20)}") for number in range(60)]
+    text = " ".join(one.name for one in many) + " and nobody else" * 5000
+    _, names = carried(event_of(added(text)), known=(USER, *many), reads_texts=True)
+    assert [len(links) for links in names.links.values()] == [MAX_LINKS]

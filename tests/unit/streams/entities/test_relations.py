@@ -1,13 +1,26 @@
-"""Two names that a turn tells to be of one: the free one is added, and two who are known wait for a person."""
+"""Relations that a fact states, and two names of one: the free one is added, two who are known wait for a person."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.entities import SAME_AS, Alias, AnsweredName, EntityType, KnownEntity, NamedEntity, NamedRelation
+from mnemolog.schemas.entities import (
+    SAME_AS,
+    Alias,
+    AnsweredName,
+    EntityType,
+    KnownEntity,
+    NamedEntity,
+    NamedRelation,
+    Strength,
+)
+from mnemolog.schemas.entity_events import RelationEnded, RelationStated
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.linker import entity_events
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.resolver import NameContext
+from tests.support.builders.commits import added, commit
 
 FINI, JOSEFINE = "Fini", "Josefine"
 BOTH = NamedRelation(subject=JOSEFINE, predicate=SAME_AS, object=FINI)
@@ -28,13 +41,10 @@ def named(*names: str, same: NamedRelation = BOTH) -> ExtractedFact:
     return ExtractedFact(text="It.", excerpt="said so", search_text="", entities=people, relations=(same,))
 
 
-def test_another_name_that_nobody_has_is_added() -> None:
+def test_another_name_that_nobody_has_is_added_and_somebody_is_proposed_to_be_merged() -> None:
     found = found_in(named(JOSEFINE), known(1, JOSEFINE))
     assert [(one.entity_id, one.alias.text) for one in found.resolver.added] == [(UUID(int=1), FINI)]
     assert not found.resolver.proposed
-
-
-def test_another_name_that_is_somebody_is_proposed_to_be_merged() -> None:
     found = found_in(named(JOSEFINE), known(1, JOSEFINE), known(2, FINI))
     assert not found.resolver.added
     (merge,) = found.resolver.proposed.values()
@@ -107,3 +117,82 @@ def test_what_a_turn_tells_is_proposed_whatever_a_model_says_of_other_names() ->
     found = found_in(named("Ana", JOSEFINE), known(1, JOSEFINE), known(2, FINI), KELLER, SCHMIDT)
     assert [name.text for name in found.resolver.doubtful.values()] == ["Ana"]
     assert found.answered([MEANT]).resolver.proposed.keys() == {(UUID(int=2), UUID(int=1))}
+
+
+def relation(subject: str, predicate: str, object_: str, strength: Strength = "strong") -> NamedRelation:
+    return NamedRelation(subject=subject, predicate=predicate, object=object_, strength=strength)
+
+
+def said(*names: str, relations: tuple[NamedRelation, ...] = (), **fields: Any) -> ExtractedFact:
+    people = tuple(NamedEntity(name=name, type="person", role="object") for name in names)
+    return ExtractedFact(text="It.", excerpt="it", search_text="", entities=people, relations=relations, **fields)
+
+
+PASSING = said(
+    "Acme",
+    subject="my brother Tom",
+    action_hint="retract",
+    relations=(relation("Alice", "brother", "Tom", "medium"), relation("Tom", "employer", "Acme")),
+)
+
+
+@pytest.mark.parametrize(
+    ("fact", "stated"),
+    [
+        pytest.param(said("my son Tom"), [("Tom", "parent", "Alice", "medium")], id="a tie of the inverse predicate"),
+        pytest.param(said("my father Tom"), [("Alice", "parent", "Tom", "medium")], id="a tie in passing"),
+        pytest.param(said("my nephew Tom"), [("Tom", "aunt_or_uncle", "Alice", "medium")], id="a tie by its opposite"),
+        pytest.param(said("Tom's wife"), [("Tom", "spouse", "Tom's wife", "medium")], id="a tie to another"),
+        pytest.param(
+            said("Tom", relations=(relation("the user", "mother_of", "Tom"),)),
+            [("Tom", "parent", "Alice", "strong")],
+            id="a stated one of the inverse predicate",
+        ),
+        pytest.param(
+            said("Tom", relations=(relation("Tom", "brother_of", "Alice"),)),
+            [("Alice", "sibling", "Tom", "strong")],
+            id="the predicate of the registry",
+        ),
+        pytest.param(
+            said("Tom", relations=(relation("Tom", "mentored_by", "Alice"),)),
+            [("Tom", "mentored_by", "Alice", "strong")],
+            id="a predicate of one's own",
+        ),
+        pytest.param(
+            said("Tom", relations=(relation("Alice", "friend", "Tom"),), certainty="weak"),
+            [("Alice", "friend", "Tom", "weak")],
+            id="a doubtful fact",
+        ),
+        pytest.param(
+            said("Tom", relations=(relation("Alice", "spouse", "Eva Meier"),)), [], id="somebody who was not named"
+        ),
+        pytest.param(
+            PASSING,
+            [("Alice", "sibling", "Tom", "medium"), ("Tom", "employer", "Acme", None)],
+            id="a retraction ends nothing that it mentions in passing",
+        ),
+    ],
+)
+def test_a_fact_states_relations(fact: ExtractedFact, stated: list[tuple[str, str, str, Strength | None]]) -> None:
+    assert relations_of(fact, "Alice") == stated
+
+
+def test_another_speaker_has_relations_of_their_own() -> None:
+    assert relations_of(said("my wife"), "Bob") == [("Bob", "spouse", "my wife", "medium")]
+
+
+def relations_of(fact: ExtractedFact, speaker: str) -> list[tuple[str, str, str, Strength | None]]:
+    context = NameContext(owner="default/alice", source_id="t1", speaker=speaker, user_names=("Alice",))
+    found = TurnEntities.of_facts([fact], (), context)
+    event = added(fact.text, excerpt=fact.excerpt, subject=fact.subject)
+    made = entity_events(found, commit("t1", event).events)
+    relations = [one for one in made if isinstance(one, RelationStated | RelationEnded)]
+    return [
+        (
+            found.registry[one.subject_id].name,
+            one.predicate,
+            found.registry[one.object_id].name,
+            one.strength if isinstance(one, RelationStated) else None,
+        )
+        for one in relations
+    ]
