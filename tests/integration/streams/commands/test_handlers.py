@@ -82,38 +82,6 @@ async def test_an_update_takes_the_place_of_a_fact_from_its_time_on(harness: Com
     assert [before.text for before in decision.before] == ["Alice lives in Bern."]
 
 
-async def test_an_update_of_what_began_later_or_is_yet_to_begin_leaves_one_of_both_active(
-    harness: CommandHarness,
-) -> None:
-    done = await harness.execute("c1", Update(edits=(edit(BERN, "Alice lives in Basel."),)), at=day(1), clock=day(0.9))
-    assert await harness.statuses(BERN, fact_id_at(done)) == ["superseded", "active"]
-    future = commit("t2", added("Alice moves on 1 June.", true_from=day(90)))
-    await harness.stored.apply(future)
-    done = await harness.execute("c2", Update(edits=(edit(fact_id_at(future), "Alice moves on 2 June."),)), at=day(1))
-    assert await harness.statuses(fact_id_at(future), fact_id_at(done)) == ["archived", "active"]
-    assert (await harness.known.facts([fact_id_at(done)]))[fact_id_at(done)].true_from == day(90)
-
-
-@pytest.mark.parametrize("ended", [False, True])
-async def test_a_correction_is_a_humans_word(harness: CommandHarness, ended: bool) -> None:
-    order = Correct(edit=edit(BERN, "Alice lives in Biel."), ended_at=day(1) if ended else None)
-    done = await harness.execute("c1", order, at=day(2), actor="ana@example.org")
-    facts = await harness.known.facts([BERN, fact_id_at(done)])
-    old, new = facts[BERN], facts[fact_id_at(done)]
-    assert (new.authority, new.state.confidence, new.true_from) == ("human", 1.0, day(1) if ended else day(0))
-    assert (old.state.status, old.state.superseded_by) == ("superseded", fact_id_at(done))
-    assert (old.state.true_to is None, old.state.believed_to is None) == (not ended, ended)
-    assert done.events[0].decision.reason == "ana@example.org corrected it"
-
-
-async def test_deleted_facts_are_no_longer_held(harness: CommandHarness) -> None:
-    done = await harness.execute("c1", Delete(fact_ids=(CAT, NUTS, CAT)), at=day(1))
-    assert [event.event for event in done.events] == ["fact_retracted"] * 2
-    assert await harness.texts_with_status() == ["Alice lives in Bern."]
-    (cat,) = await harness.states(CAT)
-    assert (cat.status, cat.believed_to, cat.true_to) == ("retracted", day(1) + timedelta(seconds=3), None)
-
-
 async def test_everything_of_a_scope_or_of_a_key_or_category_can_be_deleted(harness: CommandHarness) -> None:
     waiting = commit("t2", pending("Alice lives in Chur.", BERN, key="home_city"), at=day(0.5))
     elsewhere = commit("t3", added("Alice uses an app."), scope=Scope(user_id="alice", app_id="app"))

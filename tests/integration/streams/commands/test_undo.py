@@ -1,6 +1,5 @@
 """Taking back on real tables: by event, by source, by whoever decided; all in one scope, and as a rebuild has it."""
 
-import random
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -247,53 +246,6 @@ async def test_what_is_not_there_or_anothers_is_refused(harness: CommandHarness)
         assert (refused.outcome, refused.reason) == ("rejected", "nothing_to_undo")
         assert "secret" not in refused.detail
     assert await current_states(harness) == before
-
-
-async def test_no_command_touches_anothers_facts(harness: CommandHarness) -> None:
-    """Random orders of one user at facts, events and sources of all: the others' rows stay as they are."""
-    chance = random.Random(4)
-    elsewhere = commit("t9", added("Alice uses an app."), scope=APP)
-    tenant = commit("t9", added("Another Alice."), scope=Scope(tenant="acme", user_id="alice"))
-    await harness.stored.apply(elsewhere, tenant)
-    others = {fact_id_at(one) for one in (BOBS, elsewhere, tenant)}
-    before = {fact_id: row for fact_id, row in (await current_states(harness)).items() if fact_id in others}
-    done = 0
-    for number in range(60):
-        made = await harness.execute(f"c{number}", await random_command(harness, chance), at=day(1 + number))
-        if number % 3 == 0:
-            fact = added(f"Fact {number}.", unresolved=bool(chance.getrandbits(1)))
-            await harness.stored.apply(commit(f"m{number}", fact, at=day(1.5 + number)))
-        done += made.outcome == "done"
-    rows = await current_states(harness)
-    assert {fact_id: row for fact_id, row in rows.items() if fact_id in others} == before
-    assert done > 20
-    assert await harness.stored.rows("SELECT count(*) FROM rejections") == [(0,)]
-    assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
-
-
-async def random_command(harness: CommandHarness, chance: random.Random) -> CommandPayload:
-    """Now and then it is well aimed: at an active fact, or at the last commits."""
-    rows = await harness.stored.rows("SELECT fact_id, user_id || status = 'aliceactive' FROM facts ORDER BY fact_id")
-    facts = [fact_id for fact_id, fit in rows if fit or chance.random() < 0.2]
-    events = [
-        row[0]
-        for row in await harness.stored.rows(
-            "SELECT event_id FROM memory_events ORDER BY partition, log_offset, ordinal"
-        )
-    ][-9:]
-    sources = [
-        row[0] for row in await harness.stored.rows("SELECT source_id FROM commits ORDER BY partition, log_offset")
-    ][-9:]
-    fact_id = chance.choice(facts or [BERN])
-    orders: list[CommandPayload] = [
-        Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),
-        Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),
-        Delete(fact_ids=(fact_id, *facts[:1])),
-        Undo(event_id=chance.choice(events), cascade=chance.random() < 0.5),
-        Undo(source_id=chance.choice(sources), cascade=chance.random() < 0.5),
-        Resolve(fact_id=fact_id, action="keep_both", targets=tuple(facts[:1])),
-    ]
-    return chance.choice(orders)
 
 
 async def test_a_diff_tells_what_holds_again_where_its_successor_was(harness: CommandHarness) -> None:

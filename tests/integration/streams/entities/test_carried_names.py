@@ -119,20 +119,6 @@ async def test_a_promoted_fact_names_its_entities_in_the_scope_that_it_goes_to(
     assert await people.is_rebuilt_equal()
 
 
-async def test_promoted_names_are_found_by_what_is_known_of_them_there(people: NamedPeople) -> None:
-    await people.say("I met my wife", ("my wife", "person"))
-    await people.say("My wife Ana sings", subject="my wife Ana", scope=RUN)
-    await people.say("Tom from work sails", subject="Tom from work")
-    await people.say("Alice's brother Tom skis", subject="Alice's brother Tom", scope=RUN)
-    await people.say("I ski with my wife Eve", ("my wife Eve", "person"), speaker="Bob", scope=RUN)
-    await people.order(Promote(source=RUN), ALICE)
-    rows = await people.rows("SELECT name FROM entities WHERE run_id = '' ORDER BY name")
-    assert [name for (name,) in rows] == ["Alice", "Ana", "Bob", "Eve", "Tom", "Tom"]
-    query = """SELECT text, name FROM facts JOIN fact_entities USING (fact_id) JOIN entities USING (entity_id)
-        WHERE facts.run_id = '' AND role = 'subject' AND text LIKE 'I ski%%'"""
-    assert await people.rows(query) == [("I ski with my wife Eve", "Bob")]
-
-
 async def test_a_raw_or_imported_text_names_whom_the_scope_knows_for_certain(people: NamedPeople) -> None:
     await people.say("Tom from work sails", subject="Tom from work")
     await people.say("Alice's brother Tom skis", subject="Alice's brother Tom")

@@ -10,7 +10,6 @@ import pytest
 from mnemolog.projections.queries.explain import explain
 from mnemolog.projections.queries.write_result import turn_status, write_result
 from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import Delete, SplitEntity, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import EntityLink, KnownEntity
@@ -180,22 +179,6 @@ async def test_a_faulty_answer_is_asked_for_again_and_finds_nobody_in_the_end(pe
     (step,) = (step for step in commit.provenance.steps if step.stage == "resolve")
     assert [asked.entity_id for asked in step.answered_names] == [None]
     assert len(step.complaints) == 2
-
-
-async def test_a_redelivered_turn_asks_nobody_again(people: NamedPeople, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def crash(*_: object) -> None:
-        raise ConnectionError
-
-    await two_toms(people)
-    people.model.choose = choose_called(HILL)
-    with monkeypatch.context() as patch:
-        patch.setattr(Projector, "apply", crash)
-        with pytest.raises(ConnectionError):
-            await said_of_tom(people)
-    assert people.model.calls["resolve"] == 1
-    people.offsets[ALICE.owner] -= 1
-    commit = await said_of_tom(people)
-    assert (people.model.calls["resolve"], last_link(commit).step) == (1, "model")
 
 
 async def test_who_does_not_ask_has_possible_twins(database: str) -> None:

@@ -100,6 +100,9 @@ async def test_readers_and_later_turns_see_each_command_its_undo_and_its_redo(ta
     }
     commits = [await talk.done(command) for command in commands]
     assert await talk.seen() == after
+    for_sql_users = """SELECT e.name, count(DISTINCT n.fact_id) FROM memory.entities e JOIN memory.fact_entities n
+        USING (entity_id) WHERE e.user_id = 'alice' AND n.user_id = 'alice' AND NOT e.is_user GROUP BY e.name"""
+    assert dict(await talk.people.rows(for_sql_users)) == {name: len(texts) for name, (_, texts) in after.items()}
     assert await talk.people.is_rebuilt_equal()
     undone = [await talk.people.undo(commit) for commit in commits]
     assert await talk.seen() == before
@@ -225,20 +228,6 @@ async def test_who_decided_what_is_counted_and_told_of_the_entity_and_of_its_fac
     assert set(await talk.seen()) == {"Thomas", "Rex", "Bello"}
     again = await talk.people.order(Undo(event_id=event.event_id))
     assert (again.outcome, again.reason) == ("rejected", "nothing_to_undo")
-
-
-async def test_sql_users_see_entities_as_they_are_now(talk: Talk) -> None:
-    await talk.met("Ana", "Bea", "Cleo")
-    ana, bea, cleo = await talk.ids("Ana", "Bea", "Cleo")
-    await talk.done(MergeEntities(entity_ids=(bea,), into=ana))
-    await talk.done(ForgetEntity(entity_id=cleo))
-    entities = "SELECT name FROM memory.entities WHERE user_id = 'alice' AND NOT is_user"
-    aliases = "SELECT alias FROM memory.entity_aliases WHERE user_id = 'alice' AND entity_id = %s ORDER BY alias"
-    links = """SELECT f.text, n.role FROM memory.fact_entities n JOIN memory.current_facts f USING (fact_id)
-        WHERE n.user_id = 'alice' AND f.user_id = 'alice' AND n.entity_id = %s ORDER BY f.text"""
-    assert await talk.people.rows(entities) == [("Ana",)]
-    assert await talk.people.rows(aliases, ana) == [("Ana",), ("Bea",)]
-    assert await talk.people.rows(links, ana) == [("I met Ana", "object"), ("I met Bea", "object")]
 
 
 async def test_what_later_turns_say_of_a_new_entity_goes_back_with_the_undo_of_the_split(talk: Talk) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.queries.pending import PendingMerge
-from mnemolog.schemas.command import Confirm, MergeEntities, Reject, RenameEntity, SplitEntity
+from mnemolog.schemas.command import Confirm, MergeEntities, Reject, RenameEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.texts import name_sentence
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -103,17 +103,6 @@ async def test_a_turn_tells_another_name(family: Family, one: str, predicate: st
     assert await family.names() == {"Elizabeth": ["Bee"]}
 
 
-async def test_a_name_that_nothing_but_an_undone_turn_says_goes_with_it(family: Family) -> None:
-    await family.people.say("Elizabeth sings", ("Elizabeth", "person"))
-    said = await family.say_same(ELIZABETH, "Elizabeth", "Bee", "Elizabeth")
-    await family.people.say("Elizabeth has seen a bee", ("Elizabeth", "person"))
-    assert await family.names() == {"Elizabeth": ["Bee"]}
-    await family.people.undo(said)
-    assert await family.names() == {"Elizabeth": []}
-    await family.people.say("Bee runs", ("Bee", "person"))
-    assert await family.names() == {"Elizabeth": [], "Bee": []}
-
-
 async def test_a_name_that_nobody_said_or_that_would_move_is_left_out_with_a_note(family: Family) -> None:
     said = await family.say_same("Elizabeth sings", "Elizabeth", "Liz", "Elizabeth")
     missing = await family.client.why_not(said.source_id, user_id="alice")
@@ -155,20 +144,6 @@ async def test_two_known_entities_that_are_said_to_be_one_wait_for_a_person(fami
     await say_they_are_one(family, "Bea", "Liv")
     await say_they_are_one(family, "Liv", "Bea")
     assert (await family.pending(), await family.names()) == ([], {"Bea": [], "Liv": []})
-
-
-async def test_what_a_person_split_or_merged_holds_against_a_model(family: Family) -> None:
-    await family.say_same("Bea, whom they call Liv, runs", "Bea", "Liv", "Bea", "Liv")
-    (bea,) = [one for one in await family.client.entities(user_id="alice") if not one.is_user]
-    split = await family.people.order(SplitEntity(entity_id=bea.entity_id, name="Liv", names=("Liv",), fact_ids=()))
-    assert split.outcome == "done"
-    for names in (("Bea", "Liv"), ("Liv", "Bea")):
-        await say_they_are_one(family, *names)
-    assert (await family.pending(), await family.names()) == ([], {"Bea": [], "Liv": []})
-    liv = (await family.client.entity("Liv", user_id="alice")).entity
-    await family.people.order(MergeEntities(entity_ids=(liv.entity_id,), into=bea.entity_id))
-    await family.say_same("Liv and Bea are one person", "Liv", "Bea", "Liv", "Bea")
-    assert (await family.pending(), await family.names()) == ([], {"Bea": ["Liv"]})
 
 
 async def test_who_claims_to_be_somebody_waits_for_a_person(family: Family) -> None:

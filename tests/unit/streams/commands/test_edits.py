@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.command import Correct, Edit, Import, ImportedFact, Resolve, Update
-from mnemolog.schemas.events import ConflictResolved, FactAdded, FactCorrected, FactReplaced, FactsMerged
+from mnemolog.schemas.events import (
+    ConflictResolved,
+    FactAdded,
+    FactContradicted,
+    FactCorrected,
+    FactReplaced,
+    FactsMerged,
+)
 from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, EmbeddedFact, ExtractedFact, NewFact
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import EffectivePolicy
@@ -78,6 +85,14 @@ def test_nothing_ends_before_it_began_or_later_than_now(
     (event,) = edits.update(replace(CONTEXT, issued_at=issued_at), order, by_id(old), words)
     assert isinstance(event, FactReplaced)
     assert (event.ended_at, event.fact.true_from) == (ended_at, ended_at)
+
+
+def test_what_has_not_begun_yet_never_was_true() -> None:
+    old = stored_fact(true_from=day(90))
+    order, words = updates((old, "Alice will live in Basel."))
+    (event,) = edits.update(CONTEXT, order, by_id(old), words)
+    assert isinstance(event, FactContradicted)
+    assert (event.targets, event.fact.true_from) == ((old.fact_id,), day(90))
 
 
 def test_the_same_edit_twice_counts_once_and_two_edits_of_one_fact_contradict_each_other() -> None:

@@ -116,18 +116,12 @@ def test_hostile_names_are_links_to_what_is_known_or_registered(names: list[tupl
     assert len({link.entity_id for link in links}) == len(links)
 
 
-def test_a_source_adds_a_bounded_number_of_entities() -> None:
-    facts = [fact(f"F{place}.", *(f"N{place}x{number}" for number in range(MAX_ENTITIES))) for place in range(30)]
-    talk = EntityTalk()
-    links = talk.tell(*facts)
-    assert len(talk.known) == MAX_NEW_ENTITIES
-    assert all(len(one) >= 1 for one in links)  # of the user
-
-
-def test_names_beyond_the_bound_and_text_without_a_name_are_reported() -> None:
+def test_a_source_adds_a_bounded_number_of_entities_and_reports_names_beyond() -> None:
     names = ["she", *(f"N{number}" for number in range(MAX_NEW_ENTITIES + 1))]
     facts = [fact(f"F{at}", *names[at : at + MAX_ENTITIES]) for at in range(0, len(names), MAX_ENTITIES)]
-    unlinked = unlinked_names(TurnEntities.of_facts(facts, [], CONTEXT), [])
+    found = TurnEntities.of_facts(facts, [], CONTEXT)
+    unlinked = unlinked_names(found, [])
+    assert len(found.new) == MAX_NEW_ENTITIES
     assert (unlinked[0].name, unlinked[0].reason) == ("she", "no_name")
     assert [one.reason for one in unlinked[1:3]] == ["too_many"] * 2  # the user is one of a hundred
     assert [one.reason for one in unlinked[3:]] == ["no_new_fact"] * (MAX_UNLINKED - 3)
