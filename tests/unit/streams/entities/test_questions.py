@@ -16,6 +16,7 @@ from mnemolog.streams.entities.questions import (
     without_decided,
 )
 from mnemolog.streams.entities.resolver import NameContext
+from tests.support.builders.entities import fact_naming
 from tests.support.builders.name_choices import Choose, choose_called, choose_nobody
 from tests.support.harnesses.entity_talk import EntityTalk
 
@@ -40,9 +41,7 @@ def linked(talk: EntityTalk, name: str, *, kind: EntityType = "person") -> tuple
 
 
 def said(*names: str, subject: str | None = None, kind: EntityType = "person") -> ExtractedFact:
-    text = f"Something about {subject} and {', '.join(names)}."
-    entities = tuple(NamedEntity(name=name, type=kind, role="object") for name in names)
-    return ExtractedFact(text=text, excerpt=text, search_text="", subject=subject, entities=entities)
+    return fact_naming(*names, text=f"Something about {subject} and {', '.join(names)}.", subject=subject, kind=kind)
 
 
 def found_in(talk: EntityTalk, *facts: ExtractedFact) -> TurnEntities:
