@@ -4,7 +4,7 @@ However values, plans, merges and late news came about; by the entities that fac
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities import Alias, KnownEntity
+from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.facts import FactState
 from mnemolog.streams.ends import EndRules, move_ends
 from tests.support.builders.commits import (
@@ -31,38 +31,11 @@ from tests.support.builders.commits import (
     retracted,
     skipped,
 )
+from tests.support.builders.entities import known_entity
 from tests.support.harnesses.memory_projection import MemoryProjection, MemoryReader
 
 NOW = 100
 """The day after all arrivals, as a number of days."""
-
-
-class Teller:
-    """Tells facts one after another, as a log without a model: `move_ends` is the only decision about ends."""
-
-    def __init__(self) -> None:
-        self.projection = MemoryProjection()
-        self._arrivals = 0
-
-    def commit(
-        self, source_id: str, draft: Draft, at: datetime | None = None, entity: KnownEntity | None = None
-    ) -> UUID | None:
-        """The fact that the event brings, about `entity`."""
-        self._arrivals += 1
-        told = commit(source_id, draft, at=at or day(NOW) + timedelta(minutes=self._arrivals))
-        fact_id = fact_id_at(told) if told.events[0].new_fact else None
-        if entity is not None and fact_id is not None:
-            self.projection.subjects[fact_id] = entity
-        rules = EndRules(at=told.decided_at, subject_of=lambda _: entity)
-        events = asyncio.run(move_ends(told.events, MemoryReader(self.projection), rules))
-        self.projection.append(told.model_copy(update={"events": events}))
-        return fact_id
-
-    def state(self, fact_id: UUID) -> FactState:
-        return self.projection.state_of(fact_id)
-
-    def states(self) -> dict[UUID, FactState]:
-        return {fact_id: self.state(fact_id) for fact_id in self.projection.state.facts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +58,63 @@ class History:
         return range(len(self.statements))
 
 
-class SlotTeller(Teller):
-    """Tells the values of one slot: a simple decision takes the place of a model's."""
+class Teller:
+    """Tells values of one slot: a simple decision takes the place of a model's, `move_ends` follows the ends."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.projection = MemoryProjection()
         self.fact_ids: dict[int, UUID] = {}
+        self._arrivals = 0
 
-    def tell(self, number: int, statement: Statement) -> None:
-        fact_id = self.commit(f"t{number}", self._draft(number, statement))
+    def tell(
+        self, number: int, since: int, *, is_detail: bool = False, of: KnownEntity | None = None, name: str = "Alice"
+    ) -> None:
+        """A value `of` somebody: it ends the one before it of the same person, or ends with what is newer."""
+        own = {one for one in self.fact_ids.values() if self.projection.subjects.get(one) == of}
+        believed = {one: state for one, state in self.states().items() if one in own and state.believed_to is None}
+        begun = {one: state.true_from for one, state in believed.items()}
+        last = max(begun, key=lambda one: (begun[one], one), default=None)
+        newer = [one for one, began in begun.items() if began > day(since)]
+        text, slot = f"Value {number}.", {"key": "home_city", "single_valued": True, "subject": name}
+        if last is None:
+            draft = added(text, true_from=day(since), **slot)
+        elif is_detail and begun[last] <= day(since):
+            draft = merged(text, last, true_from=begun[last], **slot)
+        elif newer:
+            first = min(newer, key=lambda one: begun[one])
+            draft = added(text, ended_at=begun[first], ended_by=first, true_from=day(since), **slot)
+        else:
+            draft = replaced(text, last, ended_at=day(since), true_from=day(since), **slot)
+        fact_id = self.commit(f"t{number}", draft, of=of)
         assert fact_id is not None
         self.fact_ids[number] = fact_id
+
+    def commit(
+        self, source_id: str, draft: Draft, *, at: datetime | None = None, of: KnownEntity | None = None
+    ) -> UUID | None:
+        """The fact that the event brings."""
+        self._arrivals += 1
+        told = commit(source_id, draft, at=at or day(NOW) + timedelta(minutes=self._arrivals))
+        fact_id = fact_id_at(told) if told.events[0].new_fact else None
+        if of is not None and fact_id is not None:
+            self.projection.subjects[fact_id] = of
+        rules = EndRules(at=told.decided_at, subject_of=lambda _: of)
+        events = asyncio.run(move_ends(told.events, MemoryReader(self.projection), rules))
+        self.projection.append(told.model_copy(update={"events": events}))
+        return fact_id
+
+    def delete(self, number: int) -> None:
+        fact_id = self.fact_ids[number]
+        if self.states()[fact_id].status == "active":
+            self.commit("deletion", retracted(fact_id, ended_at=None))
 
     def run_timer(self, at: datetime) -> None:
         for fact_id, state in self.states().items():
             if state.status == "active" and state.true_to is not None and state.true_to <= at:
                 self.commit(f"timer-{fact_id}", expired(fact_id, ended_at=state.true_to), at=at)
+
+    def states(self) -> dict[UUID, FactState]:
+        return {fact_id: self.projection.state_of(fact_id) for fact_id in self.projection.state.facts}
 
     def comparable(self) -> dict[UUID, tuple[object, ...]]:
         """Each fact's status, times of truth, belief and successor: all but counters and when it was learned."""
@@ -122,22 +136,6 @@ class SlotTeller(Teller):
         merged_away = state is not None and state.status == "superseded" and state.believed_to is not None
         return self._standing(state.superseded_by) if state and merged_away else fact_id
 
-    def _draft(self, number: int, statement: Statement) -> Draft:
-        since, text = day(statement.since), f"Value {number}."
-        slot: dict[str, Any] = {"key": "home_city", "true_from": since}
-        believed = {fact_id: state for fact_id, state in self.states().items() if state.believed_to is None}
-        begun = {fact_id: state.true_from for fact_id, state in believed.items()}
-        last = max(begun, key=lambda fact_id: (begun[fact_id], fact_id), default=None)
-        if last is None:
-            return added(text, **slot)
-        if statement.is_detail and begun[last] <= since:
-            return merged(text, last, key="home_city", true_from=begun[last])
-        newer = [fact_id for fact_id, began in begun.items() if began > since]
-        if newer:
-            first = min(newer, key=lambda fact_id: begun[fact_id])
-            return added(text, ended_at=begun[first], ended_by=first, **slot)
-        return replaced(text, last, ended_at=since, **slot)
-
 
 DAYS = st.integers(0, 200)  # from 100 on it is a plan
 Disbelief = Literal["deleted", "denied", "corrected"]
@@ -151,11 +149,11 @@ def histories(draw: st.DrawFn) -> History:
     return History(statements, timer=draw(st.integers(0, len(days))))
 
 
-def told(history: History, *, without: int | None = None) -> SlotTeller:
-    teller = SlotTeller()
+def told(history: History, *, without: int | None = None) -> Teller:
+    teller = Teller()
     for number, statement in enumerate(history.statements):
         if number != without:
-            teller.tell(number, statement)
+            teller.tell(number, statement.since, is_detail=statement.is_detail)
         if number == history.timer:
             teller.run_timer(day(NOW) + timedelta(hours=1))
     return teller
@@ -180,7 +178,7 @@ def test_disbelieving_a_fact_leaves_what_a_history_without_it_has(
     assume(not any(one.is_detail for one in history.statements[number:]))  # what was merged goes with it
     teller = told(history)
     gone = teller.fact_ids[number]
-    assume(teller.state(gone).status == "active")
+    assume(teller.states()[gone].status == "active")
     teller.commit("disbelief", disbelieve(gone, how), at=day(NOW) + timedelta(hours=2))
     denial = {fact_id for fact_id in teller.states() if fact_id not in teller.fact_ids.values()}
     found = {one: state for one, state in teller.comparable().items() if one not in {gone, *denial}}
@@ -191,9 +189,9 @@ def test_disbelieving_a_fact_leaves_what_a_history_without_it_has(
 @given(histories().filter(lambda history: not any(one.is_detail for one in history.statements)))
 def test_values_end_each_other_in_the_same_way_in_every_order(history: History) -> None:
     def lines(statements: Sequence[tuple[int, Statement]]) -> dict[int, tuple[object, ...]]:
-        teller = SlotTeller()
+        teller = Teller()
         for number, statement in statements:
-            teller.tell(number, statement)
+            teller.tell(number, statement.since, is_detail=statement.is_detail)
         numbers = {fact_id: number for number, fact_id in teller.fact_ids.items()}
         states = {numbers[fact_id]: state for fact_id, state in teller.states().items()}
         return {
@@ -209,13 +207,14 @@ def test_values_end_each_other_in_the_same_way_in_every_order(history: History) 
 @example(0, 50, 20)
 def test_a_late_repetition_moves_a_beginning_and_the_end_before_it(first: int, second: int, again: int) -> None:
     assume(again < second)
-    teller = SlotTeller()
-    teller.tell(0, Statement(first))
-    teller.tell(1, Statement(second))
+    teller = Teller()
+    teller.tell(0, first)
+    teller.tell(1, second)
     old, new = teller.fact_ids[0], teller.fact_ids[1]
     teller.commit("late", skipped(new, true_from=day(again)))
     begins = day(again if again > first else second)  # else the first value was said in between
-    assert (teller.state(old).true_to, teller.state(new).true_from) == (begins, begins)
+    states = teller.states()
+    assert (states[old].true_to, states[new].true_from) == (begins, begins)
 
 
 @pytest.mark.parametrize(("value", "begins"), [("Rome", 20), ("Oslo", 7)])
@@ -229,63 +228,12 @@ def test_a_value_that_ended_and_returned_keeps_both_times(value: str, begins: in
     new = teller.commit("t2", added("Home 2.", value=value, true_from=day(20), **slot))
     assert new is not None
     teller.commit("late", skipped(new, true_from=day(7)))
-    assert teller.state(new).true_from == day(begins)
-    assert teller.state(old).true_to == day(min(begins, 10))
-
-
-def person(number: int, *names: str, twins: Sequence[int] = ()) -> KnownEntity:
-    aliases = tuple(Alias(text=name, key=name.casefold()) for name in names)
-    possible = tuple(UUID(int=twin) for twin in twins)
-    return KnownEntity(
-        entity_id=UUID(int=number), name=names[0], type="person", aliases=aliases, possible_twins=possible
-    )
-
-
-class PeopleTeller(Teller):
-    """Tells homes of people; each ends the one before it of the same person."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.homes: dict[UUID, list[UUID]] = {}
-
-    def say(self, entity: KnownEntity, name: str, since: int) -> UUID:
-        """A home since a day: what they lived in then ends with it, or it with what is newer."""
-        own = {fact_id: self.state(fact_id) for fact_id in self.homes.get(entity.entity_id, ())}
-        begun = {fact_id: state.true_from for fact_id, state in own.items()}
-        newer = [one for one in begun if begun[one] > day(since)]
-        slot: dict[str, Any] = {"key": "home_city", "single_valued": True, "true_from": day(since), "subject": name}
-        held = [one for one, state in own.items() if state.status == "active"]
-        if newer:
-            first = min(newer, key=lambda one: begun[one])
-            draft = added("A home.", ended_at=begun[first], ended_by=first, **slot)
-        elif held:
-            draft = replaced("A home.", *held, ended_at=day(since), **slot)
-        else:
-            draft = added("A home.", **slot)
-        fact_id = self.commit(f"t{len(self.projection.log)}", draft, entity=entity)
-        assert fact_id is not None
-        self.homes.setdefault(entity.entity_id, []).append(fact_id)
-        return fact_id
-
-    def delete(self, fact_id: UUID) -> None:
-        if self.state(fact_id).status == "active":
-            self.commit("deletion", retracted(fact_id, ended_at=None))
-
-    def ends_of(self, entity: KnownEntity) -> list[tuple[object, ...]]:
-        """Of each of their homes the end, and whether it is unresolved."""
-        states = [self.state(fact_id) for fact_id in self.homes[entity.entity_id]]
-        return [(state.status, state.true_from, state.true_to, state.unresolved) for state in states]
+    states = teller.states()
+    assert (states[old].true_to, states[new].true_from) == (day(min(begins, 10)), day(begins))
 
 
 Said = tuple[bool, int]
 """Whether it is of the other one, and since which day; in the order in which it is said."""
-
-
-def people_after(said: Sequence[Said], say: Callable[[PeopleTeller, bool, int], UUID], deleted: int) -> PeopleTeller:
-    people = PeopleTeller()
-    facts = [say(people, is_other, since) for is_other, since in said]
-    people.delete(facts[deleted])
-    return people
 
 
 @st.composite
@@ -294,31 +242,38 @@ def homes(draw: st.DrawFn) -> list[Said]:
     return [(draw(st.booleans()), since) for since in days]
 
 
+def after(statements: dict[int, tuple[KnownEntity, str, int]], deleted: int) -> dict[int, tuple[object, ...]]:
+    """Of each home, told by its number, the end and whether it is unresolved; the `deleted` one was deleted last."""
+    teller = Teller()
+    for number, (entity, name, since) in statements.items():
+        teller.tell(number, since, of=entity, name=name)
+    if deleted in statements:
+        teller.delete(deleted)
+    states = {number: teller.states()[fact_id] for number, fact_id in teller.fact_ids.items()}
+    return {number: (one.status, one.true_from, one.true_to, one.unresolved) for number, one in states.items()}
+
+
 @settings(max_examples=200, deadline=None)
 @given(homes(), st.data(), st.booleans())
 def test_facts_of_two_of_one_name_never_move_each_others_ends(
     said: list[Said], data: st.DataObject, may_be_twins: bool
 ) -> None:
     """What holds of one is what a history without the other one has."""
-    one, other = person(1, "Tom"), person(2, "Tom", twins=[1] if may_be_twins else [])
+    one = known_entity("Tom", number=1)
+    other = known_entity("Tom", number=2, twins=[one.entity_id] if may_be_twins else [])
     deleted = data.draw(st.integers(0, len(said) - 1), label="deleted")
-    found = people_after(said, lambda people, is_other, at: people.say(other if is_other else one, "Tom", at), deleted)
-    for is_other, entity in ((False, one), (True, other)):
-        own = [place for place, statement in enumerate(said) if statement[0] is is_other]
-        if not own:
-            continue
-        alone = PeopleTeller()
-        facts = {place: alone.say(entity, "Tom", said[place][1]) for place in own}
-        if deleted in facts:
-            alone.delete(facts[deleted])
-        assert found.ends_of(entity) == alone.ends_of(entity)
+    both = {place: (other if is_other else one, "Tom", since) for place, (is_other, since) in enumerate(said)}
+    found = after(both, deleted)
+    for entity in (one, other):
+        alone = after({place: told for place, told in both.items() if told[0] == entity}, deleted)
+        assert {place: found[place] for place in alone} == alone
 
 
 @settings(max_examples=200, deadline=None)
 @given(homes(), st.data())
 def test_facts_of_one_under_two_names_move_each_others_ends_as_under_one(said: list[Said], data: st.DataObject) -> None:
-    bob = person(1, "Robert", "Bob")
+    bob = known_entity("Robert", "Bob", number=1)
     deleted = data.draw(st.integers(0, len(said) - 1), label="deleted")
-    by_two = people_after(said, lambda people, is_other, at: people.say(bob, ("Robert", "Bob")[is_other], at), deleted)
-    by_one = people_after(said, lambda people, _, at: people.say(bob, "Robert", at), deleted)
-    assert by_two.ends_of(bob) == by_one.ends_of(bob)
+    by_two = {place: (bob, ("Robert", "Bob")[is_other], since) for place, (is_other, since) in enumerate(said)}
+    by_one = {place: (bob, "Robert", since) for place, (_, _, since) in by_two.items()}
+    assert after(by_two, deleted) == after(by_one, deleted)
