@@ -71,20 +71,16 @@ async def test_a_retraction_in_a_conversation_leaves_names_as_they_are(
         assert sorted(await names(people, memory)) == ["Acme", "Alice"]
 
 
+@pytest.mark.parametrize(("speaker", "left"), [("Alice", "Alice"), (None, "the user")])
 async def test_a_name_of_the_user_goes_with_the_fact_that_told_it(
-    people: NamedPeople, memory: AsyncMemoryClient
+    people: NamedPeople, memory: AsyncMemoryClient, speaker: str | None, left: str
 ) -> None:
-    told = await people.say("Call me Ally", speaker=None, key="nickname", value="Ally", single_valued=True)
-    await people.say("I like tea", speaker=None)
-    assert "Ally" in str(await names(people, memory))
-    deletion = await delete(people, told)
-    assert await names(people, memory) == {"the user": []}  # none is left
-    await people.undo(deletion)
-    await people.say("I like ale")
+    told = await people.say("Call me Ally", speaker=speaker, key="nickname", value="Ally", single_valued=True)
+    await people.say("I like tea", speaker=speaker)
     before = await names(people, memory)
-    assert {"Alice", "Ally"} <= {name for own, others in before.items() for name in (own, *others)}
+    assert "Ally" in {name for own, others in before.items() for name in (own, *others)}
     deletion = await delete(people, told)
-    assert await names(people, memory) == {"Alice": []}
+    assert await names(people, memory) == {left: []}
     await people.undo(deletion)
     assert await names(people, memory) == before
 
@@ -101,7 +97,8 @@ async def test_what_a_person_decided_stays_and_a_hidden_name_is_free(
     await delete(people, *told)
     assert (await names(people, memory))["Rex"] == ["Bello", "Rexi"]
     assert (await people.order(RenameEntity(entity_id=ids["Rex"], name="Hasso"))).outcome == "done"
-    assert await names(people, memory) == {"Hasso": ["Rex", "Bello", "Rexi"]}
+    (hasso,) = (await names(people, memory)).items()
+    assert (hasso[0], set(hasso[1])) == ("Hasso", {"Rex", "Bello", "Rexi"})
     await people.order(ForgetEntity(entity_id=ids["Rex"]))
     assert await names(people, memory) == {}
 

@@ -131,8 +131,16 @@ class Readers:
                 return sorted(map(repr, (await entities.shown(list(self.ids.values()), most=10)).values()))
             case "known names":
                 said = names_said_in(f"My wife, Diana, Ana, Robert, Bob, Silver, Ana Goldmann.\n{QUESTION}")
-                keys = {"heads": said.heads, "ties": said.ties, "predicates": said.predicates}
-                whom = ShownEntitiesRequest(scope=ALICE, said=said.text, **keys, at=at, entities=100, facts=10)
+                whom = ShownEntitiesRequest(
+                    scope=ALICE,
+                    said=said.text,
+                    heads=said.heads,
+                    ties=said.ties,
+                    predicates=said.predicates,
+                    at=at,
+                    entities=100,
+                    facts=10,
+                )
                 return await entities.shown_entities([whom])
             case "commands":
                 named = [one for own, one in self.ids.items() if own != "Silver"]  # whom a person named

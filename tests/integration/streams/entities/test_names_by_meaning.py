@@ -21,12 +21,13 @@ from tests.support.servers.unlike_embedder import UnlikeEmbedder
 pytestmark = pytest.mark.postgres
 BEN = Scope(user_id="ben")
 ARENA, STADIUM, GROUND = "Allianz Arena", "Bayern stadium", "Munich football ground"
-MANY = [f"Ground of the {letter}" for letter in "abcdefghijkl"]
+MANY = [f"Ground of the {letter}" for letter in "abcdefghi"]
+FIELD, PITCH, TURF = "Sports field", "Old pitch", "Green turf"
 
 
 @pytest.fixture
 def embedder() -> UnlikeEmbedder:
-    return UnlikeEmbedder(dict.fromkeys((STADIUM, GROUND, "Arena 14", "Arena 15", *MANY), ARENA))
+    return UnlikeEmbedder(dict.fromkeys((STADIUM, GROUND, FIELD, PITCH, TURF, "Arena 14", "Arena 15", *MANY), ARENA))
 
 
 @pytest.fixture
@@ -110,14 +111,13 @@ async def test_a_few_names_of_its_numbers_type_and_model_are_near(people: NamedP
     assert await near_to(people, "Arena 15") == ()
     await people.say(f"I watched {ARENA}", (ARENA, "product"))
     assert await near_to(people, STADIUM) == ()
-    *many, last, one_more, two_more = MANY
-    for name in many:
+    for name in MANY:
         await visit(people, name)
-    assert len(await near_to(people, last)) == MAX_NEAR
+    assert len(await near_to(people, FIELD)) == MAX_NEAR
     await people.rows("UPDATE name_vectors SET model = 'other' RETURNING model")
-    assert await near_to(people, one_more) == ()
+    assert await near_to(people, PITCH) == ()
     await people.rows("UPDATE name_vectors SET embedding = '[1,0]' RETURNING model")
-    assert await near_to(people, two_more) == ()
+    assert await near_to(people, TURF) == ()
 
 
 async def test_a_hostile_turn_embeds_a_bounded_number_of_names(people: NamedPeople, embedder: UnlikeEmbedder) -> None:
