@@ -18,7 +18,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.entities import questions
 from mnemolog.streams.llm.names_prompt import NAMES_PROMPT_VERSION
 from mnemolog.streams.llm.ports import NumberedConflict
-from tests.support.builders.commits import ALICE, fact_id_at
+from tests.support.builders.commits import fact_id_at
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.name_choices import choose_called
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -67,14 +67,13 @@ def last_link(commit: Commit) -> EntityLink:
 
 def registered(commit: Commit) -> list[EntityRegistered]:
     """The entities that a turn brings, but for the user."""
-    events = commit.entity_events
-    return [one for one in events if isinstance(one, EntityRegistered) and one.name not in ("Alice", "the user")]
+    return [one for one in commit.entity_events if isinstance(one, EntityRegistered) and one.name != "Alice"]
 
 
-async def two_toms(people: NamedPeople, scope: Scope = ALICE) -> None:
+async def two_toms(people: NamedPeople) -> None:
     for who, text in ((HILL, f"{HILL} plays chess"), (STONE, f"{STONE} sails")):
         person = [{"name": who, "type": "person", "role": "subject"}]
-        await people.say(text, subject=who, entities=person, scope=scope)
+        await people.say(text, subject=who, entities=person)
 
 
 async def test_one_call_about_the_name_alone_links_the_fact(people: NamedPeople) -> None:
@@ -181,15 +180,14 @@ async def test_a_faulty_answer_is_asked_for_again_and_finds_nobody_in_the_end(pe
     assert len(step.complaints) == 2
 
 
-async def test_who_does_not_ask_has_possible_twins(database: str) -> None:
-    for number, off in enumerate([{"ask_about_names": False}, {"provider": "offline"}, {"add_only": True}]):
-        scope = Scope(user_id=f"user-{number}")
-        async with named_people(database, **ASKING | off) as people:
-            await two_toms(people, scope)
-            people.model.choose = choose_called(HILL)
-            commit = await said_of_tom(people, scope=scope)
-            assert people.model.calls["resolve"] == 0
-            assert [len(tom.possible_twins) for tom in registered(commit)] == [2]
+@pytest.mark.parametrize("settings_of", [{"ask_about_names": False}, {"provider": "offline"}, {"add_only": True}])
+async def test_who_does_not_ask_has_possible_twins(database: str, settings_of: dict[str, Any]) -> None:
+    async with named_people(database, **ASKING | settings_of) as people:
+        await two_toms(people)
+        people.model.choose = choose_called(HILL)
+        commit = await said_of_tom(people)
+        assert people.model.calls["resolve"] == 0
+        assert [len(tom.possible_twins) for tom in registered(commit)] == [2]
 
 
 async def test_two_whom_a_person_has_split_are_not_asked_about(people: NamedPeople) -> None:

@@ -56,7 +56,7 @@ async def test_each_name_tells_its_entity_and_how_it_was_found(talk: Talk) -> No
     assert not any(event.new_fact for event in again.events)
     first, _ = await talk.names(again)
     assert (first.left_out, first.step, first.entity_id) == ("no_new_fact", "exact", known.entity_id)
-    assert name_sentence(first) == "left out: no new fact has it; is the name that it was known by"
+    assert name_sentence(first) == "left out: no new fact has it; is the name that it was known by, and not Tom, Tom"
 
 
 async def test_names_that_were_left_out_tell_why(talk: Talk) -> None:
