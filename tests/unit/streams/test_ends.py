@@ -75,7 +75,8 @@ class Teller:
         begun = {one: state.true_from for one, state in believed.items()}
         last = max(begun, key=lambda one: (begun[one], one), default=None)
         newer = [one for one, began in begun.items() if began > day(since)]
-        text, slot = f"Value {number}.", {"key": "home_city", "single_valued": True, "subject": name}
+        text = f"Value {number}."
+        slot: dict[str, Any] = {"key": "home_city", "single_valued": True, "subject": name}
         if last is None:
             draft = added(text, true_from=day(since), **slot)
         elif is_detail and begun[last] <= day(since):

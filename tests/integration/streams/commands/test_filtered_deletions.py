@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -46,7 +47,7 @@ async def harness(db: ProjectedDatabase) -> CommandHarness:
 async def test_the_open_facts_of_the_scope_that_a_filter_lets_through_are_selected(
     db: ProjectedDatabase, harness: CommandHarness
 ) -> None:
-    texts = dict(await db.rows("SELECT fact_id, text FROM facts"))
+    texts: dict[UUID, str] = dict(await db.rows("SELECT fact_id, text FROM facts"))
     for filters, selected in SELECTED:
         wanted = parse_filter(filters)
         found = await harness.known.scope_facts(ALICE, key=None, category=None, wanted=wanted, at=day(9), limit=9)

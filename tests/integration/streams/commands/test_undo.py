@@ -1,5 +1,6 @@
 """Taking back on real tables: by event, by source, by whoever decided; all in one scope, and as a rebuild has it."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -249,8 +250,8 @@ async def test_what_is_not_there_or_anothers_is_refused(harness: CommandHarness)
 
 
 async def test_a_diff_tells_what_holds_again_where_its_successor_was(harness: CommandHarness) -> None:
-    async def told(since: float, until: float = 100) -> list[tuple[str, str | None, str | None, list[str]]]:
-        changes = await diff(harness.stored.conn, ScopeFilter.of_scope(ALICE), day(since), day(until))
+    async def told(since: float) -> Sequence[tuple[str, str | None, str | None, list[str]]]:
+        changes = await diff(harness.stored.conn, ScopeFilter.of_scope(ALICE), day(since), day(100))
         in_order = [(kind, one.text, one.status, [old.text for old in one.old]) for kind, one in changes.in_order]
         assert len(changes.undone) == sum(kind == "undone" for kind, *_ in in_order)
         return in_order
