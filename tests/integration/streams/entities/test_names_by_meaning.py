@@ -14,7 +14,6 @@ from mnemolog.schemas.entity_events import EntityRegistered
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.entities.names import name_key
 from tests.support.builders.commits import ALICE, fact_id_at
-from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
 from tests.support.servers.unlike_embedder import UnlikeEmbedder
 
@@ -118,18 +117,6 @@ async def test_a_few_names_of_its_numbers_type_and_model_are_near(people: NamedP
     assert await near_to(people, PITCH) == ()
     await people.rows("UPDATE name_vectors SET embedding = '[1,0]' RETURNING model")
     assert await near_to(people, TURF) == ()
-
-
-async def test_a_hostile_turn_embeds_a_bounded_number_of_names(people: NamedPeople, embedder: UnlikeEmbedder) -> None:
-    names = [f"Place{chr(65 + number // 26)}{chr(97 + number % 26)}" for number in range(500)]
-    facts = []
-    for some in (names[start : start + 20] for start in range(0, len(names), 20)):
-        entities = [{"name": name, "type": "place", "role": "object"} for name in some]
-        facts.append(fact_json(f"I saw {', '.join(some)}", entities=entities))
-    commit = await people.say_facts(". ".join(fact["text"] for fact in facts), facts)
-    assert commit.outcome == "facts"
-    assert [text for text in embedder.texts if text.startswith("Place")] == names[:20]
-    assert await people.rows("SELECT count(*) FROM name_vectors") == [(20,)]
 
 
 async def test_with_the_threshold_0_names_are_neither_embedded_nor_compared(

@@ -72,14 +72,6 @@ async def test_relations_follow_the_facts_that_state_them_also_in_a_rebuild(peop
     assert await relations(people) == {("Alice", "employer", "Acme"): True, ("Alice", "spouse", "Ana"): True}
 
 
-async def test_what_is_said_again_states_what_was_not_stated_before(people: NamedPeople) -> None:
-    friend, cousin = relation("Alice", "friend", "Tom"), relation("Alice", "cousin", "Tom")
-    await people.say("I met Tom", ("Tom", "person"), relations=[friend])
-    again = await people.say("I met Tom", ("Tom", "person"), relations=[friend, cousin])
-    assert [event.event for event in again.entity_events] == ["fact_linked", "relation_stated"]
-    assert await relations(people) == {("Alice", "friend", "Tom"): True, ("Alice", "cousin", "Tom"): True}
-
-
 async def test_relations_of_merged_entities_are_of_one(people: NamedPeople, memory: AsyncMemoryClient) -> None:
     async def triples(of: str | None = None) -> list[Triple]:
         return [(one.subject, one.predicate, one.object) for one in await memory.relations(of, user_id="alice")]
