@@ -117,16 +117,7 @@ class EntityCommandHandler:
         proposals = [found[one] for one in dict.fromkeys(payload.fact_ids) if one in found]
         changes: EntityChanges
         if isinstance(payload, Reject):
-            changes = tuple(
-                MergeRejected(
-                    **command.event_fields(
-                        0, command.decision("human", f"said that {one.merged_name} is not {one.into_name}")
-                    ),
-                    proposal=one.event_id,
-                    named=(one.into, one.merged),
-                )
-                for one in proposals
-            )
+            changes = tuple(_reject_merge(command, one) for one in proposals)
         else:
             _refuse_merged_twice(proposals)
             known = await self.entities.entities([one.merged for one in proposals]) if proposals else {}
@@ -290,6 +281,12 @@ def _confirm_merge(command: CommandContext, proposal: StoredProposal, merged: St
         into=proposal.into,
         proposal=proposal.event_id,
     )
+
+
+def _reject_merge(command: CommandContext, proposal: StoredProposal) -> MergeRejected:
+    decision = command.decision("human", f"said that {proposal.merged_name} is not {proposal.into_name}")
+    named = (proposal.into, proposal.merged)
+    return MergeRejected(**command.event_fields(0, decision), proposal=proposal.event_id, named=named)
 
 
 def _proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault | None:
