@@ -72,8 +72,10 @@ async def test_the_turn_just_before_is_shown_though_the_journal_does_not_have_it
         for number, turn in enumerate((said("b", "In both."), said("c", "In memory.")), start=1):
             worker.remember(turn, place(number))
         background = await worker.background_of(said("d", "Now."), place(3), RULES)
-    assert texts(background) == ["In the journal.", "In both.", "In memory."]
-    assert background.turn_ids == ("a", "b", "c")
+        assert texts(background) == ["In the journal.", "In both.", "In memory."]
+        assert background.turn_ids == ("a", "b", "c")
+        worker.forget(ALICE.owner, place(3)[0])  # a deletion is heeded before it is in the tables
+        assert texts(await worker.background_of(said("e", "Now."), place(4), RULES)) == []
 
 
 async def test_a_worker_that_begins_reads_what_another_one_has_extracted(db: ProjectedDatabase) -> None:
@@ -102,23 +104,6 @@ async def test_a_turn_that_comes_again_gets_what_it_was_shown_first_until_its_re
     assert [fact.text for fact in again.facts] == ["Alice likes tea."]
 
 
-async def test_a_deletion_is_heeded_before_it_is_in_the_tables(db: ProjectedDatabase) -> None:
-    await journal(db, said("a", "Deleted."), 0)
-    async with reader(db) as worker:
-        worker.remember(said("a", "Deleted."), place(0))
-        worker.forget(ALICE.owner, place(1)[0])
-        assert texts(await worker.background_of(said("c", "Now."), place(2), RULES)) == []
-
-
-async def test_limits_hold(db: ProjectedDatabase) -> None:
-    await journal(db, said("a", "One."), 0)
-    await db.apply(commit("t1", added("Alice likes tea.")))
-    nothing = EffectivePolicy(conversation_messages=0, known_facts=0, known_entities=0)
-    async with reader(db) as worker:
-        shown = await worker.background_of(said("b", "tea"), place(1), nothing)
-    assert shown == Background()
-
-
 async def test_facts_with_its_words_and_the_slots_of_the_speaker_are_shown(db: ProjectedDatabase) -> None:
     home: dict[str, Any] = {"key": "home_city", "value": "Rome", "single_valued": True}
     drafts = [
@@ -131,7 +116,10 @@ async def test_facts_with_its_words_and_the_slots_of_the_speaker_are_shown(db: P
         commit("t1", *drafts, speaker="Alice"),
         commit("t2", added("Bob drinks tea."), scope=BOB),
     )
+    nothing = EffectivePolicy(conversation_messages=0, known_facts=0, known_entities=0)
+    await journal(db, said("a", "One."), 0)
     async with reader(db) as worker:
+        assert await worker.background_of(said("a2", "tea"), place(1), nothing) == Background()
         shown = await worker.background_of(said("b", "I had tea.", speaker="Alice"), place(1), RULES)
     assert [fact.text for fact in shown.facts] == ["Alice likes tea.", "Alice lives in Rome."]
     assert shown.names == ("Alice",)

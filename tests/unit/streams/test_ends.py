@@ -1,4 +1,7 @@
-"""Disbelieving a fact leaves what a history without it has, however values, plans, merges and late news came about."""
+"""Ends follow the facts that set them: a disbelieved fact leaves what a history without it has.
+
+However values, plans, merges and late news came about; by the entities that facts are about, where these are known.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.facts import FactState
 from mnemolog.streams.ends import EndRules, move_ends
 from tests.support.builders.commits import (
@@ -28,6 +31,7 @@ from tests.support.builders.commits import (
     retracted,
     skipped,
 )
+from tests.support.builders.entities import known_entity
 from tests.support.harnesses.memory_projection import MemoryProjection, MemoryReader
 
 NOW = 100
@@ -55,26 +59,55 @@ class History:
 
 
 class Teller:
-    """Tells statements one after another: a simple decision takes the place of a model's."""
+    """Tells values of one slot: a simple decision takes the place of a model's, `move_ends` follows the ends."""
 
     def __init__(self) -> None:
         self.projection = MemoryProjection()
         self.fact_ids: dict[int, UUID] = {}
         self._arrivals = 0
 
-    def tell(self, number: int, statement: Statement) -> None:
-        committed = self.commit(f"t{number}", self._draft(number, statement))
-        self.fact_ids[number] = fact_id_at(committed)
+    def tell(
+        self, number: int, since: int, *, is_detail: bool = False, of: KnownEntity | None = None, name: str = "Alice"
+    ) -> None:
+        """A value `of` somebody: it ends the one before it of the same person, or ends with what is newer."""
+        own = {one for one in self.fact_ids.values() if self.projection.subjects.get(one) == of}
+        believed = {one: state for one, state in self.states().items() if one in own and state.believed_to is None}
+        begun = {one: state.true_from for one, state in believed.items()}
+        last = max(begun, key=lambda one: (begun[one], one), default=None)
+        newer = [one for one, began in begun.items() if began > day(since)]
+        text = f"Value {number}."
+        slot: dict[str, Any] = {"key": "home_city", "single_valued": True, "subject": name}
+        if last is None:
+            draft = added(text, true_from=day(since), **slot)
+        elif is_detail and begun[last] <= day(since):
+            draft = merged(text, last, true_from=begun[last], **slot)
+        elif newer:
+            first = min(newer, key=lambda one: begun[one])
+            draft = added(text, ended_at=begun[first], ended_by=first, true_from=day(since), **slot)
+        else:
+            draft = replaced(text, last, ended_at=day(since), true_from=day(since), **slot)
+        fact_id = self.commit(f"t{number}", draft, of=of)
+        assert fact_id is not None
+        self.fact_ids[number] = fact_id
 
-    def commit(self, source_id: str, draft: Draft, at: datetime | None = None) -> Commit:
+    def commit(
+        self, source_id: str, draft: Draft, *, at: datetime | None = None, of: KnownEntity | None = None
+    ) -> UUID | None:
+        """The fact that the event brings."""
         self._arrivals += 1
-        arrived = at or day(NOW) + timedelta(minutes=self._arrivals)
-        told = commit(source_id, draft, at=arrived)
-        rules = EndRules(at=told.decided_at)
+        told = commit(source_id, draft, at=at or day(NOW) + timedelta(minutes=self._arrivals))
+        fact_id = fact_id_at(told) if told.events[0].new_fact else None
+        if of is not None and fact_id is not None:
+            self.projection.subjects[fact_id] = of
+        rules = EndRules(at=told.decided_at, subject_of=lambda _: of)
         events = asyncio.run(move_ends(told.events, MemoryReader(self.projection), rules))
-        told = told.model_copy(update={"events": events})
-        self.projection.append(told)
-        return told
+        self.projection.append(told.model_copy(update={"events": events}))
+        return fact_id
+
+    def delete(self, number: int) -> None:
+        fact_id = self.fact_ids[number]
+        if self.states()[fact_id].status == "active":
+            self.commit("deletion", retracted(fact_id, ended_at=None))
 
     def run_timer(self, at: datetime) -> None:
         for fact_id, state in self.states().items():
@@ -82,7 +115,7 @@ class Teller:
                 self.commit(f"timer-{fact_id}", expired(fact_id, ended_at=state.true_to), at=at)
 
     def states(self) -> dict[UUID, FactState]:
-        return {fact_id: known.state.event_state for fact_id, known in self.projection.state.facts.items()}
+        return {fact_id: self.projection.state_of(fact_id) for fact_id in self.projection.state.facts}
 
     def comparable(self) -> dict[UUID, tuple[object, ...]]:
         """Each fact's status, times of truth, belief and successor: all but counters and when it was learned."""
@@ -104,22 +137,6 @@ class Teller:
         merged_away = state is not None and state.status == "superseded" and state.believed_to is not None
         return self._standing(state.superseded_by) if state and merged_away else fact_id
 
-    def _draft(self, number: int, statement: Statement) -> Draft:
-        since, text = day(statement.since), f"Value {number}."
-        slot: dict[str, Any] = {"key": "home_city", "true_from": since}
-        believed = {fact_id: state for fact_id, state in self.states().items() if state.believed_to is None}
-        begun = {fact_id: state.true_from for fact_id, state in believed.items()}
-        last = max(begun, key=lambda fact_id: (begun[fact_id], fact_id), default=None)
-        if last is None:
-            return added(text, **slot)
-        if statement.is_detail and begun[last] <= since:
-            return merged(text, last, key="home_city", true_from=begun[last])
-        newer = [fact_id for fact_id, began in begun.items() if began > since]
-        if newer:
-            first = min(newer, key=lambda fact_id: begun[fact_id])
-            return added(text, ended_at=begun[first], ended_by=first, **slot)
-        return replaced(text, last, ended_at=since, **slot)
-
 
 DAYS = st.integers(0, 200)  # from 100 on it is a plan
 Disbelief = Literal["deleted", "denied", "corrected"]
@@ -137,7 +154,7 @@ def told(history: History, *, without: int | None = None) -> Teller:
     teller = Teller()
     for number, statement in enumerate(history.statements):
         if number != without:
-            teller.tell(number, statement)
+            teller.tell(number, statement.since, is_detail=statement.is_detail)
         if number == history.timer:
             teller.run_timer(day(NOW) + timedelta(hours=1))
     return teller
@@ -175,7 +192,7 @@ def test_values_end_each_other_in_the_same_way_in_every_order(history: History) 
     def lines(statements: Sequence[tuple[int, Statement]]) -> dict[int, tuple[object, ...]]:
         teller = Teller()
         for number, statement in statements:
-            teller.tell(number, statement)
+            teller.tell(number, statement.since, is_detail=statement.is_detail)
         numbers = {fact_id: number for number, fact_id in teller.fact_ids.items()}
         states = {numbers[fact_id]: state for fact_id, state in teller.states().items()}
         return {
@@ -190,18 +207,15 @@ def test_values_end_each_other_in_the_same_way_in_every_order(history: History) 
 @given(st.integers(0, 40), st.integers(41, 80), st.integers(0, 99))
 @example(0, 50, 20)
 def test_a_late_repetition_moves_a_beginning_and_the_end_before_it(first: int, second: int, again: int) -> None:
-    teller = Teller()
-    teller.tell(0, Statement(first))
-    teller.tell(1, Statement(second))
-    old, new = teller.fact_ids[0], teller.fact_ids[1]
     assume(again < second)
-    repeated = skipped(new)
-    teller.commit("late", lambda place: repeated(place).model_copy(update={"true_from": day(again)}))
+    teller = Teller()
+    teller.tell(0, first)
+    teller.tell(1, second)
+    old, new = teller.fact_ids[0], teller.fact_ids[1]
+    teller.commit("late", skipped(new, true_from=day(again)))
+    begins = day(again if again > first else second)  # else the first value was said in between
     states = teller.states()
-    if again > first:
-        assert (states[old].true_to, states[new].true_from) == (day(again), day(again))
-    else:  # the first value was said in between
-        assert (states[old].true_to, states[new].true_from) == (day(second), day(second))
+    assert (states[old].true_to, states[new].true_from) == (begins, begins)
 
 
 @pytest.mark.parametrize(("value", "begins"), [("Rome", 20), ("Oslo", 7)])
@@ -209,11 +223,58 @@ def test_a_value_that_ended_and_returned_keeps_both_times(value: str, begins: in
     """Rome until the 10th, and a value since the 20th that is told again for the 7th."""
     teller = Teller()
     slot: dict[str, Any] = {"key": "home_city", "single_valued": True}
-    old = fact_id_at(teller.commit("t0", added("Home 1.", value="Rome", true_from=day(3), **slot)))
+    old = teller.commit("t0", added("Home 1.", value="Rome", true_from=day(3), **slot))
+    assert old is not None
     teller.commit("t1", retracted(old, ended_at=day(10)))
-    new = fact_id_at(teller.commit("t2", added("Home 2.", value=value, true_from=day(20), **slot)))
-    repeated = skipped(new)
-    teller.commit("late", lambda place: repeated(place).model_copy(update={"true_from": day(7)}))
+    new = teller.commit("t2", added("Home 2.", value=value, true_from=day(20), **slot))
+    assert new is not None
+    teller.commit("late", skipped(new, true_from=day(7)))
     states = teller.states()
-    assert states[new].true_from == day(begins)
-    assert states[old].true_to == day(min(begins, 10))
+    assert (states[old].true_to, states[new].true_from) == (day(min(begins, 10)), day(begins))
+
+
+Said = tuple[bool, int]
+"""Whether it is of the other one, and since which day; in the order in which it is said."""
+
+
+@st.composite
+def homes(draw: st.DrawFn) -> list[Said]:
+    days = draw(st.lists(st.integers(0, NOW - 1), min_size=2, max_size=7, unique=True))
+    return [(draw(st.booleans()), since) for since in days]
+
+
+def after(statements: dict[int, tuple[KnownEntity, str, int]], deleted: int) -> dict[int, tuple[object, ...]]:
+    """Of each home, told by its number, the end and whether it is unresolved; the `deleted` one was deleted last."""
+    teller = Teller()
+    for number, (entity, name, since) in statements.items():
+        teller.tell(number, since, of=entity, name=name)
+    if deleted in statements:
+        teller.delete(deleted)
+    states = {number: teller.states()[fact_id] for number, fact_id in teller.fact_ids.items()}
+    return {number: (one.status, one.true_from, one.true_to, one.unresolved) for number, one in states.items()}
+
+
+@settings(max_examples=200, deadline=None)
+@given(homes(), st.data(), st.booleans())
+def test_facts_of_two_of_one_name_never_move_each_others_ends(
+    said: list[Said], data: st.DataObject, may_be_twins: bool
+) -> None:
+    """What holds of one is what a history without the other one has."""
+    one = known_entity("Tom", number=1)
+    other = known_entity("Tom", number=2, twins=[one.entity_id] if may_be_twins else [])
+    deleted = data.draw(st.integers(0, len(said) - 1), label="deleted")
+    both = {place: (other if is_other else one, "Tom", since) for place, (is_other, since) in enumerate(said)}
+    found = after(both, deleted)
+    for entity in (one, other):
+        alone = after({place: told for place, told in both.items() if told[0] == entity}, deleted)
+        assert {place: found[place] for place in alone} == alone
+
+
+@settings(max_examples=200, deadline=None)
+@given(homes(), st.data())
+def test_facts_of_one_under_two_names_move_each_others_ends_as_under_one(said: list[Said], data: st.DataObject) -> None:
+    bob = known_entity("Robert", "Bob", number=1)
+    deleted = data.draw(st.integers(0, len(said) - 1), label="deleted")
+    by_two = {place: (bob, ("Robert", "Bob")[is_other], since) for place, (is_other, since) in enumerate(said)}
+    by_one = {place: (bob, "Robert", since) for place, (_, _, since) in by_two.items()}
+    assert after(by_two, deleted) == after(by_one, deleted)
