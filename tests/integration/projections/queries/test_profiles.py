@@ -23,6 +23,7 @@ from tests.support.builders.commits import (
     ALICE,
     BOB,
     Draft,
+    EventPlace,
     added,
     command_commit,
     commit,
@@ -36,7 +37,6 @@ from tests.support.builders.commits import (
     retracted,
     undone,
 )
-from tests.support.builders.values import EventPlace
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres

@@ -10,7 +10,7 @@ from mnemolog.client import search_models
 from mnemolog.client.search_models import QueryEmbedder, VectorCache
 from mnemolog.streams.llm.ports import Embeddings, PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
-from tests.support.builders.values import pseudo_random_vector
+from tests.support.builders.commits import pseudo_random_vector
 
 
 class CountingEmbedder:

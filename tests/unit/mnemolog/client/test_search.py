@@ -9,8 +9,8 @@ from prometheus_client import REGISTRY
 from mnemolog import QueryError
 from mnemolog.client.search import FoundBy, count_hits, found_by, joined_words, mean_vector
 from mnemolog.client.search_arguments import search_options
+from tests.support.builders.commits import vector
 from tests.support.builders.hits import a_hit
-from tests.support.builders.values import vector
 
 FIRST, LAST = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
 
