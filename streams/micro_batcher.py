@@ -128,7 +128,13 @@ class MicroBatcher(Generic[T, R]):
             ticket.call = call
         call.task = task = asyncio.create_task(run(tickets))
         self._calls.add(task)
-        task.add_done_callback(partial(self._on_call_done, tickets))
+
+        def finish(done: asyncio.Task[None]) -> None:
+            self._calls.discard(done)
+            if done.cancelled() or self._closed:
+                _fail_as_closed(tickets)
+
+        task.add_done_callback(finish)
         return task
 
     async def _run_batch(self, tickets: Sequence[_BatchItem[T, R]]) -> None:
@@ -169,11 +175,6 @@ class MicroBatcher(Generic[T, R]):
             _fail_pending(tickets, error)
         else:
             _give_results(tickets, [result])
-
-    def _on_call_done(self, tickets: Sequence[_BatchItem[T, R]], call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
-        if call.cancelled() or self._closed:
-            _fail_as_closed(tickets)
 
 
 def _give_results(tickets: Sequence[_BatchItem[T, R]], results: Sequence[R]) -> None:

@@ -20,18 +20,18 @@ from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ChatModel, Embedder, ExtractionTask
 from mnemolog.streams.text.differences import texts_equivalent
 from tests.quality.cases import Case, load
-from tests.support.builders.labelled_pairs import (
+from tests.support.cases.labelled_pairs import (
     COMPATIBLE,
     CONTRADICTING,
     ENDED_BY,
     SAME_MEANING,
     UNRELATED,
-    parse_pairs,
+    Pairs,
 )
 
 Label = Literal["same", "update", "compatible", "unrelated"]
 LABELS: Final[tuple[Label, ...]] = ("same", "update", "compatible", "unrelated")
-PAIRS: Final[tuple[tuple[str, Label], ...]] = (
+PAIRS: Final[tuple[tuple[Pairs, Label], ...]] = (
     (SAME_MEANING, "same"),
     (CONTRADICTING, "update"),
     (ENDED_BY, "update"),
@@ -67,7 +67,7 @@ class _Draft:
 
 async def plain_pairs(embedder: Embedder) -> list[Pair]:
     """What raw stores and commands embed: texts as they are given."""
-    drafts = [_Draft(label, _raw(known), _raw(new)) for table, label in PAIRS for known, new in parse_pairs(table)]
+    drafts = [_Draft(label, _raw(known), _raw(new)) for table, label in PAIRS for known, new in table]
     drafts += [
         _Draft(label, _raw(case.known[place].text), _raw(case.turn.text))
         for case in _cases()
@@ -84,7 +84,7 @@ async def extracted_pairs(chat: ChatModel, embedder: Embedder) -> list[Pair]:
     """
     drafts: list[_Draft] = []
     for table, label in PAIRS:
-        for sentences in parse_pairs(table):
+        for sentences in table:
             known, new = [await extract(chat, *said_by_subject(sentence)) for sentence in sentences]
             drafts += _crossed(label, known[-1:], new[-1:])
     cases = _cases()

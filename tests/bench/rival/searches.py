@@ -19,7 +19,7 @@ from tests.bench.rival.mem0_process import mem0_process
 from tests.bench.sample_commits import DIMENSIONS, FACTS_PER_COMMIT, FACTS_PER_USER, MODEL, fact_text, fill_log
 from tests.bench.statistics import Percentiles
 from tests.support.databases import fresh_database
-from tests.support.servers.response_bodies import hash_embeddings
+from tests.support.servers.openai_server import hash_embeddings
 
 _FILL: Final = "COPY mem0 (id, vector, payload) FROM STDIN"
 

@@ -18,7 +18,7 @@ from tests.recall.page import SHOWN, page, shown
 from tests.recall.report import main_table
 from tests.recall.stored import stored
 from tests.recall.variations import BASELINE, DEFAULT, RERANKED, VARIATIONS, WITH_WORDINGS, Variation
-from tests.support.builders.values import vector
+from tests.support.builders.commits import vector
 from tests.support.databases import server_folder
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies

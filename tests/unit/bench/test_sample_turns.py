@@ -6,7 +6,7 @@ from mnemolog.streams.llm.openai_models import normalized
 from mnemolog.streams.runtime.effective_settings import MEMLIB_DEFAULTS
 from tests.bench.sample_commits import commits
 from tests.bench.sample_turns import UPDATE_EVERY, turns
-from tests.support.servers.response_bodies import hash_embeddings
+from tests.support.servers.openai_server import hash_embeddings
 
 USERS = 10
 COUNT = 100

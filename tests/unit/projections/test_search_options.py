@@ -7,7 +7,7 @@ import pytest
 
 from mnemolog.projections.errors import QueryError
 from mnemolog.projections.search.search import DEFAULT_WEIGHTS, SearchOptions
-from tests.support.builders.values import day
+from tests.support.builders.commits import day
 
 
 @pytest.mark.parametrize(

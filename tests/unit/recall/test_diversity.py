@@ -3,7 +3,7 @@
 import pytest
 
 from tests.recall.diversity import diversified
-from tests.support.builders.values import vector
+from tests.support.builders.commits import vector
 
 HITS = ("best", "twin", "other")
 VECTORS = (vector(1, 0), vector(1, 0.01), vector(0, 1))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mnemolog.streams.llm.ports import Embeddings
 from tests.recall.embedding_cache import cached
-from tests.support.builders.values import pseudo_random_vector
+from tests.support.builders.commits import pseudo_random_vector
 
 
 class CountingEmbedder:

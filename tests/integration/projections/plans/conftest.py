@@ -7,8 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from tests.support.databases import fresh_database
-from tests.support.filled_entities import fill_entities
-from tests.support.filled_scopes import fill_scopes
+from tests.support.filled_scopes import fill_entities, fill_scopes
 from tests.support.plans import SIZES, connected
 
 

@@ -19,8 +19,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.background import names_said_in
 from tests.integration.projections.plans.test_query_plans import AT, PARAMETERS
-from tests.support.filled_entities import name_of_entity
-from tests.support.filled_scopes import MODEL
+from tests.support.filled_scopes import MODEL, name_of_entity
 from tests.support.plans import SMALL, SMALL_FACTS, numbered, plan_of, rows_read, whole_scans
 
 pytestmark = pytest.mark.postgres

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from mnemolog.projections.queries.results import Fact, structured_attributes
-from tests.support.builders.known_facts import known_fact
+from tests.support.builders.hits import known_fact
 
 AT = datetime(2025, 3, 12, 12, 34, 56, tzinfo=UTC)
 FACT = known_fact("Alice lives in Bern.", "identity", true_from=AT, state_since=AT + timedelta(days=1))

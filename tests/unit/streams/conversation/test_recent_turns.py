@@ -7,7 +7,7 @@ from mnemolog.projections.stores.turns import ConversationRequest
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.stages.background import MAX_OWNER_CHARACTERS, MAX_OWNERS, MAX_TURNS, Place, RecentTurns
-from tests.support.builders.values import day
+from tests.support.builders.commits import day
 
 ANA = Scope(user_id="ana")
 

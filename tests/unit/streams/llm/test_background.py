@@ -7,7 +7,7 @@ import pytest
 from mnemolog.common.tokens import estimate_tokens
 from mnemolog.schemas.stored import EarlierMessage, ShownFact
 from mnemolog.streams.llm.background import MAX_HEADS, best_facts, last_messages, names_said_in
-from tests.support.builders.values import day
+from tests.support.builders.commits import day
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.llm.ask import ParsedReply
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision, number_conflicts, parse_resolution
-from tests.support.builders.labelled_pairs import COMPATIBLE, CONTRADICTING, SAME_MEANING, UNRELATED, parse_pairs
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, fact, known_fact
+from tests.support.cases.labelled_pairs import COMPATIBLE, CONTRADICTING, SAME_MEANING, UNRELATED, Pairs
 from tests.support.cases.reply_cases import (
     HARMFUL,
     HONEST,
@@ -330,9 +330,9 @@ def test_amounts_that_change_places_make_a_merge_harmful(
     assert (parsed.value is not None) == (list(order) == sorted(order))
 
 
-def _taken(table: str, action: str) -> int:
+def _taken(table: Pairs, action: str) -> int:
     """How many of the labelled pairs, both ways, may be decided so."""
-    pairs = [pair for one, other in parse_pairs(table) for pair in ((one, other), (other, one))]
+    pairs = [pair for one, other in table for pair in ((one, other), (other, one))]
     return sum(reply_of(ReplyCase(action, new, known, "", "")).value is not None for known, new in pairs)
 
 

@@ -9,9 +9,8 @@ from mnemolog.schemas.events import FactExpired, FactReplaced, FactsMerged, Memo
 from mnemolog.schemas.facts import MovedEnd, Statement
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
-from tests.support.builders.commits import EventPlace, new_fact
+from tests.support.builders.commits import EventPlace, decision, new_fact
 from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY
-from tests.support.builders.values import decision
 from tests.support.harnesses.resolver_harness import matched_envelope
 
 ROME, OSLO, HELD, OTHER = uuid4(), uuid4(), uuid4(), uuid4()

@@ -9,6 +9,7 @@ from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.ports import Usage
+from tests.simulation.servers.models import StoredReplies
 from tests.support.harnesses.shared_queue import SAID, CountingModel, Queue, facts, turns
 
 SPENT: Final = LimitHit(name="tokens_per_day", level="tenant", count=9, limit=9)
@@ -70,7 +71,7 @@ async def test_a_delivery_after_a_crash_pays_what_the_first_one_did() -> None:
 async def test_turns_whose_replies_are_gone_are_asked_about_and_paid_for_anew() -> None:
     queue, records = Queue(CountedModel()), turns(*SAID)
     first = await queue.run(records)
-    queue.replies.kept.clear()
+    queue.replies = StoredReplies()
     queue.restart()
     again = await queue.run(published_again(records))
     assert queue.model.turns == [4, 4]
