@@ -1,66 +1,119 @@
-"""The measures of a ranking, by hand."""
+"""The measures of a ranking, by hand; what is read of recorded dialogues; and the order of diversity."""
 
 import math
+from pathlib import Path
 
+import orjson
 import pytest
 
-from tests.recall.measures import DEPTHS, Ranking, mean_difference, mean_of, measure
+from tests.recall.ablation import answerable, diversified
+from tests.recall.dialogues import load_dialogues
+from tests.recall.measures import Mean, Measures, measure
+from tests.support.builders.values import vector
 
 
-def ranking(*hits: str, evidence: str) -> Ranking:
+def found(*hits: str, evidence: str) -> Measures:
     """Hits and evidence of turns that have one letter each; "." is a hit that rests on none."""
-    return Ranking(hits=[frozenset(hit) for hit in hits], evidence=frozenset(evidence))
+    return measure([frozenset(hit) for hit in hits], frozenset(evidence))
 
 
-def test_the_share_of_the_evidence_grows_with_the_depth() -> None:
-    found = measure(ranking("x", "a", "y", "z", "b", *"uvwst", "c", evidence="abcd"))
-    assert dict(zip(DEPTHS, found.recall, strict=True)) == {1: 0, 5: 0.5, 10: 0.5, 20: 0.75}
+SECOND, THIRD = 1 / math.log2(3), 1 / math.log2(4)
 
 
-def test_the_rank_is_that_of_the_first_hit_with_evidence() -> None:
-    assert measure(ranking("x", "y", "b", "a", evidence="ab")).reciprocal_rank == pytest.approx(1 / 3)
+@pytest.mark.parametrize(
+    ("hits", "evidence", "recall", "reciprocal_rank", "ndcg"),
+    [
+        pytest.param(
+            ["x", "a", "y", "z", "b", *"uvwst", "c"],
+            "abcd",
+            (0, 0.5, 0.5, 0.75),
+            1 / 2,
+            (SECOND + 1 / math.log2(6)) / (1 + SECOND + THIRD + 1 / math.log2(5)),
+            id="the share of the evidence grows with the depth, gains end at the tenth",
+        ),
+        pytest.param(
+            ["x", "y", "b", "a"],
+            "ab",
+            (0, 1, 1, 1),
+            1 / 3,
+            (THIRD + 1 / math.log2(5)) / (1 + SECOND),
+            id="the rank is that of the first hit with evidence",
+        ),
+        pytest.param([*["x"] * 20, "a"], "a", (0, 0, 0, 0), 0, 0, id="a hit beyond the twentieth is none"),
+        pytest.param(
+            ["x", "a", "b"],
+            "ab",
+            (0, 1, 1, 1),
+            1 / 2,
+            (SECOND + THIRD) / (1 + SECOND),
+            id="gains are less for later places",
+        ),
+        pytest.param(["a", "b"], "ab", (0.5, 1, 1, 1), 1, 1, id="the best order"),
+        pytest.param(
+            ["a", "a"], "ab", (0.5, 0.5, 0.5, 0.5), 1, 1 / (1 + SECOND), id="evidence that was shown before is no gain"
+        ),
+        pytest.param(["abc"], "abc", (1, 1, 1, 1), 1, 1, id="one hit may have the whole evidence"),
+        pytest.param([], "a", (0, 0, 0, 0), 0, 0, id="nothing found"),
+    ],
+)
+def test_a_ranking_is_measured(
+    hits: list[str], evidence: str, recall: tuple[float, ...], reciprocal_rank: float, ndcg: float
+) -> None:
+    made = found(*hits, evidence=evidence)
+    assert made.recall == recall
+    assert (made.reciprocal_rank, made.ndcg) == (pytest.approx(reciprocal_rank), pytest.approx(ndcg))
 
 
-def test_a_hit_beyond_the_twentieth_has_no_rank() -> None:
-    late = ranking(*["x"] * 20, "a", evidence="a")
-    assert measure(late).reciprocal_rank == 0
-    assert measure(late).recall == (0, 0, 0, 0)
-
-
-def test_gains_are_less_for_later_places() -> None:
-    found = measure(ranking("x", "a", "b", evidence="ab"))
-    assert found.ndcg == pytest.approx((1 / math.log2(3) + 1 / math.log2(4)) / (1 + 1 / math.log2(3)))
-    assert measure(ranking("a", "b", evidence="ab")).ndcg == pytest.approx(1)
-
-
-def test_evidence_that_was_shown_before_is_no_gain() -> None:
-    assert measure(ranking("a", "a", evidence="ab")).ndcg < measure(ranking("a", "b", evidence="ab")).ndcg
-
-
-def test_one_hit_may_have_the_whole_evidence() -> None:
-    found = measure(ranking("abc", evidence="abc"))
-    assert found.recall == (1, 1, 1, 1)
-    assert found.ndcg == 1
-
-
-def test_nothing_found_is_nothing() -> None:
-    found = measure(ranking(evidence="a"))
-    assert (found.recall, found.reciprocal_rank, found.ndcg) == ((0, 0, 0, 0), 0, 0)
-
-
-def test_an_interval_holds_its_mean_and_narrows_with_more_questions() -> None:
-    few, many = mean_of([0, 1] * 10), mean_of([0, 1] * 1000)
-    for mean in (few, many):
+def test_an_interval_holds_its_mean_and_is_as_wide_as_the_normal_one() -> None:
+    for count in (20, 400, 2000):
+        mean = Mean.of([0, 1] * (count // 2))
         assert mean.low < mean.value == 0.5 < mean.high
-    assert many.high - many.low < few.high - few.low
-
-
-def test_the_interval_is_as_wide_as_the_normal_one() -> None:
-    mean = mean_of([0, 1] * 200)
-    assert mean.high - mean.low == pytest.approx(2 * 1.96 * 0.5 / math.sqrt(400), rel=0.1)
+        assert mean.high - mean.low == pytest.approx(2 * 1.96 * 0.5 / math.sqrt(count), rel=0.2)
 
 
 def test_a_difference_is_of_the_same_questions() -> None:
     one = [1.0, 0.0] * 50
-    same = mean_difference([value + 0.1 for value in one], one)
+    same = Mean.of_difference([value + 0.1 for value in one], one)
     assert same.low == pytest.approx(0.1) == same.high
+
+
+@pytest.mark.parametrize(
+    ("diversity", "depth", "order"),
+    [
+        (0.0, 3, ["best", "twin", "other"]),
+        (0.3, 3, ["best", "other", "twin"]),
+        (0.3, 2, ["best", "other"]),
+        (0.1, 3, ["best", "twin", "other"]),
+    ],
+)
+def test_what_is_like_a_better_hit_comes_later(diversity: float, depth: int, order: list[str]) -> None:
+    vectors = (vector(1, 0), vector(1, 0.01), vector(0, 1))
+    assert diversified(("best", "twin", "other"), (0.9, 0.8, 0.6), vectors, diversity, depth) == order
+
+
+def test_what_rests_on_no_message_is_left_out_and_facts_are_asked_only_for_what_a_fact_rests_on(
+    tmp_path: Path,
+) -> None:
+    said = {"conversation": "c", "session": 1, "speaker": "Ann", "text": "Hello."}
+    fact = {"conversation": "c", "subject": "Ann"}
+    asked = [(1, ["c:0", "c:1"]), (4, ["c:1"]), (2, []), (5, ["c:0"]), (3, ["c:9"])]
+    files = {
+        "turns": [said | {"turn_id": f"c:{place}", "occurred_at": "2023-05-08T13:56:00+00:00"} for place in range(3)],
+        "observations": [
+            fact | {"fact": "Ann greets.", "evidence": ["c:0", "c:9"]},
+            fact | {"fact": "Ann is lost.", "evidence": ["c:9"]},
+        ],
+        "questions": [
+            {"conversation": "c", "question": f"{category}?", "category": category, "evidence": evidence}
+            for category, evidence in asked
+        ],
+    }
+    for name, lines in files.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(orjson.dumps(line) for line in lines))
+    dialogues = load_dialogues(tmp_path)
+    assert [(fact.text, set(fact.evidence)) for fact in dialogues.facts] == [("Ann greets.", {"c:0"})]
+    assert [(one.text, set(one.evidence)) for one in answerable(dialogues, "facts")] == [("1?", {"c:0"})]
+    assert [(one.text, set(one.evidence)) for one in answerable(dialogues, "turns")] == [
+        ("1?", {"c:0", "c:1"}),
+        ("4?", {"c:1"}),
+    ]
