@@ -3,24 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import TypeVar
-
-import numpy as np
 
 from mnemolog.client.search import joined_words, mean_vector
 from mnemolog.client.search_models import RERANKED, SearchModels
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import search
 from mnemolog.projections.search.turn_search import search_turns
-from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.text.times import asked_period
 from tests.recall.dialogues import Dialogues, Question
 from tests.recall.measures import DEEPEST, Measures, measure
 from tests.recall.stored import KINDS, Kind, StoredDialogues, user_of
 from tests.recall.variations import Variation
-
-Hit = TypeVar("Hit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +65,13 @@ class Asker:
             vector = None
             if variation.by_vector:
                 vector = mean_vector((await self.embedder.embed([question.text, *wordings])).vectors)
-            top_k = RERANKED if variation.rerank or variation.diversity else options.top_k
+            top_k = RERANKED if variation.rerank else options.top_k
             async with self.stored.pool.connection() as connection:
                 wider = options.model_copy(update={"top_k": top_k})
                 hits = (await search(connection, scope, words, vector, wider, at=at)).hits
             if variation.rerank:
                 hits, fault = await self.models.rerank(question.text, hits)
                 _refuse(fault)
-            if variation.diversity and hits:
-                vectors = (await self.embedder.embed([hit.fact.text for hit in hits])).vectors
-                scores = [hit.score.total for hit in hits]
-                hits = tuple(diversified(hits, scores, vectors, variation.diversity, DEEPEST))
             facts = [hit.fact.source_id for hit in hits]
         if "turns" in variation.include:
             async with self.stored.pool.connection() as connection:
@@ -104,23 +94,3 @@ def answerable(dialogues: Dialogues, kind: Kind) -> list[Question]:
     covered = frozenset[str]().union(*(fact.evidence for fact in dialogues.facts))
     found = (question.restricted_to(covered) for question in dialogues.questions)
     return [question for question in found if question.evidence]
-
-
-def diversified(
-    hits: Sequence[Hit], scores: Sequence[float], vectors: Sequence[Vector], diversity: float, depth: int
-) -> list[Hit]:
-    """The first `depth` hits in the order of maximal marginal relevance (Carbonell and Goldstein, 1998).
-
-    Next is the hit with the greatest lambda * score - diversity * cosine to the nearest hit that was taken before, with
-    lambda = 1 - `diversity`. A search of the product does not have this.
-    """
-    unit = np.array([vector.values for vector in vectors])
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    left, nearest = list(range(len(hits))), np.zeros(len(hits))
-    taken: list[Hit] = []
-    while left and len(taken) < depth:
-        best = max(left, key=lambda place: (1 - diversity) * scores[place] - diversity * nearest[place])
-        left.remove(best)
-        taken.append(hits[best])
-        nearest = np.maximum(nearest, unit @ unit[best])
-    return taken

@@ -73,6 +73,12 @@ IN_LYON, TO_LYON = added(LYON), replaced(LYON, HOME_ID)
 HELD = pending(LYON, HOME_ID, action="replace")
 
 
+MOVED, OLD_AND_NEW, HELD_BACK = [HOME_ENDED, DOG_ROW, new()], [HOME_ROW, DOG_ROW, new()], [HOME_ROW, DOG_ROW, WAITING]
+MOON = added("Alice lives on the moon.")
+LATE = new(status="superseded", ending=True)
+KEPT = MOVE | {"harmful": [], "old": "kept"}
+
+
 def scored(
     given: dict[str, Any], turn: Commit, after: Sequence[Row], *, known: Sequence[Commit] = (HOME, DOG)
 ) -> Score:
@@ -80,229 +86,97 @@ def scored(
     return score(Case.model_validate(given), CaseResult(known=known, turn=turn, before=before, after=after))
 
 
-@pytest.mark.parametrize(
-    ("given", "drafts", "after", "expected"),
-    [
-        pytest.param(
-            MOVE,
-            [TO_LYON],
-            [HOME_ENDED, DOG_ROW, new()],
-            {"actual": "REPLACE", "right": True, "overwrites": 1},
-            id="a replacement is right",
-        ),
-        pytest.param(
-            MOVE,
-            [replaced("Alice has moved.", HOME_ID)],
-            [HOME_ENDED, DOG_ROW, new("Alice has moved.")],
-            {"actual": "REPLACE", "overwrites": 1, "news_lost": True},
-            id="news without their word are lost",
-        ),
-        pytest.param(
-            MOVE | {"says": []},
-            [replaced("Alice has moved.", HOME_ID)],
-            [HOME_ENDED, DOG_ROW, new("Alice has moved.")],
-            {"actual": "REPLACE", "right": True, "overwrites": 1},
-            id="where no words are looked for any fact has the news",
-        ),
-        pytest.param(
-            MOVE | {"says": []},
-            [replaced("Alice has moved.", HOME_ID)],
-            [HOME_ENDED, DOG_ROW],
-            {"actual": "REPLACE", "overwrites": 1, "news_lost": True},
-            id="news without any fact are lost",
-        ),
-        pytest.param(
-            MOVE,
-            [IN_LYON],
-            [HOME_ROW, DOG_ROW, new()],
-            {"actual": "ADD", "stale": True},
-            id="what was added beside leaves the old fact stale",
-        ),
-        pytest.param(
-            MOVE,
-            [TO_LYON],
-            [HOME_ENDING, DOG_ROW, new()],
-            {"actual": "REPLACE", "overwrites": 1, "stale": True},
-            id="what ended is stale while it is held until a later end",
-        ),
-        pytest.param(
-            MOVE,
-            [replaced(LYON, HOME_ID, DOG_ID)],
-            [HOME_ENDED, DOG_ENDED, new()],
-            {"actual": "REPLACE", "harmful": True, "overwrites": 2, "wrong": 1},
-            id="ending another fact is wrong whatever else is right",
-        ),
-        pytest.param(
-            MOVE,
-            [contradicted(LYON, HOME_ID)],
-            [HOME_GONE, DOG_ROW, new()],
-            {"actual": "CONTRADICT", "harmful": True, "overwrites": 1, "wrong": 1},
-            id="ending a fact in a harmful way is wrong",
-        ),
-        pytest.param(
-            MOVE | {"right": ["EXTEND"], "harmful": [], "old": "kept"},
-            [TO_LYON],
-            [HOME_ENDED, DOG_ROW, new()],
-            {"actual": "REPLACE", "harmful": True, "overwrites": 1, "wrong": 1},
-            id="ending a fact that is to be kept is wrong",
-        ),
-        pytest.param(
-            MOVE | {"right": ["EXTEND"], "harmful": [], "old": "kept"},
-            [merged(LYON, HOME_ID)],
-            [HOME_ENDED, DOG_ROW, new()],
-            {"actual": "MERGE", "overwrites": 1},
-            id="merging a fact that is to be kept is not wrong",
-        ),
-        pytest.param(
-            MOVE | {"right": ["REPLACE", "ADD"], "harmful": [], "old": "kept"},
-            [TO_LYON],
-            [HOME_ENDING, DOG_ROW, new()],
-            {"actual": "REPLACE", "right": True, "overwrites": 1},
-            id="an announced end of what is to be kept is right while that stands",
-        ),
-        pytest.param(
-            MOVE | {"right": ["REPLACE", "ADD"], "harmful": [], "old": "kept"},
-            [TO_LYON],
-            [HOME_ENDED, DOG_ROW, new()],
-            {"actual": "REPLACE", "harmful": True, "overwrites": 1, "wrong": 1},
-            id="an end of what is to be kept is wrong once that has gone",
-        ),
-        pytest.param(
-            MOVE | {"right": ["ADD"], "harmful": [], "old": "kept"},
-            [TO_LYON],
-            [HOME_ENDING, DOG_ROW, new()],
-            {"actual": "REPLACE", "harmful": True, "overwrites": 1, "wrong": 1},
-            id="an announced end that is not right is wrong",
-        ),
-        pytest.param(
-            REPETITION,
-            [IN_LYON],
-            [HOME_ROW, DOG_ROW, new()],
-            {"actual": "ADD", "duplicate": True},
-            id="a repetition beside the known fact is a duplicate",
-        ),
-        pytest.param(
-            REPETITION,
-            [confirmed(HOME_ID), IN_LYON],
-            [HOME_ROW, DOG_ROW, new(place=1)],
-            {"actual": "KEEP", "duplicate": True},
-            id="a repetition that is counted and stored as well is a duplicate",
-        ),
-        pytest.param(
-            REPETITION,
-            [confirmed(HOME_ID)],
-            [HOME_ROW, DOG_ROW],
-            {"actual": "KEEP", "right": True},
-            id="a repetition that is counted is right",
-        ),
-        pytest.param(
-            REPETITION,
-            [skipped(HOME_ID)],
-            [HOME_ROW, DOG_ROW],
-            {"actual": "SKIP", "right": True},
-            id="a repetition that is skipped is right",
-        ),
-        pytest.param(
-            ADDITION | {"harmful": ["KEEP", "SKIP"]},
-            [confirmed(DOG_ID)],
-            [HOME_ROW, DOG_ROW],
-            {"actual": "KEEP", "harmful": True, "news_lost": True},
-            id="news that are counted as a repetition of another fact are harmful",
-        ),
-        pytest.param(
-            JOKE,
-            [added("Alice lives on the moon.")],
-            [HOME_ROW, DOG_ROW, new("Alice lives on the moon.")],
-            {"actual": "ADD", "unfounded": True},
-            id="a fact from a joke is unfounded",
-        ),
-        pytest.param(
-            JOKE | {"right": ["NONE", "ADD"]},
-            [added("Alice lives on the moon.")],
-            [HOME_ROW, DOG_ROW, new("Alice lives on the moon.")],
-            {"actual": "ADD", "unfounded": True},
-            id="an unfounded fact is not right where its outcome is",
-        ),
-        pytest.param(
-            JOKE, [], [HOME_ROW, DOG_ROW], {"actual": "NONE", "right": True}, id="nothing from a joke is right"
-        ),
-        pytest.param(
-            MOVE,
-            [added(LYON, unresolved=True)],
-            [HOME_ROW, DOG_ROW, new()],
-            {"actual": "UNRESOLVED", "stale": True},
-            id="what could not be decided has a word of its own",
-        ),
-        pytest.param(
-            MOVE,
-            [HELD],
-            [HOME_ROW, DOG_ROW, WAITING],
-            {"actual": "PENDING", "right": True, "guarded": True, "held_back": 1},
-            id="an overwrite that was held back is right where it would have been",
-        ),
-        pytest.param(
-            ADDITION,
-            [HELD],
-            [HOME_ROW, DOG_ROW, WAITING],
-            {"actual": "PENDING", "held_back": 1, "held_wrong": 1},
-            id="a wrong overwrite that was held back does no harm and is not right",
-        ),
-        pytest.param(
-            MOVE | {"right": ["ADD", "PENDING"], "harmful": [], "old": "either"},
-            [HELD],
-            [HOME_ROW, DOG_ROW, WAITING],
-            {"actual": "PENDING", "right": True, "held_back": 1},
-            id="pending is right where the case names it",
-        ),
-        pytest.param(
-            MOVE | {"right": ["RETRACT"], "harmful": [], "new": "either", "says": []},
-            [added("Alice is sad."), extended("The dog too.", DOG_ID), retracted(HOME_ID)],
-            [HOME_ENDED, DOG_ROW, new("Alice is sad.")],
-            {"actual": "RETRACT", "right": True, "overwrites": 1},
-            id="the end weighs most whatever else was said",
-        ),
-        pytest.param(
-            ADDITION,
-            [IN_LYON],
-            [HOME_ROW, DOG_ROW, new(status="superseded", ending=True)],
-            {"actual": "ADD", "right": True},
-            id="late news are kept as history",
-        ),
-        pytest.param(
-            ADDITION,
-            [IN_LYON],
-            [HOME_ROW, DOG_ROW, new(status="archived")],
-            {"actual": "ADD", "news_lost": True},
-            id="news that were archived are lost",
-        ),
-        pytest.param(
-            ADDITION,
-            [added("Alice lives in Lyons."), replaced(LYON, OWN_ID), confirmed(OWN_ID)],
-            [HOME_ROW, DOG_ROW, new(place=1)],
-            {"actual": "ADD", "right": True},
-            id="events among the facts of one turn count as added",
-        ),
-        pytest.param(
-            ADDITION,
-            [IN_LYON, confirmed(DOG_ID)],
-            [HOME_ROW, DOG_ROW, new()],
-            {"actual": "ADD", "right": True},
-            id="a repetition of another fact weighs less than an addition",
-        ),
-        pytest.param(
-            ADDITION,
-            [IN_LYON, confirmed(HOME_ID)],
-            [HOME_ROW, DOG_ROW, new()],
-            {"actual": "KEEP"},
-            id="a repetition of what is concerned weighs more than an addition",
-        ),
-    ],
-)
+# What is said of a case, what its turn did, all facts after it, and its outcome with its figures.
+TABLE: dict[str, tuple[dict[str, Any], list[Any], list[Row], str]] = {
+    "a replacement is right": (MOVE, [TO_LYON], MOVED, "REPLACE right overwrites"),
+    "news without their word are lost": (MOVE | {"says": ["Oslo"]}, [TO_LYON], MOVED, "REPLACE overwrites news_lost"),
+    "without words to look for any fact has the news": (
+        MOVE | {"says": []},
+        [TO_LYON],
+        MOVED,
+        "REPLACE right overwrites",
+    ),
+    "no fact has the news": (MOVE | {"says": []}, [TO_LYON], [HOME_ENDED, DOG_ROW], "REPLACE overwrites news_lost"),
+    "beside a new fact the old one is stale": (MOVE, [IN_LYON], OLD_AND_NEW, "ADD stale"),
+    "held until a later end": (MOVE, [TO_LYON], [HOME_ENDING, DOG_ROW, new()], "REPLACE overwrites stale"),
+    "the end of another fact is wrong whatever else is right": (
+        *(MOVE, [replaced(LYON, HOME_ID, DOG_ID)], [HOME_ENDED, DOG_ENDED, new()]),
+        "REPLACE harmful overwrites=2 wrong",
+    ),
+    "an end in a harmful way is wrong": (
+        *(MOVE, [contradicted(LYON, HOME_ID)], [HOME_GONE, DOG_ROW, new()]),
+        "CONTRADICT harmful overwrites wrong",
+    ),
+    "the end of what is to be kept is wrong": (
+        *(KEPT | {"right": ["EXTEND"]}, [TO_LYON], MOVED),
+        "REPLACE harmful overwrites wrong",
+    ),
+    "a merge of what is to be kept": (KEPT | {"right": ["EXTEND"]}, [merged(LYON, HOME_ID)], MOVED, "MERGE overwrites"),
+    "an announced end of what is to be kept is right while that stands": (
+        *(KEPT | {"right": ["REPLACE", "ADD"]}, [TO_LYON], [HOME_ENDING, DOG_ROW, new()]),
+        "REPLACE right overwrites",
+    ),
+    "and wrong once that has gone": (
+        *(KEPT | {"right": ["REPLACE", "ADD"]}, [TO_LYON], MOVED),
+        "REPLACE harmful overwrites wrong",
+    ),
+    "an announced end that is not right is wrong": (
+        *(KEPT | {"right": ["ADD"]}, [TO_LYON], [HOME_ENDING, DOG_ROW, new()]),
+        "REPLACE harmful overwrites wrong",
+    ),
+    "a repetition beside the known fact": (REPETITION, [IN_LYON], OLD_AND_NEW, "ADD duplicate"),
+    "a repetition that is counted and stored as well": (
+        *(REPETITION, [confirmed(HOME_ID), IN_LYON], [HOME_ROW, DOG_ROW, new(place=1)]),
+        "KEEP duplicate",
+    ),
+    "a repetition that is counted": (REPETITION, [confirmed(HOME_ID)], [HOME_ROW, DOG_ROW], "KEEP right"),
+    "a repetition that is skipped": (REPETITION, [skipped(HOME_ID)], [HOME_ROW, DOG_ROW], "SKIP right"),
+    "news that are counted for another fact": (
+        *(ADDITION | {"harmful": ["KEEP", "SKIP"]}, [confirmed(DOG_ID)], [HOME_ROW, DOG_ROW]),
+        "KEEP harmful news_lost",
+    ),
+    "a fact from a joke": (JOKE, [MOON], OLD_AND_NEW, "ADD unfounded"),
+    "a fact from a joke whose outcome is right": (
+        JOKE | {"right": ["NONE", "ADD"]},
+        [MOON],
+        OLD_AND_NEW,
+        "ADD unfounded",
+    ),
+    "nothing from a joke": (JOKE, [], [HOME_ROW, DOG_ROW], "NONE right"),
+    "what could not be decided": (MOVE, [added(LYON, unresolved=True)], OLD_AND_NEW, "UNRESOLVED stale"),
+    "held back where it would have been right": (MOVE, [HELD], HELD_BACK, "PENDING right guarded held_back"),
+    "held back where it would have been wrong": (ADDITION, [HELD], HELD_BACK, "PENDING held_back held_wrong"),
+    "held back where the case names that": (
+        *(KEPT | {"right": ["ADD", "PENDING"], "old": "either"}, [HELD], HELD_BACK),
+        "PENDING right held_back",
+    ),
+    "the end weighs most whatever else was said": (
+        MOVE | {"right": ["RETRACT"], "harmful": [], "new": "either", "says": []},
+        [added("Alice is sad."), extended("The dog too.", DOG_ID), retracted(HOME_ID)],
+        MOVED,
+        "RETRACT right overwrites",
+    ),
+    "late news are kept as history": (ADDITION, [IN_LYON], [HOME_ROW, DOG_ROW, LATE], "ADD right"),
+    "news that were archived": (ADDITION, [IN_LYON], [HOME_ROW, DOG_ROW, new(status="archived")], "ADD news_lost"),
+    "events among the facts of one turn": (
+        *(ADDITION, [IN_LYON, replaced(LYON, OWN_ID), confirmed(OWN_ID)], [HOME_ROW, DOG_ROW, new(place=1)]),
+        "ADD right",
+    ),
+    "a repetition of another fact weighs less": (ADDITION, [IN_LYON, confirmed(DOG_ID)], OLD_AND_NEW, "ADD right"),
+    "a repetition of what is concerned weighs more": (ADDITION, [IN_LYON, confirmed(HOME_ID)], OLD_AND_NEW, "KEEP"),
+}
+
+
+@pytest.mark.parametrize(("given", "drafts", "after", "expected"), TABLE.values(), ids=TABLE)
 def test_a_case_has_the_figures_of_what_its_turn_did(
-    given: dict[str, Any], drafts: list[Any], after: list[Row], expected: dict[str, Any]
+    given: dict[str, Any], drafts: list[Any], after: list[Row], expected: str
 ) -> None:
-    figures = {"id": "move-99", "right": False} | expected
-    assert scored(given, commit("turn", *drafts), after) == Score.model_validate(figures)
+    """A figure is 1, or true, unless it is named with a number."""
+    actual, *figures = expected.split()
+    named = dict(figure.partition("=")[::2] for figure in figures)
+    fields = {name: number or Score.model_fields[name].annotation is bool or 1 for name, number in named.items()}
+    found = scored(given, commit("turn", *drafts), after)
+    assert found == Score.model_validate({"id": "move-99", "actual": actual, "right": False} | fields)
 
 
 def test_a_failed_turn_has_an_outcome_of_its_own() -> None:

@@ -69,86 +69,40 @@ def left(first: Mapping[str, UUID], second: Mapping[str, UUID], *, is_held: bool
 
 
 ABOUT_WIFE = {SECOND: (EntityLink(entity_id=ANA, role="subject", name="my wife", step="tie"),)}
-WORKS = {"turn": 1, "says": ["works"]}
+ONE, TWO = {"entities": [WIFE]}, {"entities": [WIFE, FRIEND]}
+UNCLEAR, NAMED = {"entities": [WIFE, FRIEND | {"unclear": True}]}, {"entities": [WIFE | {"names": ["Anastasia"]}]}
+OF_ANA, OF_TOM = ({"facts": [{"says": ["wife", "works"], "about": [name]}]} for name in ("ana", "tom"))
+ENDED, NEVER = {"ended": [{"turn": 1, "says": ["works"]}]}, {"never": ["WIFE works"]}
+# What has to hold, what two turns left, and the faults that this is.
+TABLE: dict[str, tuple[dict[str, Any], CaseResult, dict[str, int]]] = {
+    "one entity": (ONE, left({"Ben's wife Ana": ANA}, {"Ben's wife": ANA}), {}),
+    "a second entity of a label": (ONE, left({"Ana": ANA}, {"my wife": OTHER}), {"missed_links": 1, "unresolved": 1}),
+    "a name is a whole word": (ONE, left({"Ana": ANA}, {"Banana": OTHER}), {"missed_links": 1, "unresolved": 1}),
+    "everybody is the user": (ONE, left({"Ana": BEN}, {"my wife": BEN}), {"unresolved": 2, "wrong_merges": 1}),
+    "a name that the entity lacks": (NAMED, left({"Ana": ANA}, {"my wife": ANA}), {"missed_links": 1}),
+    "two labels": (TWO, left({"Ana": ANA}, {"my wife": ANA, "Tom": TOM}), {}),
+    "two labels of one entity": (
+        *(TWO, left({"Ana": ANA}, {"my wife": ANA, "Tom": ANA})),
+        {"wrong_merges": 1, "unresolved": 3},
+    ),
+    "who is unclear is left out": (UNCLEAR, left({"Ana": ANA}, {"wife": ANA}), {}),
+    "who is unclear is taken for somebody": (
+        *(UNCLEAR, left({"Ana": ANA}, {"wife": ANA, "Tom": ANA})),
+        {"wrong_merges": 1, "unresolved": 2},
+    ),
+    "a fact": (OF_ANA, left({}, {}, links=ABOUT_WIFE), {}),
+    "a fact about somebody else": (OF_TOM, left({}, {}, links=ABOUT_WIFE), {"missed_facts": 1}),
+    "a fact that is not held": (OF_ANA, left({}, {}, links=ABOUT_WIFE, is_held=False), {"missed_facts": 1}),
+    "a fact that the case forbids": (NEVER, left({}, {}), {"false_facts": 1}),
+    "a forbidden fact that is not held": (NEVER, left({}, {}, is_held=False), {}),
+    "what has ended is held": (ENDED, left({}, {}), {"still_held": 1}),
+    "what has ended is challenged": (ENDED, left({}, {}, challenged=frozenset({SECOND})), {}),
+    "what has ended is not held": (ENDED, left({}, {}, is_held=False), {}),
+    "what has ended was not stored": ({"ended": [{"turn": 1, "says": ["x"]}]}, left({}, {}), {"missed_facts": 1}),
+}
 
 
-@pytest.mark.parametrize(
-    ("case", "seen", "expected"),
-    [
-        pytest.param({"entities": [WIFE]}, left({"Ben's wife Ana": ANA}, {"Ben's wife": ANA}), {}, id="one entity"),
-        pytest.param(
-            {"entities": [WIFE]},
-            left({"Ana": ANA}, {"Ben's wife": OTHER}),
-            {"missed_links": 1, "unresolved": 1},
-            id="a second entity of one label",
-        ),
-        pytest.param(
-            {"entities": [WIFE]},
-            left({"Ana": ANA}, {"Banana": OTHER}),
-            {"missed_links": 1, "unresolved": 1},
-            id="a mention without a link: a name is a whole word",
-        ),
-        pytest.param(
-            {"entities": [WIFE]},
-            left({"Ana": BEN}, {"my wife": BEN}),
-            {"unresolved": 2, "wrong_merges": 1},
-            id="everybody is the user",
-        ),
-        pytest.param(
-            {"entities": [WIFE | {"names": ["Anastasia"]}]},
-            left({"Ana": ANA}, {"my wife": ANA}),
-            {"missed_links": 1},
-            id="a name that the entity lacks",
-        ),
-        pytest.param(
-            {"entities": [WIFE, FRIEND]}, left({"Ana": ANA}, {"my wife": ANA, "Tom": TOM}), {}, id="two labels"
-        ),
-        pytest.param(
-            {"entities": [WIFE, FRIEND]},
-            left({"Ana": ANA}, {"my wife": ANA, "Tom": ANA}),
-            {"wrong_merges": 1, "unresolved": 3},
-            id="two labels of one entity",
-        ),
-        pytest.param(
-            {"entities": [WIFE, FRIEND | {"unclear": True}]},
-            left({"Ana": ANA}, {"wife": ANA}),
-            {},
-            id="who is unclear may be left out",
-        ),
-        pytest.param(
-            {"entities": [WIFE, FRIEND | {"unclear": True}]},
-            left({"Ana": ANA}, {"wife": ANA, "Tom": ANA}),
-            {"wrong_merges": 1, "unresolved": 2},
-            id="who is unclear is nobody who is known",
-        ),
-        pytest.param(
-            {"facts": [{"says": ["wife", "works"], "about": ["ana"]}]}, left({}, {}, links=ABOUT_WIFE), {}, id="a fact"
-        ),
-        pytest.param(
-            {"facts": [{"says": ["wife", "works"], "about": ["tom"]}]},
-            left({}, {}, links=ABOUT_WIFE),
-            {"missed_facts": 1},
-            id="a fact about somebody else",
-        ),
-        pytest.param(
-            {"facts": [{"says": ["wife", "works"], "about": ["ana"]}]},
-            left({}, {}, links=ABOUT_WIFE, is_held=False),
-            {"missed_facts": 1},
-            id="a fact that is not held",
-        ),
-        pytest.param({"never": ["WIFE works"]}, left({}, {}), {"false_facts": 1}, id="what a case forbids"),
-        pytest.param({"never": ["wife works"]}, left({}, {}, is_held=False), {}, id="what a case forbids has ended"),
-        pytest.param({"ended": [WORKS]}, left({}, {}), {"still_held": 1}, id="what has ended is held"),
-        pytest.param({"ended": [WORKS]}, left({}, {}, challenged=frozenset({SECOND})), {}, id="it is challenged"),
-        pytest.param({"ended": [WORKS]}, left({}, {}, is_held=False), {}, id="it is not held"),
-        pytest.param(
-            {"ended": [{"turn": 1, "says": ["Bosch"]}]},
-            left({}, {}),
-            {"missed_facts": 1},
-            id="what has ended was never stored",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("case", "seen", "expected"), TABLE.values(), ids=TABLE)
 def test_a_case_has_the_figures_of_what_its_dialogue_left(
     case: dict[str, Any], seen: CaseResult, expected: dict[str, int]
 ) -> None:
@@ -184,33 +138,30 @@ def said(predicate: str, label: str, **fields: bool) -> list[dict[str, Any]]:
     return [{"predicate": predicate, "subject": USER, "object": label, **fields}]
 
 
-ENDED = said("spouse", "ana", holds=False)
+SPOUSE, SON, NO_SPOUSE = said("spouse", "ana"), said("son", "tom"), said("spouse", "ana", holds=False)
+UNSURE = said("colleague", "tom", sure=False)
+MARRIED, DIVORCED = stated(BEN, "spouse", ANA), stated(BEN, "spouse", ANA, holds=False)
+# What was said, what is in memory, and how much is missed, wrong, and has not ended.
+RELATIONS: dict[str, tuple[list[dict[str, Any]], list[EntityRelation], tuple[int, int, int]]] = {
+    "it holds": (SPOUSE, [MARRIED], (0, 0, 0)),
+    "it is symmetric": (SPOUSE, [stated(ANA, "spouse", BEN)], (0, 0, 0)),
+    "its word is reversed": (SON, [stated(TOM, "parent", BEN)], (0, 0, 0)),
+    "it is not there": (SPOUSE, [], (1, 0, 0)),
+    "it holds no more": (SPOUSE, [DIVORCED], (1, 0, 0)),
+    "the other direction": (SON, [stated(BEN, "parent", TOM)], (1, 1, 0)),
+    "another predicate": (SPOUSE, [stated(BEN, "sibling", ANA)], (1, 1, 0)),
+    "another entity": (SPOUSE, [stated(BEN, "spouse", TOM)], (1, 1, 0)),
+    "somebody out of the case": ([], [stated(BEN, "spouse", STRANGER)], (0, 0, 0)),
+    "a predicate out of the registry": ([], [stated(BEN, "mentor", TOM)], (0, 0, 0)),
+    "not sure and left out": (UNSURE, [], (0, 0, 0)),
+    "not sure and stated": (UNSURE, [stated(BEN, "colleague", TOM)], (0, 0, 0)),
+    "it ended and was never known": (NO_SPOUSE, [], (0, 0, 1)),
+    "it ended and still holds": (NO_SPOUSE, [MARRIED], (0, 0, 1)),
+    "it ended": (NO_SPOUSE, [DIVORCED], (0, 0, 0)),
+}
 
 
-@pytest.mark.parametrize(
-    ("expected", "seen", "faults"),
-    [
-        pytest.param(said("spouse", "ana"), [stated(BEN, "spouse", ANA)], (0, 0, 0), id="it holds"),
-        pytest.param(said("spouse", "ana"), [stated(ANA, "spouse", BEN)], (0, 0, 0), id="it is symmetric"),
-        pytest.param(said("son", "tom"), [stated(TOM, "parent", BEN)], (0, 0, 0), id="its word is reversed"),
-        pytest.param(said("spouse", "ana"), [], (1, 0, 0), id="it is not there"),
-        pytest.param(
-            said("spouse", "ana"), [stated(BEN, "spouse", ANA, holds=False)], (1, 0, 0), id="it holds no more"
-        ),
-        pytest.param(said("son", "tom"), [stated(BEN, "parent", TOM)], (1, 1, 0), id="the other direction"),
-        pytest.param(said("spouse", "ana"), [stated(BEN, "sibling", ANA)], (1, 1, 0), id="another predicate"),
-        pytest.param(said("spouse", "ana"), [stated(BEN, "spouse", TOM)], (1, 1, 0), id="another entity"),
-        pytest.param([], [stated(BEN, "spouse", STRANGER)], (0, 0, 0), id="somebody out of the case"),
-        pytest.param([], [stated(BEN, "mentor", TOM)], (0, 0, 0), id="a predicate out of the registry"),
-        pytest.param(said("colleague", "tom", sure=False), [], (0, 0, 0), id="not sure, left out"),
-        pytest.param(
-            said("colleague", "tom", sure=False), [stated(BEN, "colleague", TOM)], (0, 0, 0), id="not sure, stated"
-        ),
-        pytest.param(ENDED, [], (0, 0, 1), id="it ended and was never known"),
-        pytest.param(ENDED, [stated(BEN, "spouse", ANA)], (0, 0, 1), id="it ended and still holds"),
-        pytest.param(ENDED, [stated(BEN, "spouse", ANA, holds=False)], (0, 0, 0), id="it ended"),
-    ],
-)
+@pytest.mark.parametrize(("expected", "seen", "faults"), RELATIONS.values(), ids=RELATIONS)
 def test_relations_that_a_dialogue_left_are_judged_by_those_of_its_case(
     expected: list[dict[str, Any]], seen: list[EntityRelation], faults: tuple[int, int, int]
 ) -> None:
@@ -222,7 +173,7 @@ def test_relations_that_a_dialogue_left_are_judged_by_those_of_its_case(
 def test_a_relation_whose_evidence_is_challenged_is_not_held() -> None:
     labelled = {USER: frozenset({BEN}), "ana": frozenset({ANA})}
     seen = left({}, {}, relations=[stated(BEN, "spouse", ANA)], challenged=frozenset({FIRST}))
-    assert relation_faults(dialogue(relations=ENDED, entities=[WIFE]), labelled, seen) == RelationFaults(0, 0, 0)
+    assert relation_faults(dialogue(relations=NO_SPOUSE, entities=[WIFE]), labelled, seen) == RelationFaults(0, 0, 0)
 
 
 def test_a_figure_that_is_worse_than_its_baseline_is_named() -> None:

@@ -1,4 +1,4 @@
-"""The measures of a ranking, by hand; what is read of recorded dialogues; and the order of diversity."""
+"""The measures of a ranking, by hand, and what is read of recorded dialogues."""
 
 import math
 from pathlib import Path
@@ -6,60 +6,34 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.recall.ablation import answerable, diversified
+from tests.recall.ablation import answerable
 from tests.recall.dialogues import load_dialogues
-from tests.recall.measures import Mean, Measures, measure
-from tests.support.builders.values import vector
+from tests.recall.measures import Mean, measure
+
+SECOND, THIRD, FOURTH = (1 / math.log2(place + 1) for place in (2, 3, 4))
+LATE = ["x", "a", "y", "z", "b", *"uvwst", "c"]
+# Hits, the evidence, recall by depth, reciprocal rank, nDCG.
+RANKINGS: dict[str, tuple[list[str], str, tuple[float, ...], float, float]] = {
+    "gains end at the tenth": (
+        *(LATE, "abcd", (0, 0.5, 0.5, 0.75), 1 / 2),
+        (SECOND + 1 / math.log2(6)) / (1 + SECOND + THIRD + FOURTH),
+    ),
+    "the first hit with evidence": (["x", "y", "b", "a"], "ab", (0, 1, 1, 1), 1 / 3, (THIRD + FOURTH) / (1 + SECOND)),
+    "beyond the twentieth": ([*["x"] * 20, "a"], "a", (0, 0, 0, 0), 0, 0),
+    "a later place": (["x", "a", "b"], "ab", (0, 1, 1, 1), 1 / 2, (SECOND + THIRD) / (1 + SECOND)),
+    "the best order": (["a", "b"], "ab", (0.5, 1, 1, 1), 1, 1),
+    "evidence that was shown before": (["a", "a"], "ab", (0.5, 0.5, 0.5, 0.5), 1, 1 / (1 + SECOND)),
+    "one hit with the whole evidence": (["abc"], "abc", (1, 1, 1, 1), 1, 1),
+    "nothing found": ([], "a", (0, 0, 0, 0), 0, 0),
+}
 
 
-def found(*hits: str, evidence: str) -> Measures:
-    """Hits and evidence of turns that have one letter each; "." is a hit that rests on none."""
-    return measure([frozenset(hit) for hit in hits], frozenset(evidence))
-
-
-SECOND, THIRD = 1 / math.log2(3), 1 / math.log2(4)
-
-
-@pytest.mark.parametrize(
-    ("hits", "evidence", "recall", "reciprocal_rank", "ndcg"),
-    [
-        pytest.param(
-            ["x", "a", "y", "z", "b", *"uvwst", "c"],
-            "abcd",
-            (0, 0.5, 0.5, 0.75),
-            1 / 2,
-            (SECOND + 1 / math.log2(6)) / (1 + SECOND + THIRD + 1 / math.log2(5)),
-            id="the share of the evidence grows with the depth, gains end at the tenth",
-        ),
-        pytest.param(
-            ["x", "y", "b", "a"],
-            "ab",
-            (0, 1, 1, 1),
-            1 / 3,
-            (THIRD + 1 / math.log2(5)) / (1 + SECOND),
-            id="the rank is that of the first hit with evidence",
-        ),
-        pytest.param([*["x"] * 20, "a"], "a", (0, 0, 0, 0), 0, 0, id="a hit beyond the twentieth is none"),
-        pytest.param(
-            ["x", "a", "b"],
-            "ab",
-            (0, 1, 1, 1),
-            1 / 2,
-            (SECOND + THIRD) / (1 + SECOND),
-            id="gains are less for later places",
-        ),
-        pytest.param(["a", "b"], "ab", (0.5, 1, 1, 1), 1, 1, id="the best order"),
-        pytest.param(
-            ["a", "a"], "ab", (0.5, 0.5, 0.5, 0.5), 1, 1 / (1 + SECOND), id="evidence that was shown before is no gain"
-        ),
-        pytest.param(["abc"], "abc", (1, 1, 1, 1), 1, 1, id="one hit may have the whole evidence"),
-        pytest.param([], "a", (0, 0, 0, 0), 0, 0, id="nothing found"),
-    ],
-)
+@pytest.mark.parametrize(("hits", "evidence", "recall", "reciprocal_rank", "ndcg"), RANKINGS.values(), ids=RANKINGS)
 def test_a_ranking_is_measured(
     hits: list[str], evidence: str, recall: tuple[float, ...], reciprocal_rank: float, ndcg: float
 ) -> None:
-    made = found(*hits, evidence=evidence)
+    """Turns have one letter each; "x" is none that is looked for."""
+    made = measure([frozenset(hit) for hit in hits], frozenset(evidence))
     assert made.recall == recall
     assert (made.reciprocal_rank, made.ndcg) == (pytest.approx(reciprocal_rank), pytest.approx(ndcg))
 
@@ -75,20 +49,6 @@ def test_a_difference_is_of_the_same_questions() -> None:
     one = [1.0, 0.0] * 50
     same = Mean.of_difference([value + 0.1 for value in one], one)
     assert same.low == pytest.approx(0.1) == same.high
-
-
-@pytest.mark.parametrize(
-    ("diversity", "depth", "order"),
-    [
-        (0.0, 3, ["best", "twin", "other"]),
-        (0.3, 3, ["best", "other", "twin"]),
-        (0.3, 2, ["best", "other"]),
-        (0.1, 3, ["best", "twin", "other"]),
-    ],
-)
-def test_what_is_like_a_better_hit_comes_later(diversity: float, depth: int, order: list[str]) -> None:
-    vectors = (vector(1, 0), vector(1, 0.01), vector(0, 1))
-    assert diversified(("best", "twin", "other"), (0.9, 0.8, 0.6), vectors, diversity, depth) == order
 
 
 def test_what_rests_on_no_message_is_left_out_and_facts_are_asked_only_for_what_a_fact_rests_on(
