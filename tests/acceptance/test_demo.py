@@ -11,7 +11,7 @@ from mnemolog.cli.demo import Demo
 from mnemolog.client.discovery import ServerAddresses
 from mnemolog.settings import Settings
 from mnemolog.texts import OFFLINE_NOTICE
-from scripts.screens import PAGE
+from scripts.screens import OTHERS
 from tests.support.harnesses.command_line import CommandLine, server_settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
@@ -48,9 +48,8 @@ async def test_the_demo_shows_the_whole_way(
 
 
 def test_people_see_what_to_do_next() -> None:
-    """The demonstration on docs/screens.md; `test_screens.py` sees that it is what `demo` prints, in 80 columns."""
-    page = PAGE.read_text(encoding="utf-8")
-    (shown,) = re.findall(r"\$ mnemolog demo\n(.*?)```", page, re.DOTALL)
+    """The demonstration that `test_screens.py` compares with what `demo` prints, in 80 columns."""
+    shown = OTHERS.read_text(encoding="utf-8").partition("$ mnemolog demo\n")[2]
     lines = [line for line in shown.splitlines() if not re.search(r"^[a-zA-Z ]+( \.\.\.|: \d+\.\d s)$", line)]
     assert [line for line in lines if line != line.rstrip()] == []
     assert len(lines) < 160

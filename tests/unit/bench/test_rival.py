@@ -14,7 +14,7 @@ from tests.bench.query_speed import asked_fact
 from tests.bench.rival import mem0_client
 from tests.bench.rival.comparison import Comparison, SearchFigures, Side, StoreFigures, Trial, ratios, report
 from tests.bench.rival.measure import search_figures
-from tests.bench.rival.mem0_client import Tally, Turns, record
+from tests.bench.rival.mem0_client import Tally, Turns
 
 STORE = StoreFigures(
     how="one process",
@@ -113,10 +113,10 @@ def test_mem0_reaches_loopback_alone() -> None:
 
 def test_a_turn_without_a_memory_ends_the_measurement() -> None:
     tally = Tally()
-    record(tally, {"results": [{}, {}]})
+    tally.stored({"results": [{}, {}]})
     tally.called(None, SimpleNamespace(usage=SimpleNamespace(prompt_tokens=30, completion_tokens=4)), None)
     with pytest.raises(RuntimeError, match="no memory"):
-        record(tally, {"results": []})
+        tally.stored({"results": []})
     expected = {"done": 1, "memories": 2, "calls": 1, "prompt_tokens": 30, "reply_tokens": 4, "error": None}
     assert tally.report() == expected
 
