@@ -85,85 +85,53 @@ def _spread(waits: Percentiles) -> str:
 def ratios(results: Results) -> list[Ratio]:
     """The head of the page: what a run found, beside what the machine itself did in that run."""
     stick, asked = results.machine_baseline, max(results.queries, key=lambda one: one.facts)
-    found = []
-    stores = (("smart", results.best_smart[1], 40), ("raw", results.best_raw[1], 25))
-    for kind, stored, aim in stores:
-        rate = stored.rate.per_second
-        found.append(
-            Ratio(
-                name=f"a {kind} store a second, in records",
-                measured=f"{rate:.0f}/s",
-                yardstick=f"plain aiokafka, {stick.kafka:.0f} records of 1 kB/s",
-                value=stick.kafka / rate,
-                aim=aim,
-                at_most=True,
-            )
+    found: list[Ratio] = []
+
+    def add(
+        name: str, measured: str, yardstick: str, value: float, aim: float | None = None, *, least: bool = False
+    ) -> None:
+        at_most = aim is not None and not least
+        found.append(Ratio(name=name, measured=measured, yardstick=yardstick, value=value, aim=aim, at_most=at_most))
+
+    stores = {"smart": results.best_smart[1].rate, "raw": results.best_raw[1].rate}
+    for (kind, rate), aim in zip(stores.items(), (40, 25), strict=True):
+        records = f"plain aiokafka, {stick.kafka:.0f} records of 1 kB/s"
+        add(
+            f"a {kind} store a second, in records",
+            f"{rate.per_second:.0f}/s",
+            records,
+            stick.kafka / rate.per_second,
+            aim,
         )
-    for kind, stored, _ in stores:
-        spent = stored.rate.cpu_milliseconds("worker", "kafka", "postgres")
-        found.append(
-            Ratio(
-                name=f"CPU of a {kind} store",
-                measured=f"{spent:.1f} ms",
-                yardstick=f"the loop, {stick.python:.0f} ms",
-                value=spent / stick.python,
-            )
-        )
+    for kind, rate in stores.items():
+        spent = rate.cpu_milliseconds("worker", "kafka", "postgres")
+        add(f"CPU of a {kind} store", f"{spent:.1f} ms", f"the loop, {stick.python:.0f} ms", spent / stick.python)
+
     slowest = [min(measured, key=lambda one: one.offered) for measured in results.latencies.values()]
     best = min(slowest, key=lambda one: one.without_model.p50)
     load = f"from turn to fact beyond the model, at {best.offered:g} turns/s"
     added = min(one.p50 for one in results.added_by_second.values())
-    for name, measured, aim, unit in (
+    for name, amount, aim, unit in (
         (f"{load}, p50", best.without_model.p50, 25, "ms"),
         (f"{load}, p95", best.without_model.p95, 80, "ms"),
         ("what a user's second raw turn takes longer, p50", added, 20, "ms"),
         ("CPU of workers without work", min(results.idle.values()), 1, "% of a core"),
     ):
-        found.append(
-            Ratio(
-                name=name,
-                measured=f"{measured:.1f} {unit}",
-                yardstick=f"the aim, {aim:g} {unit}",
-                value=measured / aim,
-                aim=1,
-                at_most=True,
-            )
-        )
+        add(name, f"{amount:.1f} {unit}", f"the aim, {aim:g} {unit}", amount / aim, 1)
+
     for name, waited, most in (("p50", asked.in_tables.p50, 40), ("p95", asked.in_tables.p95, None)):
-        found.append(
-            Ratio(
-                name=f"a search among {asked.facts} facts, {name}",
-                measured=f"{waited:.1f} ms",
-                yardstick=f"`SELECT 1`, {stick.sql.p50:.2f} ms",
-                value=waited / stick.sql.p50,
-                aim=most,
-                at_most=most is not None,
-            )
-        )
+        trip = f"`SELECT 1`, {stick.sql.p50:.2f} ms"
+        add(f"a search among {asked.facts} facts, {name}", f"{waited:.1f} ms", trip, waited / stick.sql.p50, most)
+
     speed = asked.rebuild_speed
     kept = {one.source: one for one in speed.rebuilds if not one.full}
     for source, one in kept.items():
-        found.append(
-            Ratio(
-                name=f"a rebuild of {speed.facts} facts from {source}",
-                measured=f"{one.seconds:.1f} s",
-                yardstick=f"COPY by two connections, {speed.copy_by_two:.1f} s",
-                value=one.seconds / speed.copy_by_two,
-                aim=2,
-                at_most=True,
-            )
-        )
-    fastest = max(one.facts_per_second for one in kept.values())
-    live = asked.projected_per_second
-    found.append(
-        Ratio(
-            name="the live projector with a backlog",
-            measured=f"{live:.0f} facts/s",
-            yardstick=f"the faster rebuild, {fastest:.0f} facts/s",
-            value=live / fastest,
-            aim=0.5,
-        )
-    )
+        copy = f"COPY by two connections, {speed.copy_by_two:.1f} s"
+        name = f"a rebuild of {speed.facts} facts from {source}"
+        add(name, f"{one.seconds:.1f} s", copy, one.seconds / speed.copy_by_two, 2)
+    fastest, live = max(one.facts_per_second for one in kept.values()), asked.projected_per_second
+    yardstick = f"the faster rebuild, {fastest:.0f} facts/s"
+    add("the live projector with a backlog", f"{live:.0f} facts/s", yardstick, live / fastest, 0.5, least=True)
     return found
 
 

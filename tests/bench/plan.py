@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
@@ -66,11 +66,11 @@ FULL: Final = Plan(
     named_rounds=6,
     workers=(1, 2, 4, 8),
 )
-QUICK: Final = Plan(
+QUICK: Final = replace(
+    FULL,
     warm_up=5,
     seconds=10,
     layouts=("one process", "two processes"),
-    loads=(0.1,),
     pairs=20,
     idle_seconds=10,
     sizes=(1_000,),
