@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.streams.runtime.worker import ALL_STAGES
 from tests.bench.environment import LAYOUTS, PARTITIONS, Environment, environment, model_server, servers
 from tests.bench.figures import Percentiles
 from tests.bench.machine import Machine, MachineBaseline, measure_machine
@@ -189,8 +190,7 @@ async def measure(plan: Plan, tell: Callable[[str], None]) -> Results:  # noqa: 
             if count <= machine.cores:
                 step = f"smart store, {count} workers with all stages"
                 async with arena(step, f"scaling{count}", SCALING_PARTITIONS) as one:
-                    layout = LAYOUTS["one process"] * count
-                    scaling[count] = await throughput(one, layout, turns(), pids, **window)
+                    scaling[count] = await throughput(one, (ALL_STAGES,) * count, turns(), pids, **window)
 
         return Results(
             plan=plan,

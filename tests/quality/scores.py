@@ -112,6 +112,8 @@ async def run_case(pipeline: InProcessPipeline, partition: int, case: Case) -> C
 
     An older message that arrives later is decided later.
     """
+    known: list[Commit] = []
+    now = case.known[0].at
 
     async def say(name: str, said: Utterance) -> Commit:
         nonlocal now
@@ -129,8 +131,6 @@ async def run_case(pipeline: InProcessPipeline, partition: int, case: Case) -> C
         async with pipeline.pool.connection() as connection:
             return [Row(*row) for row in await (await connection.execute(_ROWS, [case.id])).fetchall()]
 
-    known: list[Commit] = []
-    now = case.known[0].at
     for offset, said in enumerate(case.known):
         known.append(await say(f"known-{offset}", said))
     before, started = await rows(), perf_counter()

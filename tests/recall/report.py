@@ -36,7 +36,7 @@ def main_table(figures: Figures, split: str, shown: Sequence[str] | None = None)
     for name in _names(figures, shown):
         cells = [name]
         for place in range(len(DEPTHS)):
-            mean = Mean.of(_values(figures, name, split, lambda one, place=place: one.recall[place]))
+            mean = Mean.of(_values(figures, name, split, _recall(place)))
             cells.append(_interval(mean) if place == TARGET else _short(mean.value))
         ranks, gains = (lambda one: one.reciprocal_rank), (lambda one: one.ndcg)
         cells += [_short(Mean.of(_values(figures, name, split, value)).value) for value in (ranks, gains)]
@@ -81,6 +81,10 @@ def page(dialogues: Dialogues, measured: Sequence[Figures], model: str) -> str:
     return filled(TEMPLATE, fields)
 
 
+def _recall(place: int) -> Callable[[Measures], float]:
+    return lambda one: one.recall[place]
+
+
 def _names(figures: Figures, shown: Sequence[str] | None) -> list[str]:
     return [name for name in figures.measures if shown is None or name in shown]
 
@@ -89,9 +93,11 @@ def _values(
     figures: Figures,
     name: str,
     split: str,
-    value: Callable[[Measures], float] = lambda one: one.recall[TARGET],
+    value: Callable[[Measures], float] | None = None,
     category: int | None = None,
 ) -> list[float]:
+    """A figure of each question of a split, recall@10 unless it is another one."""
+    value = value or _recall(TARGET)
     return [
         value(one)
         for question, one in zip(figures.questions, figures.measures[name], strict=True)

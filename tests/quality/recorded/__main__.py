@@ -42,7 +42,9 @@ def main() -> None:
     if given.write_docs and given.turns:
         sys.exit("the page is of whole dialogues: leave --turns out")
     dialogues = load_dialogues(given.dialogues)
-    measured = {name: asyncio.run(_run(dialogues, given.dialogues, name, given.turns)) for name in RUNS}
+    measured: dict[str, list[DialogueFigures]] = {
+        name: asyncio.run(_run(dialogues, given.dialogues, name, given.turns)) for name in RUNS
+    }
     for name, figures in measured.items():
         sys.stdout.write(f"{name}\n{aligned(figures_table(figures))}\n\n")
     if given.write_docs:

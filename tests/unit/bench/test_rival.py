@@ -97,7 +97,7 @@ def test_the_report_has_both_columns_and_the_figures_come_back_from_their_file()
 def test_a_search_is_right_where_the_asked_fact_comes_first() -> None:
     texts = [[asked_fact(3), "x"], ["x", asked_fact(4)], []]
     found = search_figures([1.0, 2.0, 3.0], texts, [3, 4, 5])
-    assert (found.found, found.hits) == (pytest.approx(1 / 3), pytest.approx(4 / 3))
+    assert (found.found, found.hits) == pytest.approx((1 / 3, 4 / 3))
     with pytest.raises(ValueError, match="longer"):
         search_figures([1.0], [[]], [1, 2])
 

@@ -9,13 +9,12 @@ import pytest
 
 from mnemolog.projections.queries.entities import EntityRelation
 from mnemolog.schemas.entities import EntityLink, Strength
-from tests.quality.runs import load_scores
+from tests.quality.runs import Cost, load_scores
 from tests.quality.understanding.cases import USER, DialogueCase, load
 from tests.quality.understanding.report import BASELINE, PAGE, ScoredCase, page, regressions
 from tests.quality.understanding.scores import (
     CaseResult,
     CaseScore,
-    Cost,
     RelationFaults,
     SeenEntity,
     SeenFact,

@@ -35,7 +35,7 @@ def test_a_ranking_is_measured(
     """Turns have one letter each; "x" is none that is looked for."""
     made = measure([frozenset(hit) for hit in hits], frozenset(evidence))
     assert made.recall == recall
-    assert (made.reciprocal_rank, made.ndcg) == (pytest.approx(reciprocal_rank), pytest.approx(ndcg))
+    assert (made.reciprocal_rank, made.ndcg) == pytest.approx((reciprocal_rank, ndcg))
 
 
 def test_an_interval_holds_its_mean_and_is_as_wide_as_the_normal_one() -> None:
@@ -57,7 +57,7 @@ def test_what_rests_on_no_message_is_left_out_and_facts_are_asked_only_for_what_
     said = {"conversation": "c", "session": 1, "speaker": "Ann", "text": "Hello."}
     fact = {"conversation": "c", "subject": "Ann"}
     asked = [(1, ["c:0", "c:1"]), (4, ["c:1"]), (2, []), (5, ["c:0"]), (3, ["c:9"])]
-    files = {
+    files: dict[str, list[dict[str, object]]] = {
         "turns": [said | {"turn_id": f"c:{place}", "occurred_at": "2023-05-08T13:56:00+00:00"} for place in range(3)],
         "observations": [
             fact | {"fact": "Ann greets.", "evidence": ["c:0", "c:9"]},
