@@ -31,17 +31,16 @@ commands print at 80 columns.
 
 * **Where it looks.** The stack of `mnemolog up` over `./.mnemolog`, or over `MNEMOLOG_DATA_DIR`; other servers by
   `MNEMOLOG_KAFKA` and `MNEMOLOG_POSTGRES`. `mnemolog status` shows which, and how they are.
-* **Ids.** Facts and events are shown by the first eight characters of their ids, by more where eight are not unique in
-  the database; `--full-ids` and `--json` show them whole. Ids of turns and commands are always whole. Each command
-  takes the first characters of an id, four or more, where only one id of the tenant begins so; otherwise it names the
-  candidates. An id of a script should be whole: later facts may begin as a short one does.
-* **Waiting.** `--wait [SECONDS]` waits for the end of what was published, 60 seconds at the most unless told otherwise.
-  Commands that change facts wait unless told `--wait 0`; `add`, `publish` and `retry` wait where told so.
+* **Ids.** Facts and events are shown by the first eight characters of their ids, by more where eight are not unique;
+  `--full-ids` and `--json` show them whole. Each command takes the first characters of an id, four or more, where only
+  one id of the tenant begins so. An id of a script should be whole: later facts may begin as a short one does.
+* **Waiting.** `--wait [SECONDS]` waits for the end of what was published, 60 seconds if no number is given. Commands
+  that change facts wait without it, but for `--wait 0`.
 * **Exit codes.** 0: done. 1: it failed, was rejected, is unknown, did not finish in time, or differences were found.
   2: wrong usage or settings. 3: a server is unavailable. 130: interrupted by Ctrl-C; the last line says what is left.
-* **Output.** Data is on stdout, notes and errors are on stderr. `--json` writes one JSON document. Times are in UTC and
-  say so; a time that is given without a zone is UTC as well. Where the locale is C or POSIX, or the stream's encoding
-  is no UTF-8, other characters are written as escapes. There is colour at a terminal only, and none with `NO_COLOR`.
+* **Output.** Data is on stdout, notes and errors are on stderr. `--json` writes one JSON document. Times are in UTC. A
+  stream that is not UTF-8 gets other characters as escapes. There is colour at a terminal only, and none with
+  `NO_COLOR`.
 * **Completion.** `mnemolog --install-completion` sets up completion of the current shell (bash, zsh, fish);
   `--show-completion` prints what it would install.
 """
