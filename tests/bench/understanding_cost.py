@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from statistics import median
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 from unittest.mock import patch
+
+from psycopg.sql import SQL, Identifier
 
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
@@ -84,11 +86,7 @@ ENTITY_READERS: Final = (
 )
 RELATIONS_ASKED: Final = "\nrelations: "
 """What a prompt has that asks for relations."""
-_ROWS: Final[LiteralString] = """
-SELECT sum((xpath('/row/n/text()', query_to_xml('SELECT count(*) AS n FROM mnemolog.' || tablename, true, true, '')))[1]
-    ::text::bigint)::bigint
-FROM pg_tables WHERE schemaname = 'mnemolog'
-"""
+_TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'mnemolog'"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,7 +99,7 @@ class Spent:
     reply_tokens: int = 0
     calls: int = 0
     commit_bytes: int = 0
-    rows: float = 0
+    rows: int = 0
 
     def add(self, commit: Commit) -> None:
         self.turns += 1
@@ -159,8 +157,10 @@ async def measure_understanding(running: Servers, *, rounds: int = ROUNDS) -> di
                         found[name].add(commit)
         for name, spent in found.items():
             async with pipelines[name].pool.connection() as connection:
-                ((count,),) = await (await connection.execute(_ROWS)).fetchall()
-            spent.rows = count * rounds / (rounds + 1)
+                for (table_name,) in await (await connection.execute(_TABLES)).fetchall():
+                    query = SQL("SELECT count(*) FROM {}").format(Identifier("mnemolog", table_name))
+                    ((count,),) = await (await connection.execute(query)).fetchall()
+                    spent.rows += round(count * rounds / (rounds + 1))
     return found
 
 
