@@ -21,8 +21,8 @@ from tests.quality.model_sources import ReplyNotRecordedError, chosen_models
 from tests.support.databases import temporary_folder
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
 
-AT_ONCE: Final = {"offline": 4, "openai": 16}
-"""How many cases run at a time, by provider."""
+AT_ONCE: Final = 16
+"""How many cases run at a time."""
 Case = TypeVar("Case")
 Result = TypeVar("Result")
 AnyScore = TypeVar("AnyScore", bound=Record)
@@ -70,11 +70,11 @@ def run_parser(program: str, about: str | None, *, families: Sequence[str], page
     parser = argparse.ArgumentParser(
         prog=f"python -m {program}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--provider", choices=tuple(AT_ONCE), default="offline")
+    parser.add_argument("--provider", choices=("offline", "openai"), default="offline")
     parser.add_argument("--split", choices=("dev", "test", "all"), default="all")
     parser.add_argument("--family", choices=families, help="only cases of this family")
     parser.add_argument("--json", type=Path, help="write what came of each case to this file")
-    parser.add_argument("--at-once", type=int, help="cases at a time; 4 offline, 16 with a server")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, help="cases at a time")
     parser.add_argument("--verbose", action="store_true", help="list the cases that are not right")
     tape = parser.add_mutually_exclusive_group()
     tape.add_argument("--record", type=Path, metavar="DIR", help="keep every reply of the models in this folder")
@@ -117,7 +117,7 @@ RunCase = Callable[[InProcessPipeline, int, Case], Awaitable[Result]]
 
 
 async def run_all(
-    pipeline: InProcessPipeline, cases: Sequence[Case], run: RunCase[Case, Result], *, at_once: int = 4
+    pipeline: InProcessPipeline, cases: Sequence[Case], run: RunCase[Case, Result], *, at_once: int = AT_ONCE
 ) -> list[Result]:
     """What happened to each case, in their order; each has a partition of its own."""
     places = asyncio.Semaphore(at_once)
@@ -139,7 +139,7 @@ def results_of(given: argparse.Namespace, cases: Sequence[Case], run: RunCase[Ca
             own_database() as database,
             pipeline_over(database, given.provider, record=given.record, replay=given.replay) as running,
         ):
-            return await run_all(running, cases, run, at_once=given.at_once or AT_ONCE[given.provider])
+            return await run_all(running, cases, run, at_once=given.at_once)
 
     fault = ""
     try:
