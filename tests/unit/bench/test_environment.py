@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 
-from tests.bench.processes import cpu_seconds
+from tests.bench.environment import cpu_seconds
 
 BUSY = """
 import sys, time

@@ -3,8 +3,7 @@
 from mnemolog.streams.llm.extract_prompt import system_text
 from mnemolog.streams.llm.ports import ExtractionTask
 from mnemolog.streams.offline.extract import read_turn
-from tests.bench.named_turns import RELATIONS_ASKED, NamedReplies, named_turns
-from tests.bench.without_entities import without_entities
+from tests.bench.understanding_cost import RELATIONS_ASKED, named_reply, named_turns, without_entities
 from tests.support.servers.canned_replies import ChatRequest
 
 TURNS = list(named_turns("u"))
@@ -20,7 +19,7 @@ def prompt() -> str:
     return system_text("", ExtractionTask(turn=TURNS[0], categories=("other",)))
 
 
-def test_the_rules_and_the_prompt_are_without_them_and_else_the_same() -> None:
+def test_the_rules_and_the_prompt_are_without_entities_and_else_the_same() -> None:
     texts, named = named_in_facts()
     whole = prompt()
     with without_entities():
@@ -35,10 +34,10 @@ def test_the_rules_and_the_prompt_are_without_them_and_else_the_same() -> None:
     assert whole.startswith(short[: short.index("\n\nAn answer states")])
 
 
-def test_the_model_names_them_where_it_is_asked_to() -> None:
+def test_the_model_names_entities_where_it_is_asked_to() -> None:
     said = TURNS[0].messages[0].content
     for system, is_asked in ((RELATIONS_ASKED, True), ("", False)):
         question = f"turn_id: one\nconversation:\nuser (Alice): {said}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
-        reply = NamedReplies()(ChatRequest({"messages": messages}))
+        reply = named_reply(ChatRequest({"messages": messages}))
         assert ("Ana Keller" in reply, '"relations"' in reply) == (True, is_asked)
