@@ -64,38 +64,7 @@ async def test_a_value_alone_is_as_it_was(resolver: ResolverHarness, commands: C
     assert await unresolved_texts(resolver) == []
 
 
-async def test_what_stood_beside_it_before_stands_beside_it_again(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    rome = fact_id_at(await resolver.resolve_turn(said(ROME), at=day(1)))
-    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("SIMILAR", (ROME,))}))
-    await resolver.resolve_turn(said(OSLO), at=day(2))
-    deleted = await commands.execute("c1", Delete(fact_ids=(rome,)), at=day(3))
-    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
-    assert await resolver.active_texts() == [OSLO, ROME]
-    assert await unresolved_texts(resolver) == []
-
-
 LEFT = "Mira has left Rome."
-
-
-async def test_so_is_one_of_which_the_end_was_told_since(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    _, deleted = await rome_deleted(resolver, commands)
-    await resolver.resolve_turn(said(LEFT, action_hint="retract"), at=day(5))
-    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(8))
-    assert await unresolved_texts(resolver) == [ROME]
-
-
-async def test_of_two_values_that_are_brought_back_the_second_is(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    _, deleted = await rome_deleted(resolver, commands)
-    oslo = fact_id_at(await resolver.resolve_turn(said(OSLO), at=day(3)))
-    await commands.execute("c2", Delete(fact_ids=(oslo,)), at=day(4))
-    await commands.execute("c3", Undo(source_id=deleted.source_id), at=day(5))
-    await commands.execute("c4", Undo(source_id="c2"), at=day(6))
-    assert await resolver.active_texts() == [OSLO, ROME]
-    assert await unresolved_texts(resolver) == [OSLO]
 
 
 async def test_a_value_that_is_open_again_is_unresolved_beside_its_end(
@@ -108,15 +77,6 @@ async def test_a_value_that_is_open_again_is_unresolved_beside_its_end(
     await resolver.resolve_turn(said(LEFT, action_hint="retract"), at=day(10))
     await commands.execute("c1", Delete(fact_ids=(oslo,)), at=day(12))
     assert await unresolved_texts(resolver) == [ROME]
-
-
-async def test_what_the_same_undo_takes_back_is_no_rival(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    await resolver.resolve_turn(said(ROME), at=day(1))
-    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME,))}))
-    replaced = await resolver.resolve_turn(said(OSLO), at=day(2))
-    await commands.execute("c1", Undo(source_id=replaced.source_id), at=day(3))
-    assert await resolver.active_texts() == [ROME]
-    assert await unresolved_texts(resolver) == []
 
 
 async def test_a_command_knows_the_names_of_the_user(resolver: ResolverHarness, commands: CommandHarness) -> None:

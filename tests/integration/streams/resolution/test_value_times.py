@@ -8,10 +8,12 @@ import pytest
 
 from mnemolog.projections.queries.facts import facts_as_of
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.command import Confirm, Correct, Edit
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.ports import Prompt
-from tests.support.builders.commits import day
+from tests.support.builders.commits import day, fact_id_at
 from tests.support.builders.model_replies import decision_json, decisions_reply
+from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
     TextVerdict,
@@ -24,18 +26,15 @@ pytestmark = pytest.mark.postgres
 
 ALICE = ScopeFilter(user_id="alice")
 Told = tuple[str, int]  # a text, and the day on which it was said
-DETAIL, ROOM = "Mira works at Acme under Kim.", "Mira works at Acme in Room 12."
+DETAIL = "Mira works at Acme under Kim."
 LAST = 40
 
 
 def said(text: str) -> ExtractedFact:
     """A statement about the employer that the text ends with; "no longer" ends, "started" changes."""
     hint = "retract" if "no longer" in text else "update" if "started" in text else "new"
-    fields: dict[str, Any] = {"valid_until": day(20)} if "will" in text else {}
     value = text.split(" at ")[1].removesuffix(".").split()[0]
-    return extracted_fact(
-        text, key="employer", value=value, subject="Mira", single_valued=True, action_hint=hint, **fields
-    )
+    return extracted_fact(text, key="employer", value=value, subject="Mira", single_valued=True, action_hint=hint)
 
 
 def judged(prompt: Prompt) -> str:
@@ -55,13 +54,8 @@ def judged(prompt: Prompt) -> str:
             action, labels = ("SIMILAR", same) if new.text == DETAIL else ("KEEP", same[:1])
         else:
             action, labels = "REPLACE", others or ends
-        if action == "KEEP" and new.text == ROOM:
-            action = "MERGE"
         used.update(labels)
-        merged = ROOM if action == "MERGE" else None
-        decisions.append(
-            decision_json(conflict.number, action if labels else "ADD", *labels, text=merged, search_text=merged)
-        )
+        decisions.append(decision_json(conflict.number, action if labels else "ADD", *labels))
     return decisions_reply(*decisions)
 
 
@@ -97,21 +91,13 @@ CASES: dict[str, tuple[Sequence[Told], dict[int, list[str]]]] = {
         [(INTEL, 9), (NO_ACME, 8), (ACME, 5), ("Mira started at Intel.", 6)],
         days((5, "Acme"), (6, "Intel")),
     ),
-    "so does a fact that it is merged with": (
-        [(ACME, 17), (INTEL, 6), (ROOM, 7)],
-        days((6, "Intel"), (7, "Acme")),
-    ),
-    "so does an older detail of it": (
+    "a value that an older detail of it begins earlier does so too": (
         [(INTEL, 3), (ACME, 30), (DETAIL, 28), ("Mira has a job at Acme.", 12)],
         days((3, "Intel"), (12, "Acme")),
     ),
     "a value that held twice is not one": (
         [(ACME, 3), (NO_ACME, 10), ("Mira has a job at Acme.", 20), ("Mira is employed at Acme.", 7)],
         days((3, "Acme"), (10, ""), (20, "Acme")),
-    ),
-    "an end that was told twice is as early as it was told first": (
-        [(INTEL, 21), (ACME, 3), (NO_ACME, 26), (NO_ACME, 12)],
-        days((3, "Acme"), (12, ""), (21, "Intel")),
     ),
     "a late detail of a value that was followed by another is history": (
         [(INTEL, 3), ("Mira started at Acme.", 4), ("Mira started at Intel.", 6), (DETAIL, 5)],
@@ -130,17 +116,6 @@ async def test_each_value_ends_when_the_next_one_begins(
     assert await held_by_day(resolver, day(LAST)) == expected
 
 
-async def test_what_holds_for_a_term_begins_no_value(resolver: ResolverHarness) -> None:
-    week = "Mira helps out at Acme for a week."
-    resolver.chat_model.set_replies(judged)
-    for text, at in ((INTEL, 3), (ACME, 12)):
-        await resolver.resolve_turn(said(text), at=day(at))
-    resolver.chat_model.set_replies(verdicts_by_text({week: TextVerdict("SIMILAR", (ACME, INTEL))}))
-    await resolver.resolve_turn(said(week).model_copy(update={"valid_until": day(15)}), at=day(8))
-    rows = await resolver.stored.rows(f"SELECT true_to FROM facts WHERE text = '{INTEL}'")  # noqa: S608 - no input
-    assert rows == [(day(12),)]
-
-
 async def test_a_value_that_held_then_is_mentioned_and_is_no_older_one(resolver: ResolverHarness) -> None:
     resolver.chat_model.set_replies(judged)
     for text, at in ((ACME, 8), ("Mira is employed at Acme.", 5), ("Mira started at Intel.", 12)):
@@ -149,13 +124,87 @@ async def test_a_value_that_held_then_is_mentioned_and_is_no_older_one(resolver:
     assert (event.event, event.decision.verdict) == ("fact_skipped", "KEEP")
 
 
-async def test_a_detail_of_a_value_with_an_announced_end_ends_with_it(resolver: ResolverHarness) -> None:
-    leaves = "Mira will no longer work at Acme."
-    expire = decision_json(1, "EXPIRE", 1, ended_at=day(20))
-    await resolver.resolve_turn(said(ACME), at=day(1))
-    resolver.chat_model.set_replies(decisions_reply(expire))
-    await resolver.resolve_turn(said(leaves), at=day(2))
-    resolver.chat_model.set_replies(judged)
-    await resolver.resolve_turn(said(DETAIL), at=day(3))
-    rows = await resolver.stored.rows(f"SELECT true_to FROM facts WHERE text = '{DETAIL}'")  # noqa: S608 - no input
-    assert rows == [(day(20),)]
+ROME, OSLO, BERN = (f"Mira lives in {city}." for city in ("Rome", "Oslo", "Bern"))
+LEFT, STAY, GUESS = "Mira has left Rome.", "Mira stays in Bern until the 20th.", "Mira perhaps lives in Bern."
+WORKS, LEAVES, INTEL_TOO = "Ben works at Acme.", "Ben no longer works at Acme.", "The user works at Intel."
+
+
+def home(text: str, **fields: Any) -> ExtractedFact:
+    return extracted_fact(text, **{"key": "home_city", "subject": "Mira", "single_valued": True, **fields})
+
+
+def job(text: str, subject: str, **fields: Any) -> ExtractedFact:
+    return extracted_fact(text, key="employer", subject=subject, single_valued=True, **fields)
+
+
+async def held(resolver: ResolverHarness, on: int) -> list[str]:
+    known = await facts_as_of(resolver.stored.conn, ALICE, believed_at=day(40), true_at=day(on))
+    return [fact.text for fact in known if fact.action_hint != "retract"]
+
+
+@pytest.mark.parametrize(
+    ("told", "verdicts", "kept", "on"),
+    [
+        pytest.param(
+            [
+                (job(WORKS, "Ben"), 1),
+                (job(LEAVES, "Ben", action_hint="retract"), 16),
+                *((job(INTEL_TOO, "user"), at) for at in (18, 5)),
+            ],
+            {LEAVES: TextVerdict("RETRACT", (WORKS,))},
+            WORKS,
+            10,
+            id="the end of a fact that may be of somebody else, while no name of the user is known",
+        ),
+        pytest.param(
+            [(home(ROME), 1), (home(OSLO), 20), (home(GUESS, certainty="speculation"), 5)],
+            {OSLO: TextVerdict("REPLACE", (ROME,)), GUESS: TextVerdict("REPLACE", (ROME, OSLO))},
+            ROME,
+            10,
+            id="the end of what is certain, by a guess",
+        ),
+        pytest.param(
+            [
+                (home(ROME), 1),
+                (home(LEFT, action_hint="retract"), 16),
+                *((home(STAY, valid_until=day(20)), at) for at in (18, 5)),
+            ],
+            {LEFT: TextVerdict("RETRACT", (ROME,))},
+            ROME,
+            10,
+            id="an end, by what holds for a term",
+        ),
+        pytest.param(
+            [(home(ROME), 1), (home(OSLO, certainty="strong"), 5), (home(STAY, valid_until=day(20)), 8)],
+            {OSLO: TextVerdict("REPLACE", (ROME,)), STAY: TextVerdict("CONTRADICT", (OSLO,))},
+            ROME,
+            30,
+            id="an end, by a stay in the place of what had ended it",
+        ),
+    ],
+)
+async def test_without_a_question_nothing_moves(
+    resolver: ResolverHarness,
+    told: Sequence[tuple[ExtractedFact, int]],
+    verdicts: Mapping[str, TextVerdict],
+    kept: str,
+    on: int,
+) -> None:
+    """An end moves without a question to a model only where that is certain, and no guard would hold it back."""
+    resolver.chat_model.set_replies(verdicts_by_text(verdicts))
+    for fact, at in told:
+        await resolver.resolve_turn(fact, at=day(at))
+    assert kept in await held(resolver, on)
+
+
+async def test_no_end_of_a_humans_word_moves_without_a_question(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    resolver.chat_model.set_replies(verdicts_by_text({LEFT: TextVerdict("RETRACT", (ROME,))}))
+    bern = fact_id_at(await resolver.resolve_turn(home(BERN), at=day(1)))
+    await commands.execute("c1", Correct(edit=Edit(fact_id=bern, text=ROME, true_from=day(1))), at=day(2))
+    left = fact_id_at(await resolver.resolve_turn(home(LEFT, action_hint="retract"), at=day(16)))
+    await commands.execute("c2", Confirm(fact_ids=(left,)), at=day(17))
+    for at in (20, 5):
+        await resolver.resolve_turn(home(OSLO), at=day(at))
+    assert ROME in await held(resolver, 10)

@@ -82,9 +82,8 @@ def test_the_number_of_turns_and_their_tokens_are_bounded() -> None:
 
 
 def test_a_system_message_takes_no_tokens_as_no_prompt_shows_it() -> None:
-    one = placed(1)
-    told = (Message(role="system", content="word " * 50), *one.turn.messages)
-    assert message_tokens(placed(1, messages=told).turn) == message_tokens(one.turn)
+    told = (Message(role="system", content="word " * 50), *placed(1).turn.messages)
+    assert message_tokens(placed(1, messages=told).turn) == message_tokens(placed(1).turn)
 
 
 def test_no_more_turns_than_a_minute_allows() -> None:

@@ -9,7 +9,7 @@ from mnemolog.projections.context import ContextRules, compose
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.ask import quoted
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.ports import KnownAs
+from mnemolog.streams.llm.ports import KnownAs, Prompt
 from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, number_conflicts, resolution_prompt
 from tests.support.builders.known_facts import known_fact as stored_fact
 from tests.support.builders.model_replies import decision_json
@@ -142,24 +142,13 @@ N1 (since 2026-03-02 00:30, until 2026-03-05): Mira is in Oslo.
 
 @pytest.mark.parametrize(
     ("length", "facts", "each", "asked", "candidates"),
-    [
-        (20, 3, 20, 3, 8),
-        (1_000, 8, 8, 8, 4),
-        (2_000, 10, 8, 10, 1),
-        (2_000, 30, 8, 10, 1),
-        (50_000, 30, 8, 10, 1),
-    ],
+    [(20, 3, 20, 3, 8), (1_000, 8, 8, 8, 4), (2_000, 10, 8, 10, 1), (50_000, 30, 8, 10, 1)],
 )
 def test_a_resolution_prompt_is_bounded_and_keeps_the_first_candidates(
     length: int, facts: int, each: int, asked: int, candidates: int
 ) -> None:
-    pairs = [
-        (
-            fact("x" * length),
-            tuple(known_fact(100 * place + label, "y" * length) for label in range(each)),
-        )
-        for place in range(facts)
-    ]
+    known = [[known_fact(100 * place + label, "y" * length) for label in range(each)] for place in range(facts)]
+    pairs = [(fact("x" * length), tuple(candidates)) for candidates in known]
     conflicts = number_conflicts(pairs, said_at=MONDAY)
     assert len(conflicts.conflicts) == asked
     for place, conflict in enumerate(conflicts.conflicts):
@@ -188,31 +177,25 @@ def _objects(schema: Any) -> list[dict[str, Any]]:
             return []
 
 
-@pytest.mark.parametrize("purpose", ["extract", "resolve"])
-def test_a_schema_is_strict_all_the_way_down(purpose: str) -> None:
-    prompt = (
-        extraction_prompt(extraction(user("hi")))
-        if purpose == "extract"
-        else resolution_prompt(number_conflicts([], said_at=MONDAY))
-    )
+EXTRACTION = extraction_prompt(extraction(user("hi")))
+RESOLUTION = resolution_prompt(number_conflicts([], said_at=MONDAY))
+
+
+@pytest.mark.parametrize(("prompt", "count"), [(EXTRACTION, 4), (RESOLUTION, 2)], ids=["extract", "resolve"])
+def test_a_schema_is_strict_all_the_way_down(prompt: Prompt, count: int) -> None:
     objects = _objects(prompt.schema)
-    assert len(objects) == (4 if purpose == "extract" else 2)
+    assert len(objects) == count
     for schema in objects:
         assert schema["additionalProperties"] is False
         assert schema["required"] == list(schema["properties"])
         assert not any("maxLength" in field or "default" in field for field in schema["properties"].values())
 
 
-def test_a_schema_accepts_what_the_parser_accepts() -> None:
-    jsonschema.validate({"facts": [extracted_json()]}, extraction_prompt(extraction(user("hi"))).schema)
-    decisions = {"decisions": [decision_json(1, "KEEP") | {"known": [1]}]}
-    jsonschema.validate(decisions, resolution_prompt(number_conflicts([], said_at=MONDAY)).schema)
-
-
-def test_a_schema_holds_the_configured_categories() -> None:
-    schema = extraction_prompt(extraction(user("hi"))).schema
+def test_a_schema_accepts_what_the_parser_accepts_and_holds_the_configured_categories() -> None:
+    jsonschema.validate({"facts": [extracted_json()]}, EXTRACTION.schema)
+    jsonschema.validate({"decisions": [decision_json(1, "KEEP") | {"known": [1]}]}, RESOLUTION.schema)
     with pytest.raises(jsonschema.ValidationError, match="weather"):
-        jsonschema.validate({"facts": [extracted_json(category="weather")]}, schema)
+        jsonschema.validate({"facts": [extracted_json(category="weather")]}, EXTRACTION.schema)
 
 
 @pytest.mark.parametrize(

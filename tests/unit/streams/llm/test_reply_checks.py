@@ -61,10 +61,6 @@ def test_an_honest_reply_is_taken(case: ReplyCase) -> None:
     assert reply_of(case).complaints == ()
 
 
-def test_the_tables_are_as_large_as_they_should_be() -> None:
-    assert min(len(HARMFUL), len(HONEST)) >= 60
-
-
 @pytest.mark.parametrize(
     ("harmful", "honest", "accepted", "refused"),
     [(SEEN_HARMFUL, SEEN_HONEST, 1, 6), (UNSEEN_HARMFUL, UNSEEN_HONEST, 2, 0), (THIRD_HARMFUL, THIRD_HONEST, 3, 3)],
@@ -103,41 +99,18 @@ def test_what_ends_at_another_time_is_another_fact(
 
 
 @pytest.mark.parametrize(
-    ("subjects", "user_names", "taken"),
-    [
-        (("Ann", "Ann"), (), True),
-        (("Ann", "Bob"), (), False),
-        (("the user", "Bob"), ("Ann",), False),
-        (("the user", "Ann"), ("Ann",), True),
-        (("the user", "Ann"), (), True),
-        ((None, "Ann"), (), True),
-    ],
-)
-def test_words_that_name_nobody_are_kept_of_one_subject_only(
-    subjects: tuple[str | None, str], user_names: tuple[str, ...], *, taken: bool
-) -> None:
-    new, known = fact("I like tea.", subject=subjects[0]), known_fact(1, "I like tea.", subject=subjects[1])
-    assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
-
-
-@pytest.mark.parametrize(
-    ("user_names", "known_subject", "taken"),
-    [((), "Tom", False), (("Tom",), "the user", False), ((), "the user", True)],
-)
-def test_the_same_of_another_person_is_no_repetition(
-    user_names: tuple[str, ...], known_subject: str, *, taken: bool
-) -> None:
-    new = fact("Bob lives in Rome.", subject="Bob")
-    known = known_fact(1, f"{known_subject} lives in Rome.", subject=known_subject)
-    assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
-
-
-@pytest.mark.parametrize(
     ("new", "known", "user_names", "taken"),
     [
+        (("I like tea.", "Ann"), ("I like tea.", "Ann"), (), True),
+        (("I like tea.", "Ann"), ("I like tea.", "Bob"), (), False),
+        (("I like tea.", "the user"), ("I like tea.", "Bob"), ("Ann",), False),
+        (("I like tea.", "the user"), ("I like tea.", "Ann"), ("Ann",), True),
+        (("I like tea.", None), ("I like tea.", "Ann"), (), True),
+        (("Bob lives in Rome.", "Bob"), ("Tom lives in Rome.", "Tom"), (), False),
+        (("Bob lives in Rome.", "Bob"), ("the user lives in Rome.", "the user"), ("Tom",), False),
+        (("Bob lives in Rome.", "Bob"), ("the user lives in Rome.", "the user"), (), True),
         (("Tom lives in Rome.", "Tom"), ("The user moved to Rome.", None), ("Alice",), False),
         (("Tom lives in Rome.", "Tom"), ("Lives in Rome.", None), ("Alice",), False),
-        (("Lives in Rome.", None), ("Tom lives in Rome.", "Tom"), ("Alice",), False),
         (("The user lives in Rome.", None), ("Tom lives in Rome.", "Tom"), ("Alice",), False),
         (("Tom lives in Rome.", "Tom"), ("Tom is at home in Rome.", None), ("Alice",), True),
         (("Tom lives in Rome.", "Tom"), ("Lives in Rome.", None), ("Tom",), True),
@@ -145,9 +118,10 @@ def test_the_same_of_another_person_is_no_repetition(
         (("Rex is brown.", "Rex"), ("Mira has a brown dog, Rex.", "Mira"), ("Alice",), True),
     ],
 )
-def test_a_fact_without_a_subject_is_the_users_where_their_name_is_known(
+def test_words_are_a_repetition_of_one_subject_only(
     new: tuple[str, str | None], known: tuple[str, str | None], user_names: tuple[str, ...], *, taken: bool
 ) -> None:
+    """A fact without a subject is the user's where their name is known."""
     old = known_fact(1, known[0], subject=known[1])
     parsed = reply_about(fact(new[0], subject=new[1]), old, action="KEEP", user_names=user_names)
     assert (parsed.value is not None) == taken, parsed.complaints
@@ -159,9 +133,7 @@ def test_a_fact_without_a_subject_is_the_users_where_their_name_is_known(
         ("Owns a dog.", "Has a dog.", True),
         ("Is at home in Rome.", "Lives in Rome.", True),
         ("Lives in Oslo.", "Moved to Oslo.", True),
-        ("Wohnt in Rom.", "Lebt in Rom.", True),
         ("Tom lives in Rome.", "Lives in Rome.", False),
-        ("James owns a dog.", "Owns a dog.", False),
         ("Will has a dog.", "Has a dog.", False),
         ("Thomas a un chien.", "A un chien.", False),
         ("Tom l'aime.", "Aime Anna.", False),
@@ -214,17 +186,13 @@ def test_a_doubtful_denial_may_stand_beside_what_it_denies(certainty: str, *, ta
 @pytest.mark.parametrize(
     ("action", "ended_at", "complaint"),
     [
-        ("REPLACE", "2023-01-01", None),
-        ("RETRACT", "2023-01-01T10:00:00+00:00", None),
-        ("RETRACT", "2023-01-01T08:00:00+00:00", "ended_at lies before K1 began"),
-        ("REPLACE", "2022-12-31", "ended_at lies before K1 began"),
-        ("EXPIRE", "2031-05-08", None),
+        ("RETRACT", "2022-12-31", "ended_at lies before K1 began"),
         ("EXPIRE", "2053-05-08", None),
         ("EXPIRE", "2054-05-08", "more than ten years ahead"),
         ("RETRACT", "2199-01-01", "more than ten years ahead"),
     ],
 )
-def test_an_end_is_on_the_day_of_the_beginning_or_later_and_not_farther_than_told(
+def test_an_end_is_not_before_the_beginning_nor_farther_than_told(
     action: str, ended_at: str, complaint: str | None
 ) -> None:
     known = known_fact(1, "Mira pays a loan.", true_from="2023-01-01T09:00:00Z")
@@ -237,13 +205,13 @@ def test_a_day_is_that_of_the_zone_in_which_times_are_shown() -> None:
     tokyo = timezone(timedelta(hours=9))
     said_at = datetime(2026, 3, 2, 0, 30, tzinfo=tokyo)
     known = known_fact(1, "Mira is in Rome.", true_from="2026-03-01T20:00:00Z")  # 2 March in Tokyo
-    for day, taken in (("2026-03-02", True), ("2026-03-01", False)):
-        parsed = reply_about(fact("Mira is in Oslo."), known, action="REPLACE", ended_at=day, said_at=said_at)
-        assert (parsed.value is not None) == taken
-    assert parsed.complaints
-    taken_reply = reply_about(fact("Mira is in Oslo."), known, action="REPLACE", ended_at="2026-03-02", said_at=said_at)
-    assert taken_reply.value is not None
-    assert taken_reply.value[0].ended_at == datetime(2026, 3, 1, 15, tzinfo=UTC)
+    taken, refused = (
+        reply_about(fact("Mira is in Oslo."), known, action="REPLACE", ended_at=day, said_at=said_at)
+        for day in ("2026-03-02", "2026-03-01")
+    )
+    assert refused.value is None
+    assert taken.value is not None
+    assert taken.value[0].ended_at == datetime(2026, 3, 1, 15, tzinfo=UTC)
 
 
 _PARENTS = st.lists(
@@ -274,12 +242,9 @@ def _merge_of(parents: list[str], merged: list[str]) -> Parsed:
 
 @given(_PARENTS.flatmap(lambda parents: st.tuples(st.just(parents), st.permutations(parents))))
 def test_parents_in_any_order_make_an_honest_merge(drawn: tuple[list[str], list[str]]) -> None:
+    """In one sentence, or one after another."""
     parents, merged = drawn
     assert _merge_of(parents, merged).complaints == ()
-
-
-@given(_PARENTS)
-def test_the_sentences_of_the_parents_one_after_another_make_an_honest_merge(parents: list[str]) -> None:
     new, *known = sentences = [f"Mira {said}." for said in parents]
     facts = (known_fact(number, text) for number, text in enumerate(known, start=1))
     assert reply_about(fact(new), *facts, action="MERGE", text=" ".join(sentences)).complaints == ()

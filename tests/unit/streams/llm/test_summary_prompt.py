@@ -32,20 +32,10 @@ LISBON, ACME = "Ana lives in Lisbon", "Ana earns 4000 euros at Acme"
 
 
 @pytest.mark.parametrize(
-    ("sentence", "facts"),
-    [
-        ("Ana lives in Lisbon.", [1]),
-        ("She lives in Lisbon and earns 4000 euros at Acme.", [1, 2]),
-        ("Ana is at Acme.", [2]),
-    ],
-)
-def test_what_the_named_facts_say_is_a_summary(sentence: str, facts: list[int]) -> None:
-    assert parse_summary(reply((sentence, facts)), task(LISBON, ACME)).value == sentence
-
-
-@pytest.mark.parametrize(
     ("sentence", "facts", "complaint"),
     [
+        ("Ana lives in Lisbon.", [1], None),
+        ("She lives in Lisbon and earns 4000 euros at Acme.", [1, 2], None),
         ("Ana lives in Porto.", [1], "it says porto"),
         ("Ana earns 5000 euros at Acme.", [2], "it says 5000"),
         ("Ana lives in Lisbon and is at Acme.", [1], "it says acme"),
@@ -56,10 +46,10 @@ def test_what_the_named_facts_say_is_a_summary(sentence: str, facts: list[int]) 
         ("Ana lives in Lisbon. " + "She is nice. " * 100, [1], "longer than 100 words"),
     ],
 )
-def test_what_they_do_not_say_is_refused(sentence: str, facts: list[int], complaint: str) -> None:
+def test_a_summary_is_what_the_named_facts_say(sentence: str, facts: list[int], complaint: str | None) -> None:
     parsed = parse_summary(reply((sentence, facts)), task(LISBON, ACME))
-    assert parsed.value is None
-    assert complaint in "; ".join(parsed.complaints)
+    assert parsed.value == (sentence if complaint is None else None)
+    assert (complaint or "") in "; ".join(parsed.complaints)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"sentences": []}', '{"sentences": [{"text": " ", "facts": [1]}]}'])

@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import pytest
@@ -104,9 +104,20 @@ def test_a_plan_that_is_called_off_never_was_true() -> None:
     )
 
 
-def test_an_announced_end_is_the_one_that_is_told() -> None:
-    old = known_fact()
-    assert decide_one(matched_fact(old), llm_decision("EXPIRE", old, ended_at=NEXT_YEAR)).ended_at == NEXT_YEAR
+@pytest.mark.parametrize(
+    ("verdict", "ended_at", "expected"),
+    [
+        pytest.param("EXPIRE", NEXT_YEAR, NEXT_YEAR, id="announced"),
+        pytest.param("REPLACE", TODAY - DAY / 2, TODAY, id="the day of the beginning"),
+        pytest.param("REPLACE", TODAY - DAY / 24, TODAY - DAY / 24, id="a time after the beginning"),
+    ],
+)
+def test_an_end_is_the_one_that_is_told_and_lies_on_the_day_of_the_beginning_or_later(
+    verdict: Verdict, ended_at: datetime, expected: datetime
+) -> None:
+    old = known_fact(true_from=TODAY - DAY / 8)
+    event = decide_one(matched_fact(old, action_hint="update"), llm_decision(verdict, old, ended_at=ended_at))
+    assert event.end_time == expected
 
 
 def test_what_is_known_is_confirmed_or_skipped() -> None:
@@ -155,6 +166,9 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     assert (fact.true_from, fact.confidence, fact.valid_until) == (LAST_YEAR, 0.99, NEXT_YEAR)
     assert (fact.key, fact.value, fact.category, fact.subject) == ("home_city", "Berlin", "health", "Mira")
     assert event.statement.text == "Mira lives in Munich."
+    told = matched_fact(old, key="work_city", value="Munich", subject="Bob")
+    fact = decide_one(told, llm_decision("MERGE", old)).fact
+    assert (fact.key, fact.value, fact.subject) == ("work_city", "Munich", "Bob")
 
 
 def test_a_merged_fact_takes_no_end_and_every_authority_from_its_parents() -> None:
@@ -179,14 +193,6 @@ def test_a_guess_against_a_certain_fact_waits_and_tells_why() -> None:
     assert isinstance(event, FactPending)
     assert (event.guard, event.needs_human, event.fact.confidence) == ("low_confidence", False, 0.40)
     assert event.decision.reason == "because; held back: the statement is too uncertain to end a certain fact"
-
-
-def test_a_merged_fact_keeps_what_the_statement_says_of_itself() -> None:
-    old = known_fact(key="home_city", value="Berlin", category="other", subject="Bob")
-    fact = decide_one(
-        matched_fact(old, key="work_city", value="Munich", subject="Mira"), llm_decision("MERGE", old)
-    ).fact
-    assert (fact.key, fact.value, fact.subject) == ("work_city", "Munich", "Mira")
 
 
 def test_without_a_valid_verdict_the_fact_is_added_and_marked() -> None:
@@ -278,15 +284,6 @@ def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: 
     return berlin, *decide_all([one, other], decisions)
 
 
-def test_a_known_fact_is_ended_once_by_the_first_of_a_turn() -> None:
-    old = known_fact()
-    facts = [matched_fact(old, text=text) for text in ("one", "two")]
-    first, second = decide_all(facts, {0: llm_decision("REPLACE", old), 1: llm_decision("REPLACE", old)})
-    assert isinstance(first, FactReplaced)
-    assert isinstance(second, FactAdded)
-    assert first.fact.fact_id != second.fact.fact_id
-
-
 def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own() -> None:
     berlin = known_fact()
     moved = Conflict(matched_fact(berlin), (berlin,))
@@ -343,7 +340,13 @@ def test_what_came_as_history_is_not_ended_again() -> None:
     itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
     facts = [matched_fact(munich, text="one"), matched_fact(itself, text="two")]
     first, second = decide_all(facts, {0: llm_decision("REPLACE", munich), 1: llm_decision("REPLACE", itself)})
-    assert isinstance(first, FactAdded)
-    assert first.ended_by == munich.fact_id
-    assert isinstance(second, FactAdded)
-    assert second.ended_at is None
+    assert (first.event, first.end_time, second.event, second.end_time) == ("fact_added", NEXT_YEAR, "fact_added", None)
+
+
+def test_an_end_that_comes_late_ends_what_is_older_and_not_what_is_newer() -> None:
+    dog, newer = known_fact(text="Mira has a dog."), known_fact(true_from=NEXT_YEAR, said_at=NEXT_YEAR)
+    event = decide_one(matched_fact(dog, newer, action_hint="retract"), llm_decision("RETRACT", dog, newer))
+    assert (event.event, event.targets, event.end_time) == ("fact_retracted", (dog.fact_id,), TODAY)
+    assert [(end.fact_id, end.ended_at, end.ended_by) for end in event.moved_ends] == [
+        (event.fact.fact_id, NEXT_YEAR, newer.fact_id)
+    ]

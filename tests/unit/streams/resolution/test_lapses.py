@@ -57,9 +57,6 @@ async def test_it_is_closed_with_the_last_of_what_it_challenges() -> None:
     assert await closed([replaced(ROME)], {HELD: (ROME,)}) == [HELD]
     assert await closed([replaced(ROME)], {HELD: (ROME, OSLO)}) == []
     assert await closed([replaced(ROME, OSLO)], {HELD: (ROME, OSLO)}) == [HELD]
-
-
-async def test_with_it_goes_what_challenges_only_it() -> None:
     assert await closed([replaced(ROME)], {HELD: (ROME,), OTHER: (ROME, HELD)}) == [HELD, OTHER]
 
 
@@ -71,12 +68,9 @@ async def test_nothing_is_asked_where_nothing_ends() -> None:
     assert known.asked == []
 
 
-async def test_what_is_merged_goes_on() -> None:
+async def test_what_is_merged_goes_on_and_what_is_confirmed_has_not_lapsed() -> None:
     statement = Statement(text="new", excerpt="new")
     assert await closed([an_event(FactsMerged, targets=(ROME,), statement=statement)], {HELD: (ROME,)}) == []
-
-
-async def test_what_is_confirmed_has_not_lapsed() -> None:
     confirmed = PendingConfirmed(
         event_id=uuid4(), ordinal=0, decision=decision(), action="contradict", target=HELD, targets=(ROME,)
     )

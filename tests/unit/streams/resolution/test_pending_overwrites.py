@@ -9,7 +9,6 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.events import (
     FactAdded,
     FactConfirmed,
-    FactContradicted,
     FactExtended,
     FactPending,
     FactReplaced,
@@ -17,7 +16,9 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
 )
+from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Classification, Duplicate
 from mnemolog.streams.resolution.decide import decide
 from tests.support.builders.decisions import (
@@ -41,6 +42,11 @@ CHALLENGED = BERLIN.model_copy(update={"challenged_by": (MUNICH.fact_id,)})
 OVERWRITE = PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,))
 
 
+def held(**fields: Any) -> PendingOverwrite:
+    """Munich, held back against Berlin."""
+    return PendingOverwrite(**{"fact_id": MUNICH.fact_id, "targets": (BERLIN.fact_id,), **fields})
+
+
 def repeat_events(candidate: Any, *cases: PendingOverwrite, **fields: Any) -> tuple[Any, ...]:
     duplicate: Classification = Duplicate(matched_fact(candidate, text=candidate.text), candidate, "hash")
     return decide([duplicate], {}, decision_context(*cases, **fields))
@@ -58,16 +64,14 @@ def test_another_source_s_word_confirms_what_was_held_back() -> None:
 
 
 def test_only_a_human_settles_what_a_human_s_word_is_at_stake_for() -> None:
-    (event,) = repeat_events(
-        MUNICH, PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), needs_human=True)
-    )
+    (event,) = repeat_events(MUNICH, held(needs_human=True))
     assert isinstance(event, FactConfirmed)
     assert event.target == MUNICH.fact_id
     assert event.decision.guard == "human_word"
 
 
 def test_an_earlier_word_does_not_confirm_what_was_held_back_later() -> None:
-    later = PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), said_at=NEXT_YEAR)
+    later = held(said_at=NEXT_YEAR)
     (mentioned,) = repeat_events(MUNICH, later)
     assert isinstance(mentioned, FactSkipped)
     assert isinstance(
@@ -80,22 +84,14 @@ def test_an_earlier_word_does_not_confirm_what_was_held_back_later() -> None:
 
 @pytest.mark.parametrize("action", ["replace", "contradict", "retract"])
 def test_a_later_word_for_the_old_fact_rejects_what_challenges_it(action: Any) -> None:
-    (event,) = repeat_events(
-        CHALLENGED, PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), action=action)
-    )
+    (event,) = repeat_events(CHALLENGED, held(action=action))
     assert isinstance(event, PendingRejected)
     assert (event.target, event.confirmed) == (MUNICH.fact_id, BERLIN.fact_id)
     assert event.statement is not None
 
 
 @pytest.mark.parametrize(
-    "case",
-    [
-        PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), said_at=TODAY),
-        PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), said_at=NEXT_YEAR),
-        PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), action="expire"),
-        PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), action="merge"),
-    ],
+    "case", [held(said_at=TODAY), held(said_at=NEXT_YEAR), held(action="expire"), held(action="merge")]
 )
 def test_an_earlier_word_or_one_that_agrees_rejects_nothing(case: PendingOverwrite) -> None:
     (event,) = repeat_events(CHALLENGED, case)
@@ -108,7 +104,7 @@ def test_an_earlier_word_or_one_that_agrees_rejects_nothing(case: PendingOverwri
 def test_all_that_challenges_a_fact_is_rejected_by_one_word() -> None:
     bonn = known_fact(0.9, "Mira lives in Bonn.", status="pending_confirmation")
     doubted = BERLIN.model_copy(update={"challenged_by": (MUNICH.fact_id, bonn.fact_id)})
-    first, second = repeat_events(doubted, OVERWRITE, PendingOverwrite(fact_id=bonn.fact_id, targets=(BERLIN.fact_id,)))
+    first, second = repeat_events(doubted, OVERWRITE, held(fact_id=bonn.fact_id))
     assert isinstance(first, PendingRejected)
     assert isinstance(second, PendingRejected)
     assert (first.target, first.confirmed) == (MUNICH.fact_id, BERLIN.fact_id)
@@ -116,71 +112,47 @@ def test_all_that_challenges_a_fact_is_rejected_by_one_word() -> None:
     assert [first.ordinal, second.ordinal] == [0, 1]
 
 
-def test_the_facts_after_two_events_of_one_statement_keep_their_ids_and_ordinals() -> None:
+def test_what_is_pending_said_with_more_is_confirmed_and_its_detail_stands_beside_it() -> None:
+    """The facts after these two events of one statement keep their ids and ordinals."""
     facts = [matched_fact(MUNICH, text="one"), matched_fact(MUNICH, text="two")]
     made = decide_all(facts, {0: llm_decision("MERGE", MUNICH), 1: llm_decision("ADD")}, decision_context(OVERWRITE))
     assert [event.ordinal for event in made] == [0, 1, 2]
     assert [event.event_id for event in made] == [ids.event_id(OWNER, SOURCE, place) for place in range(3)]
-    _, detail, last = made
+    confirmed, detail, last = made
+    assert isinstance(confirmed, PendingConfirmed)
     assert isinstance(detail, FactExtended)
     assert isinstance(last, FactAdded)
+    assert detail.targets == (MUNICH.fact_id,)
     assert [detail.fact.fact_id, last.fact.fact_id] == [ids.fact_id(OWNER, SOURCE, place) for place in (1, 2)]
 
 
-def test_what_is_pending_said_with_more_is_confirmed_and_its_detail_stands_beside_it() -> None:
-    confirmed, detail = decide_all(
-        [matched_fact(MUNICH)], {0: llm_decision("MERGE", MUNICH)}, decision_context(OVERWRITE)
-    )
-    assert isinstance(confirmed, PendingConfirmed)
-    assert isinstance(detail, FactExtended)
-    assert detail.targets == (MUNICH.fact_id,)
-
-
 def test_what_waits_for_a_human_waits_with_what_says_it_again() -> None:
-    case = PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,), needs_human=True)
-    event = decide_one(matched_fact(MUNICH), llm_decision("MERGE", MUNICH), decision_context(case))
+    event = decide_one(matched_fact(MUNICH), llm_decision("MERGE", MUNICH), decision_context(held(needs_human=True)))
     assert isinstance(event, FactPending)
     assert event.targets == (BERLIN.fact_id, MUNICH.fact_id)
     assert (event.action, event.ended_at, event.needs_human) == ("replace", TODAY, True)
 
 
-def test_a_second_word_in_the_same_turn_is_a_mention_only() -> None:
-    facts = [matched_fact(MUNICH, text="one"), matched_fact(MUNICH, text="two")]
-    first, second = decide_all(
-        facts, {0: llm_decision("KEEP", MUNICH), 1: llm_decision("KEEP", MUNICH)}, decision_context(OVERWRITE)
-    )
-    assert isinstance(first, PendingConfirmed)
-    assert isinstance(second, FactSkipped)
-
-
-def test_what_a_confirmation_ended_is_ended_once() -> None:
-    facts = [matched_fact(MUNICH, text="one"), matched_fact(BERLIN, text="two")]
-    first, second = decide_all(
-        facts, {0: llm_decision("KEEP", MUNICH), 1: llm_decision("REPLACE", BERLIN)}, decision_context(OVERWRITE)
-    )
-    assert isinstance(first, PendingConfirmed)
-    assert isinstance(second, FactAdded)
-    facts = [matched_fact(BERLIN, text="one"), matched_fact(MUNICH, text="two")]
-    _, second = decide_all(
-        facts, {0: llm_decision("REPLACE", BERLIN), 1: llm_decision("KEEP", MUNICH)}, decision_context(OVERWRITE)
-    )
-    assert isinstance(second, PendingConfirmed)
-    assert second.targets == ()
-
-
-def test_what_is_pending_can_be_denied() -> None:
-    event = decide_one(matched_fact(MUNICH), llm_decision("CONTRADICT", MUNICH), decision_context(OVERWRITE))
-    assert isinstance(event, FactContradicted)
-    assert event.targets == (MUNICH.fact_id,)
-
-
-def test_a_challenge_that_this_turn_has_denied_is_not_rejected_once_more() -> None:
-    facts = [matched_fact(MUNICH, text="one"), matched_fact(CHALLENGED, text="two")]
-    denied, known_already = decide_all(
-        facts, {0: llm_decision("CONTRADICT", MUNICH), 1: llm_decision("KEEP", CHALLENGED)}, decision_context(OVERWRITE)
-    )
-    assert isinstance(denied, FactContradicted)
-    assert isinstance(known_already, FactConfirmed)
+@pytest.mark.parametrize(
+    ("first", "second", "kinds"),
+    [
+        pytest.param(("KEEP", MUNICH), ("KEEP", MUNICH), "pending_confirmed fact_skipped", id="a mention only"),
+        pytest.param(("KEEP", MUNICH), ("REPLACE", BERLIN), "pending_confirmed fact_added", id="ended already"),
+        pytest.param(("REPLACE", BERLIN), ("KEEP", MUNICH), "fact_replaced pending_confirmed", id="ended before"),
+        pytest.param(
+            ("CONTRADICT", MUNICH), ("KEEP", CHALLENGED), "fact_contradicted fact_confirmed", id="denied already"
+        ),
+    ],
+)
+def test_a_second_statement_of_the_turn_settles_nothing_again(
+    first: tuple[Verdict, Candidate], second: tuple[Verdict, Candidate], kinds: str
+) -> None:
+    facts = [matched_fact(known, text=text) for (_, known), text in ((first, "one"), (second, "two"))]
+    decisions = {place: llm_decision(*told) for place, told in enumerate((first, second))}
+    events = decide_all(facts, decisions, decision_context(OVERWRITE))
+    assert " ".join(event.event for event in events) == kinds
+    if first == ("REPLACE", BERLIN):
+        assert events[1].affected_ids == ()
 
 
 def test_nothing_ends_before_it_began() -> None:

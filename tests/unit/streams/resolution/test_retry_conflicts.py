@@ -125,6 +125,9 @@ def test_an_unresolved_fact_is_asked_about_with_what_is_near() -> None:
     (again,) = conflicts_to_retry(facts, THRESHOLDS, EffectivePolicy())
     assert again.unresolved == BONN
     assert again.rivals == (BERLIN, facts[1].candidates[0])
+    ulm = known_fact(0.8, "Mira lives in Ulm.", unresolved=True)
+    (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], THRESHOLDS, EffectivePolicy())
+    assert (again.unresolved, again.rivals) == (BONN, (ulm,))
 
 
 def test_whom_known_facts_are_about_was_held_against_the_turns_fact_alone() -> None:
@@ -157,19 +160,8 @@ def test_what_it_was_put_beside_is_a_rival_where_both_are_of_one_entity(twin: bo
     told = with_facts_beside(conflict, [beside], subjects, at=TODAY)
     rivals = {known.fact_id: known.subject_relation for known in told.rivals}
     assert rivals == ({ulm: "same", BERLIN.fact_id: None} if same else {BERLIN.fact_id: "same"})
-
-
-@pytest.mark.parametrize("twin", [False, True])
-def test_a_near_fact_of_another_entity_is_no_rival(twin: bool) -> None:
-    subjects = [mira(1, BONN.fact_id, twin=2 if twin else None), mira(2, BERLIN.fact_id)]
-    conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
-    assert with_facts_beside(conflict, [], subjects, at=TODAY).rivals == ()
-
-
-def test_of_two_unresolved_facts_one_is_asked_about_the_other() -> None:
-    ulm = known_fact(0.8, "Mira lives in Ulm.", unresolved=True)
-    (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], THRESHOLDS, EffectivePolicy())
-    assert (again.unresolved, again.rivals) == (BONN, (ulm,))
+    near_of_another = [mira(1, BONN.fact_id, twin=2 if twin else None), mira(2, BERLIN.fact_id)]
+    assert with_facts_beside(conflict, [], near_of_another, at=TODAY).rivals == ()
 
 
 def test_no_more_is_asked_again_than_a_turn_should_pay_for() -> None:

@@ -20,6 +20,7 @@ from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
 from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt
 from mnemolog.streams.stages.background import Place
+from mnemolog.streams.stages.shared_calls import CallWait
 from tests.support.harnesses.shared_queue import (
     NOON,
     RULES,
@@ -52,12 +53,10 @@ async def test_turns_that_wait_share_a_call_and_say_the_same_as_one_by_one() -> 
 async def test_an_answer_in_a_turn_of_its_own_is_read_with_its_question() -> None:
     asked = turn(1, "", messages=(Message(role="assistant", content="Where do you live?"),))
     records = [turn(0, SAID[2]), asked, turn(2, "Berlin."), turn(3, SAID[3])]
-    shared, single = Queue(CountingModel()), alone()
-    results = await shared.run(records)
-    assert shared.model.turns == [3]
-    assert facts(results) == facts(await single.run(records))
-    assert "Berlin" in facts(results)[2][0]
-    assert "> assistant: Where do you live?" in shared.model.calls[0].messages[1].content
+    queue = Queue(CountingModel())
+    results = await queue.run(records)
+    assert (queue.model.turns, facts(results)) == ([3], facts(await alone().run(records)))
+    assert "> assistant: Where do you live?" in queue.model.calls[0].messages[1].content
 
 
 async def test_each_turn_has_its_own_mood() -> None:
@@ -100,17 +99,6 @@ async def test_what_a_call_took_is_divided_among_its_turns_and_the_call_counts_o
     assert all(step.input_tokens > 0 and step.output_tokens > 0 for step in steps)
 
 
-async def test_a_prompt_for_twenty_takes_less_than_half_of_the_tokens_of_twenty_prompts() -> None:
-    said = [f"I met Ana in city number {number}." for number in range(20)]
-    shared, single = Queue(CountingModel()), alone()
-    tokens = [
-        sum(one.steps[-1].input_tokens for one in await queue.run(turns(*said)) if one.steps)
-        for queue in (shared, single)
-    ]
-    assert shared.model.turns == [20]
-    assert tokens[0] < tokens[1] / 4
-
-
 async def test_after_a_restart_no_turn_is_asked_about_again_whatever_waits_behind_it() -> None:
     queue, records = Queue(CountingModel()), turns(*SAID)
     first = await queue.process(records, 0)
@@ -131,36 +119,23 @@ async def test_after_a_restart_only_the_turns_that_no_call_asked_about_share_the
     assert asked_in(results) == [4, 4, 4, 4, 2, 2]
 
 
-async def test_the_turn_that_has_no_part_is_asked_about_alone_and_the_others_are_not() -> None:
-    def without_the_third(text: str) -> str:
-        reply = json.loads(text)
-        del reply["turns"][2]
-        return json.dumps(reply)
-
-    queue = Queue(CountingModel(damage=without_the_third))
-    results = await queue.run(turns(*SAID))
-    assert queue.model.turns == [4, 1]
-    assert asked_in(results) == [4, 4, 1, 4]
-    assert facts(results) == facts(await alone().run(turns(*SAID)))
-    assert sum(one.steps[-1].llm_calls for one in results) == 2
+def without_the_third(text: str) -> str:
+    reply = json.loads(text)
+    del reply["turns"][2]
+    return json.dumps(reply)
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_turn_that_a_call_did_not_answer_is_shown_what_is_known_when_it_is_asked_about_alone(
-    restarts: bool,
-) -> None:
-    def without_the_third(text: str) -> str:
-        reply = json.loads(text)
-        del reply["turns"][2]
-        return json.dumps(reply)
-
+async def test_the_turn_that_has_no_part_is_asked_about_alone_with_what_is_known_by_then(restarts: bool) -> None:
     queue, records = Queue(CountingModel(damage=without_the_third), EffectivePolicy()), turns(*SAID)
     await queue.process(records, 0)
     queue.known = (ShownFact(fact_id=UUID(int=1), text="Mira has a cat.", key=None, value=None, subject=None),)
     if restarts:
         queue.restart()
     results = await queue.run(records)
-    assert queue.model.turns == [4, 1]
+    assert (queue.model.turns, asked_in(results)) == ([4, 1], [4, 4, 1, 4])
+    assert facts(results) == facts(await alone().run(turns(*SAID)))
+    assert sum(one.steps[-1].llm_calls for one in results) == 2
     assert [one.steps[-1].known for one in results] == [(), (), (UUID(int=1),), ()]
     assert "Mira has a cat." in queue.model.calls[1].messages[1].content
 
@@ -214,16 +189,6 @@ async def test_a_call_that_fails_while_others_succeed_is_divided_until_the_fault
     assert facts([*results[:5], *results[6:]]) == [*whole[:5], *whole[6:]]
 
 
-async def test_a_turn_that_will_be_asked_about_again_is_stopped_by_a_limit() -> None:
-    records, queue = turns(*SAID), Queue(CountingModel())
-    await queue.process(records, 0)
-    queue.hits = {str(len(records[1].value or b"")): LimitHit(name="tokens_per_day", level="tenant", count=9, limit=9)}
-    queue.rules = replace(queue.rules, instructions=Instructions(text="Only cats."))
-    stopped = await queue.process(records, 1)
-    assert isinstance(stopped, ExtractedFacts)
-    assert stopped.end is not None
-
-
 async def test_of_a_turn_whose_conversation_cannot_be_read_no_other_turn_fails() -> None:
     queue = Queue(CountingModel(), slow="t2")
     first, second, third, fourth = await queue.run(turns(*SAID))
@@ -259,36 +224,40 @@ async def test_a_command_between_them_divides_turns_into_two_calls() -> None:
     assert SAID[0] not in queue.model.calls[1].messages[1].content
 
 
-async def test_a_turn_whose_answer_is_paid_for_is_not_stopped_by_a_limit_before_its_commit() -> None:
+@pytest.mark.parametrize("asked_again", ["after a restart", "with other instructions"])
+async def test_a_turn_whose_answer_is_paid_for_is_not_stopped_by_a_limit_before_its_commit(asked_again: str) -> None:
     records, queue = turns(*SAID), Queue(CountingModel())
     await queue.process(records, 0)
     size = len(records[1].value or b"")
     queue.hits = {str(size): LimitHit(name="tokens_per_day", level="tenant", count=9, limit=9)}
-    paid = await queue.process(records, 1)
-    assert isinstance(paid, ExtractedFacts)
+    paid = cast("ExtractedFacts", await queue.process(records, 1))
     assert (paid.end, bool(paid.facts)) == (None, True)
-    queue.restart()
-    unpaid = await queue.process(records, 1)
-    assert isinstance(unpaid, ExtractedFacts)
-    assert unpaid.end is not None
+    if asked_again == "after a restart":
+        queue.restart()
+    else:
+        queue.rules = replace(queue.rules, instructions=Instructions(text="Only cats."))
+    assert cast("ExtractedFacts", await queue.process(records, 1)).end is not None
 
 
-@pytest.mark.parametrize(("age", "expected"), [(0.0, 5.0), (3.0, 2.0), (60.0, 0.0)])
-async def test_a_turn_waits_no_longer_than_its_linger_after_it_was_published(age: float, expected: float) -> None:
-    queue = Queue(CountingModel(), EffectivePolicy(known_facts=0, call_linger=5.0))
-    queue.now = NOON + timedelta(seconds=age)
-    await queue.process(turns(*SAID), 0)
-    assert queue.waited == [(19, expected)]
-
-
-@pytest.mark.parametrize(("age", "expected"), [(-1.0, 0.0), (0.5, 0.0), (3.0, 3.0), (60.0, 5.0)])
-async def test_a_turn_of_a_backlog_waits_for_what_is_still_read_no_longer_than_it_has_waited(
-    age: float, expected: float
+@pytest.mark.parametrize(
+    ("waited", "linger", "expected"),
+    [
+        (0.0, 0.0, CallWait()),
+        (0.0, 5.0, CallWait(linger=5.0)),
+        (3.0, 5.0, CallWait(linger=2.0, arriving=3.0)),
+        (60.0, 5.0, CallWait(arriving=5.0)),
+        (-1.0, 5.0, CallWait(linger=5.0)),
+        (3.0, 0.0, CallWait(arriving=3.0)),
+    ],
+)
+async def test_a_turn_waits_for_any_other_until_its_linger_is_over_and_in_a_backlog_for_what_is_read(
+    waited: float, linger: float, expected: CallWait
 ) -> None:
-    queue = Queue(CountingModel())
-    queue.now = NOON + timedelta(seconds=age)
+    assert CallWait.of_extraction(waited, linger=linger) == expected
+    queue = Queue(CountingModel(), EffectivePolicy(known_facts=0, call_linger=linger))
+    queue.now = NOON + timedelta(seconds=waited)
     await queue.process(turns(*SAID), 0)
-    assert (queue.waited, queue.arriving) == ([(19, 0.0)], [expected])
+    assert (queue.waited, queue.arriving) == ([(19, expected.linger)], [expected.arriving])
 
 
 async def test_a_turn_that_has_its_reply_waits_for_nobody() -> None:
