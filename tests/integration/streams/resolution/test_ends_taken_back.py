@@ -181,17 +181,6 @@ async def test_an_undo_of_the_calling_off_restores_the_end(story: Story) -> None
     assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
 
 
-async def test_late_news_is_open_again_where_its_newer_value_is_undone(story: Story) -> None:
-    rome, oslo = "Mira lives in Rome.", "Mira lives in Oslo."
-    newer = await story.tell(home(rome), at=day(10))
-    await story.tell(home(oslo), {oslo: verdict("REPLACE", rome)}, at=day(5))
-    assert (await story.end_of(oslo))[0] == "superseded"
-    undone = await story.order(Undo(source_id=newer.source_id), at=day(11))
-    assert await story.end_of(oslo) == OPEN
-    await story.order(Undo(source_id=undone.source_id), at=day(12))
-    assert await story.end_of(oslo) == ("superseded", day(10), await story.id_of(rome), False)
-
-
 async def test_what_an_announced_end_was_merged_or_corrected_into_ends_with_it(story: Story) -> None:
     await tell_plan(story)
     detail, merged = "Mira lives in Kreuzberg.", "Mira lives in Berlin, in Kreuzberg."

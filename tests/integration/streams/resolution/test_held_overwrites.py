@@ -78,16 +78,6 @@ async def test_confirming_a_held_merge_keeps_what_its_target_has_become(
     assert (conflict.fact.text, [one.text for one in conflict.beside]) == (BOTH, [RICHER])
 
 
-async def test_a_held_overwrite_whose_target_has_ended_is_closed_with_it(resolver: ResolverHarness) -> None:
-    await held_denial(resolver)
-    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (ACME,))}))
-    replaced, closed = (await resolver.resolve_turn(job(INITECH, action_hint="update"), at=day(10))).events
-    assert isinstance(replaced, FactReplaced)
-    assert isinstance(closed, PendingRejected)
-    assert (closed.decision.by, closed.confirmed, closed.statement) == ("policy", None, None)
-    assert await resolver.statuses() == {ACME: "superseded", GLOBEX: "archived", INITECH: "active"}
-
-
 async def test_equal_words_later_meet_what_is_active_by_then(resolver: ResolverHarness) -> None:
     await held_denial(resolver)
     resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (ACME,))}))
@@ -108,23 +98,6 @@ async def test_a_command_and_the_timer_close_it_too(
     assert kinds(commit) == [kind, "pending_rejected"]
     assert commit.events[1].decision.by == "policy"
     assert (await resolver.statuses())[GLOBEX] == "archived"
-
-
-async def test_a_held_overwrite_of_two_stays_while_one_of_them_is_open(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    await resolver.resolve_turn(extracted_fact("Mira runs."), at=day(0))
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    await resolver.resolve_turn(extracted_fact("Mira swims."), at=day(0.1))
-    denial = TextVerdict("CONTRADICT", ("Mira runs.", "Mira swims."))
-    resolver.chat_model.set_replies(verdicts_by_text({"Mira does no sport.": denial}))
-    await resolver.resolve_turn(extracted_fact("Mira does no sport."), at=day(1))
-    rows: dict[str, UUID] = dict(await resolver.stored.rows("SELECT text, fact_id FROM facts"))
-    assert kinds(await commands.execute("c1", Delete(fact_ids=(rows["Mira runs."],)), at=day(2))) == ["fact_retracted"]
-    (listed,) = await waiting(resolver, day(3))
-    assert [one.text for one in listed.challenged] == ["Mira swims."]
-    both = await commands.execute("c2", Delete(fact_ids=(rows["Mira swims."],)), at=day(3))
-    assert kinds(both) == ["fact_retracted", "pending_rejected"]
 
 
 async def test_a_repetition_of_what_the_target_became_rejects_the_challenge(resolver: ResolverHarness) -> None:

@@ -96,15 +96,6 @@ async def test_equal_words_told_late_repeat_what_has_ended_and_do_not_revive_it(
     assert (began, ended) == (day(0), day(10))
 
 
-async def test_who_says_it_after_the_end_says_something_new(resolver: ResolverHarness) -> None:
-    await dog_that_died(resolver)
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    (event,) = (await resolver.resolve_turn(pet(DOG), at=day(11))).events
-    assert isinstance(event, FactAdded)
-    assert event.ended_at is None
-    assert await resolver.active_texts() == [DOG, REX_DIED]
-
-
 @pytest.mark.parametrize(
     ("verdict", "kind", "at", "is_active"),
     [
@@ -152,26 +143,6 @@ async def test_what_is_older_than_an_ended_fact_that_it_would_end_is_history(
     (event,) = (await resolver.resolve_turn(pet(no_pets), at=day(at))).events
     assert isinstance(event, FactAdded)
     assert (event.ended_at == day(1), no_pets in await resolver.active_texts()) == (is_history, not is_history)
-
-
-ROME, OSLO, AT_HOME = "Mira lives in Rome.", "Mira moved to Oslo.", "Mira is at home in Rome."
-
-
-@pytest.mark.parametrize("verdict", ["KEEP", "EXTEND"])
-async def test_a_late_turn_that_says_the_same_twice_is_history_with_both(
-    resolver: ResolverHarness, verdict: str
-) -> None:
-    home: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
-    await resolver.resolve_turn(extracted_fact(OSLO, **home), at=day(10))
-    told = {ROME: TextVerdict("REPLACE", (OSLO,)), AT_HOME: TextVerdict(verdict, (ROME,))}
-    resolver.chat_model.set_replies(verdicts_by_text(told))
-    said = [extracted_fact(text, **home) for text in told]
-    history, again = (await resolver.resolve_turn(*said, at=day(5))).events
-    assert (history.event, history.end_time) == ("fact_added", day(10))
-    assert again.event == ("fact_skipped" if verdict == "KEEP" else "fact_added")
-    assert await resolver.active_texts() == [OSLO]
-    ended = await resolver.stored.rows("SELECT true_to FROM facts WHERE status = 'superseded'")
-    assert ended == [(day(10),)] * (1 if verdict == "KEEP" else 2)
 
 
 @pytest.mark.parametrize("authority", ["extracted", "human"])

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from mnemolog.schemas.command import Delete, Undo
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.ports import Prompt
 from tests.support.builders.commits import day
 from tests.support.builders.model_replies import decision_json, decisions_reply
-from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
     TextVerdict,
@@ -80,16 +78,12 @@ async def held(resolver: ResolverHarness) -> Sequence[tuple[Any, ...]]:
 
 STORIES: dict[str, tuple[Sequence[Told], Sequence[tuple[str, int, int | None]]]] = {
     "an announced end": ([(LEAVES, 2), (ROME, 1)], [(ROME, 1, 20)]),
-    "an announced end, after which it was said again": ([(LEAVES, 2), (ROME, 4), (ROME, 1)], [(ROME, 1, 20)]),
     "a plan that was called off": ([(OFF, 3), (PLAN, 2), (BERN, 1)], [(BERN, 1, None)]),
-    "a plan that was called off before it ends": ([(OFF, 3), (BERN, 1), (PLAN, 2)], [(BERN, 1, None)]),
     "an end between two statements": ([(LEFT, 5), (BERN, 9), (ROME, 1)], [(ROME, 1, 5), (BERN, 9, None)]),
-    "an end after which another value began": ([(BERN, 9), (LEFT, 5), (ROME, 1)], [(ROME, 1, 5), (BERN, 9, None)]),
     "of two ends the first": ([(LEAVES, 2), (LEFT, 5), (ROME, 1)], [(ROME, 1, 5)]),
     "the end of another value": ([(LEFT, 5), (BERN, 1)], [(BERN, 1, None)]),
     "an end before it was said again": ([(LEFT, 5), (ROME, 9)], [(ROME, 9, None)]),
     "what had ended before it began again": ([(LEFT, 5), (ROME, 9), (ROME, 3)], [(ROME, 3, 5), (ROME, 9, None)]),
-    "what began again, and had ended before": ([(ROME, 9), (LEFT, 5), (ROME, 3)], [(ROME, 3, 5), (ROME, 9, None)]),
 }
 
 
@@ -171,18 +165,3 @@ async def test_the_model_reads_the_end_as_said_later(resolver: ResolverHarness) 
     assert resolver.chat_model.shown == [[ROME]]
     lines = resolver.chat_model.prompts[-1].messages[1].content.splitlines()
     assert any(line.startswith("N1 ") and "known, said later): Mira has left Rome." in line for line in lines)
-
-
-async def test_a_value_that_followed_and_has_ended_ends_what_is_open_again(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    """Nobody ever decided that she lived in both; it is as if the end had never been told."""
-    await tell(resolver, (ROME, 1), (LEFT, 5), (BERN, 7), now=day(8))
-    ((end,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE action_hint = 'retract'")
-    resolver.chat_model.set_replies(verdicts_by_text({"Mira has left Bern.": TextVerdict("RETRACT", (BERN,))}))
-    await resolver.resolve_turn(extracted_fact("Mira has left Bern.", **HOME, action_hint="retract"), at=day(9))
-    deleted = await commands.execute("c1", Delete(fact_ids=(end,)), at=day(10))
-    assert await held(resolver) == [(ROME, day(1), day(7)), (BERN, day(7), day(9))]
-    assert ROME not in await resolver.active_texts()
-    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(11))
-    assert await held(resolver) == [(ROME, day(1), day(5)), (BERN, day(7), day(9))]

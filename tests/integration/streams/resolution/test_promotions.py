@@ -61,6 +61,15 @@ async def promote(resolver: ResolverHarness, command_id: str = "p1", *, at: int 
     return await resolver.send_command(command(command_id, Promote(source=RUN, **selection), at=at))
 
 
+BOTH: Sequence[ScopeFilter] = (ScopeFilter.of_scope(MIRA), ScopeFilter.of_scope(RUN))
+
+
+async def found(resolver: ResolverHarness, scopes: Sequence[ScopeFilter] = BOTH, **asked: object) -> list[str]:
+    options = SearchOptions.read({"top_k": 20, **asked})
+    hits = await search(resolver.stored.conn, scopes, "Where does Mira live? Oslo Rome", None, options, at=day(20))
+    return sorted(f"{hit.fact.text} {hit.fact.run_id or ''}".strip() for hit in hits)
+
+
 async def tell_move(resolver: ResolverHarness, **fields: Any) -> UUID:
     """Rome, which the user's scope knows, and then Oslo, told in the run; the fact of the run."""
     resolver.chat_model.set_replies(MOVES)
@@ -121,18 +130,9 @@ async def test_facts_of_several_times_count_each_as_of_its_own(resolver: Resolve
     assert (found[ROME]["status"], found[ROME]["true_to"]) == ("superseded", day(5))
 
 
-async def test_what_is_known_word_for_word_is_a_mention_of_the_time_when_it_was_said(resolver: ResolverHarness) -> None:
-    resolver.chat_model.set_replies(MOVES)
-    await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=MIRA)
-    await resolver.resolve_turn(home(ROME), at=day(4), source_id="t2", scope=RUN)
-    done = await promote(resolver)
-    found = await states(resolver)
-    assert [event.event for event in done.events] == ["fact_skipped"]
-    assert (found[ROME]["mention_count"], found[ROME]["last_confirmed_at"]) == (2, day(4))
-    assert (await promote(resolver, "p2")).events == ()
-
-
-async def test_a_move_is_held_back_from_a_human_s_word(resolver: ResolverHarness) -> None:
+async def test_a_move_is_held_back_from_a_human_s_word_and_does_not_stand_for_the_original(
+    resolver: ResolverHarness,
+) -> None:
     resolver.chat_model.set_replies(MOVES)
     await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=MIRA, immutable=True)
     await resolver.resolve_turn(home(OSLO), at=day(5), source_id="t2", scope=RUN)
@@ -140,6 +140,10 @@ async def test_a_move_is_held_back_from_a_human_s_word(resolver: ResolverHarness
     assert await statuses_of(resolver) == {ROME: "active", OSLO: "pending_confirmation"}
     assert done.events[0].decision.guard == "human_word"
     assert (await promote(resolver, "p2")).detail == "nothing is promoted: 1 was promoted before"
+    assert await found(resolver) == [ROME, OSLO, f"{OSLO} r2"]
+    copy = (await states(resolver))[OSLO]["fact_id"]
+    await resolver.send_command(command("c1", Confirm(fact_ids=(copy,)), at=10))
+    assert await found(resolver) == [OSLO]
 
 
 async def test_a_human_s_word_of_a_run_is_guarded_from_what_another_turn_of_the_run_said(
@@ -309,19 +313,11 @@ async def test_what_does_not_fit_into_a_commit_follows(resolver: ResolverHarness
 
 # What readers see of a promotion
 
-BOTH: Sequence[ScopeFilter] = (ScopeFilter.of_scope(MIRA), ScopeFilter.of_scope(RUN))
 
-
-async def found(resolver: ResolverHarness, scopes: Sequence[ScopeFilter] = BOTH, **asked: object) -> list[str]:
-    options = SearchOptions.read({"top_k": 20, **asked})
-    hits = await search(resolver.stored.conn, scopes, "Where does Mira live? Oslo Rome", None, options, at=day(20))
-    return sorted(f"{hit.fact.text} {hit.fact.run_id or ''}".strip() for hit in hits)
-
-
-async def test_the_histories_of_both_facts_tell_of_the_promotion(resolver: ResolverHarness) -> None:
-    original = await tell_move(resolver)
-    done = await promote(resolver)
-    copy = done.events[0].subject_id
+async def test_histories_and_explanations_of_both_facts_tell_of_the_promotion(resolver: ResolverHarness) -> None:
+    await resolver.stored.journal_turns("t2", scope=RUN)
+    original = await tell_move(resolver, excerpt="I moved to Oslo")
+    copy = (await promote(resolver)).events[0].subject_id
     assert copy is not None
     of_original = await history(resolver.stored.conn, "default", original)
     assert [(one.event, one.fact_id, one.promoted_from) for one in of_original.events] == [
@@ -334,13 +330,6 @@ async def test_the_histories_of_both_facts_tell_of_the_promotion(resolver: Resol
         ("fact_added", None),
         ("fact_replaced", original),
     ]
-
-
-async def test_the_explanations_of_both_facts_tell_of_the_promotion(resolver: ResolverHarness) -> None:
-    await resolver.stored.journal_turns("t2", scope=RUN)
-    original = await tell_move(resolver, excerpt="I moved to Oslo")
-    copy = (await promote(resolver)).events[0].subject_id
-    assert copy is not None
     promoted, texts = await explain(resolver.stored.conn, "default", copy)
     assert (promoted.source.promoted_from, promoted.source.said_in) == (original, "t2")
     assert promoted.source.said_at == day(5)
@@ -392,18 +381,6 @@ async def test_what_replaced_the_promoted_fact_replaces_its_original_too(resolve
     assert await found(resolver) == [LIMA]
     assert await found(resolver, true_at=day(6)) == [OSLO]
     assert await found(resolver, true_at=day(14)) == [LIMA]
-
-
-async def test_what_waits_for_a_confirmation_does_not_stand_for_the_original(resolver: ResolverHarness) -> None:
-    resolver.chat_model.set_replies(MOVES)
-    await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=MIRA, immutable=True)
-    await resolver.resolve_turn(home(OSLO), at=day(5), source_id="t2", scope=RUN, speaker="Mira")
-    await promote(resolver)
-    assert (await statuses_of(resolver))[OSLO] == "pending_confirmation"
-    assert await found(resolver) == [ROME, OSLO, f"{OSLO} r2"]
-    copy = (await states(resolver))[OSLO]["fact_id"]
-    await resolver.send_command(command("c1", Confirm(fact_ids=(copy,)), at=10))
-    assert await found(resolver) == [OSLO]
 
 
 async def test_a_context_of_several_scopes_has_one_of_both_facts(resolver: ResolverHarness) -> None:

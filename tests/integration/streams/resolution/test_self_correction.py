@@ -38,14 +38,6 @@ async def test_a_fact_of_an_earlier_turn_stays_guarded(resolver: ResolverHarness
     assert await resolver.active_texts() == [known]
 
 
-async def test_so_does_one_that_was_merged_with_the_first_statement(resolver: ResolverHarness) -> None:
-    await resolver.resolve_turn(home(OSLO), at=day(0))
-    rome = TextVerdict("MERGE", (OSLO,), "Mira lives in Oslo and Rome.")
-    _, held = (await rome_no_wait_milan(resolver, TextVerdict("CONTRADICT", (ROME,)), rome=rome)).events
-    assert isinstance(held, FactPending)
-    assert await resolver.active_texts() == ["Mira lives in Oslo and Rome."]
-
-
 async def test_the_correction_ends_what_the_corrected_statement_had_ended(resolver: ResolverHarness) -> None:
     await resolver.resolve_turn(home(OSLO), at=day(0))
     rome = TextVerdict("REPLACE", (OSLO,))

@@ -80,15 +80,6 @@ async def test_where_everything_fails_for_an_hour_nothing_is_blamed(failure: Cal
     assert server.calls < 200 + 20 + 32 + 3600 / 10  # a probe now and then, not two hundred callers
 
 
-@pytest.mark.parametrize("failure", [FAILED, REFUSED], ids=lambda one: str(one.kind))
-@in_virtual_time
-async def test_no_healthy_call_is_blamed_for_random_failures(failure: CallFailure) -> None:
-    chance = random.Random(11)
-    server = ScriptedServer(lambda: failure if chance.random() < 0.8 else None)
-    calls = retrier(server, max_concurrent=64)
-    assert await asyncio.gather(*(calls.call(server) for _ in range(2000))) == ["ok"] * 2000
-
-
 @pytest.mark.parametrize(("up", "down"), [(20, 40), (3, 3)])
 @in_virtual_time
 async def test_no_healthy_call_is_blamed_where_the_server_fails_in_phases(up: int, down: int) -> None:

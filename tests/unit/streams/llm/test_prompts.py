@@ -60,36 +60,18 @@ def test_the_system_text_of_an_extraction_names_the_categories_and_nothing_of_th
     assert "{" not in system.replace('{"facts": [...]}', "")
 
 
-def test_a_resolution_prompt_numbers_each_known_fact_once_and_shows_all_times() -> None:
-    berlin, cat = known_fact(1, "Alice lives in Berlin."), known_fact(2, "Alice has\na cat.")
-    moved = fact("Alice lives in Bonn.", excerpt="I moved to\nBonn", event_time="2023-05-07T00:00:00Z")
-    pairs = [(moved, (berlin, cat)), (fact("Alice has a dog."), (cat,))]
-    prompt = resolution_prompt(number_conflicts(pairs, said_at=MONDAY))
-    assert prompt.messages[1].content == snapshot(
-        """\
-All times are UTC; the new facts were said at 2023-05-08 13:57.
-Known facts:
-K1 (since 2023-01-01): Alice lives in Berlin.
-K2 (since 2023-01-01): Alice has a cat.
-New facts:
-N1 (since 2023-05-07): Alice lives in Bonn.
-  said: I moved to Bonn
-  may concern: K1, K2
-N2 (since 2023-05-08 13:57): Alice has a dog.
-  said: Alice has a dog.
-  may concern: K2\
-"""
-    )
-
-
-def test_a_resolution_prompt_tells_how_known_facts_stand() -> None:
-    lease = known_fact(1, "Alice has a lease.", valid_until="2024-03-01T00:00:00Z")
+def test_a_resolution_prompt_numbers_each_known_fact_once_and_tells_how_it_stands_and_all_times() -> None:
+    lease = known_fact(1, "Alice has\na lease.", valid_until="2024-03-01T00:00:00Z")
     bonn = known_fact(2, "Alice lives in Bonn.", status="pending_confirmation")
     just = known_fact(3, "Alice lives in Ulm.", true_from=MONDAY)
     doubtful = known_fact(4, "Alice lives in Rome.", unresolved=True)
-    pairs = [(fact("Alice lives in Oslo.", valid_until="2025-01-01T00:00:00Z"), (lease, bonn, just, doubtful))]
+    moved = fact("Alice lives in Oslo.", excerpt="I moved to\nOslo", event_time="2023-05-07T00:00:00Z")
+    dog = fact("Alice has a dog.", valid_until="2025-01-01T00:00:00Z")
     conflicts = number_conflicts(
-        pairs, said_at=MONDAY, retries=[(doubtful, (bonn,))], just_said=frozenset({just.fact_id})
+        [(moved, (lease, bonn, just, doubtful)), (dog, (bonn,))],
+        said_at=MONDAY,
+        retries=[(doubtful, (bonn,))],
+        just_said=frozenset({just.fact_id}),
     )
     assert resolution_prompt(conflicts).messages[1].content == snapshot(
         """\
@@ -100,10 +82,13 @@ K2 (since 2023-01-01, pending): Alice lives in Bonn.
 K3 (since 2023-05-08 13:57, said just now): Alice lives in Ulm.
 K4 (since 2023-01-01, unresolved): Alice lives in Rome.
 New facts:
-N1 (since 2023-05-08 13:57, until 2025-01-01): Alice lives in Oslo.
-  said: Alice lives in Oslo.
+N1 (since 2023-05-07): Alice lives in Oslo.
+  said: I moved to Oslo
   may concern: K1, K2, K3, K4
-N2 (since 2023-01-01, is K4, unresolved): Alice lives in Rome.
+N2 (since 2023-05-08 13:57, until 2025-01-01): Alice has a dog.
+  said: Alice has a dog.
+  may concern: K2
+N3 (since 2023-01-01, is K4, unresolved): Alice lives in Rome.
   said: Alice lives in Rome.
   may concern: K2\
 """

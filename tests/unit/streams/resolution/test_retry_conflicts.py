@@ -108,14 +108,11 @@ def test_an_unresolved_fact_that_is_late_news_becomes_history() -> None:
 
 
 def test_what_the_turn_has_ended_is_not_settled() -> None:
+    conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
+    outcome = RetryOutcome(conflict=conflict, llm_decision=llm_decision("REPLACE", BERLIN))
+    contested = [Conflict(matched_fact(BERLIN, BONN), (BERLIN, BONN))]
     for ended in (BONN, BERLIN):
-        fact = matched_fact(BERLIN, BONN)
-        outcome = RetryOutcome(
-            conflict=RetryConflict(unresolved=BONN, rivals=(BERLIN,)), llm_decision=llm_decision("REPLACE", BERLIN)
-        )
-        made = decide(
-            [Conflict(fact, fact.candidates)], {0: llm_decision("REPLACE", ended)}, decision_context(), [outcome]
-        )
+        made = decide(contested, {0: llm_decision("REPLACE", ended)}, decision_context(), [outcome])
         assert [event.event for event in made] == ["fact_replaced"]
 
 
@@ -166,8 +163,7 @@ def test_what_it_was_put_beside_is_a_rival_where_both_are_of_one_entity(twin: bo
 
 def test_no_more_is_asked_again_than_a_turn_should_pay_for() -> None:
     many = [known_fact(0.7, f"{place}", unresolved=True) for place in range(9)]
-    assert (
-        len(conflicts_to_retry([matched_fact(BERLIN, *many)], THRESHOLDS, EffectivePolicy())) == MAX_RETRIED_CONFLICTS
-    )
+    asked = conflicts_to_retry([matched_fact(BERLIN, *many)], THRESHOLDS, EffectivePolicy())
+    assert len(asked) == MAX_RETRIED_CONFLICTS
     assert conflicts_to_retry([matched_fact(BONN)], THRESHOLDS, EffectivePolicy()) == ()
     assert decide([New(matched_fact())], {}, decision_context(), [])[0].event == "fact_added"
