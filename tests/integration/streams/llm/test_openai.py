@@ -13,13 +13,7 @@ import pytest
 from mnemolog.streams.llm.calls import RetrySettings
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
-from mnemolog.streams.llm.openai_models import (
-    MAX_CHARACTERS,
-    MAX_TEXTS,
-    Endpoint,
-    OpenAiChatModel,
-    OpenAiEmbedder,
-)
+from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, Endpoint, OpenAiChatModel, OpenAiEmbedder
 from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError
 from mnemolog.streams.metrics import MODEL_ERRORS
 from tests.support.builders.prompts import extraction, user

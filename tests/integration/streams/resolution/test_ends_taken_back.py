@@ -27,10 +27,7 @@ FEBRUARY, JUNE = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=U
 SLOT = {"key": "home_city", "subject": "Mira", "single_valued": True}
 BERLIN, PLAN = "Mira lives in Berlin.", "Mira moves to Munich on 1 February."
 CALLED_OFF, CALLED_OFF_TWICE = "Mira's move to Munich is called off.", "Mira's move to Munich is called off!"
-VERDICTS = {
-    PLAN: verdict("REPLACE", BERLIN),
-    CALLED_OFF: verdict("CONTRADICT", PLAN),
-}
+VERDICTS = {PLAN: verdict("REPLACE", BERLIN), CALLED_OFF: verdict("CONTRADICT", PLAN)}
 
 
 def home(text: str, **fields: object) -> ExtractedFact:
@@ -126,11 +123,7 @@ async def test_a_plan_that_is_deleted_ends_nothing(story: Story, *, has_come: bo
 
 @pytest.mark.parametrize(
     ("filters", "left"),
-    [
-        (None, []),
-        ({"key": "home_city", "state": "active"}, []),
-        ({"memory": {"contains": "Munich"}}, [BERLIN]),
-    ],
+    [(None, []), ({"key": "home_city", "state": "active"}, []), ({"memory": {"contains": "Munich"}}, [BERLIN])],
 )
 async def test_delete_all_reopens_nothing_that_it_selects(
     story: Story, filters: dict[str, object] | None, left: list[str]
@@ -260,10 +253,7 @@ async def test_a_merge_of_a_humans_word_is_a_humans_word(story: Story) -> None:
     merged, globex = "Mira works at Acme Labs as a nurse.", "Mira works at Globex."
     await story.tell(extracted_fact(acme, key="employer"), at=day(0))
     await story.order(Correct(edit=Edit(fact_id=await story.id_of(acme), text=labs)), at=day(1))
-    verdicts = {
-        nurse: verdict("MERGE", labs, text=merged, search_text=merged),
-        globex: verdict("REPLACE", merged),
-    }
+    verdicts = {nurse: verdict("MERGE", labs, text=merged, search_text=merged), globex: verdict("REPLACE", merged)}
     await story.tell(extracted_fact(nurse, key="employer"), verdicts, at=day(2))
     await story.order(Confirm(fact_ids=(await story.id_of(merged),)), at=day(3))
     weak = extracted_fact(globex, key="employer", action_hint="update", certainty="weak")

@@ -24,12 +24,7 @@ HOME: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": 
 ROME, BERN = "Mira lives in Rome.", "Mira lives in Bern."
 LEAVES, LEFT, NEVER = "Mira will leave Rome on the 20th.", "Mira has left Rome.", "Mira never lived in Rome."
 PLAN, OFF = "Mira moves to Rome on the 20th.", "Mira will not move to Rome."
-VERDICTS = {
-    LEAVES: "EXPIRE",
-    LEFT: "RETRACT",
-    NEVER: "CONTRADICT",
-    OFF: "RETRACT",
-}
+VERDICTS = {LEAVES: "EXPIRE", LEFT: "RETRACT", NEVER: "CONTRADICT", OFF: "RETRACT"}
 Told = tuple[str, int]  # a text, and the day on which it was said
 
 

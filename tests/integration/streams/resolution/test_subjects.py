@@ -11,14 +11,7 @@ import pytest
 
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.ports import (
-    ExtractionTask,
-    NumberedConflict,
-    NumberedConflicts,
-    Prompt,
-    Reply,
-    TaskPrompt,
-)
+from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, Reply, TaskPrompt
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply

@@ -10,12 +10,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.command_harness import CommandHarness
-from tests.support.harnesses.resolver_harness import (
-    ResolverHarness,
-    TextVerdict,
-    extracted_fact,
-    verdicts_by_text,
-)
+from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
 
 pytestmark = pytest.mark.postgres
 

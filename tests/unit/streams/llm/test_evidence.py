@@ -68,11 +68,7 @@ def test_the_words_of_the_assistant_are_no_excerpt(said: str, excerpt: str) -> N
 
 @pytest.mark.parametrize(
     "messages",
-    [
-        (),
-        (earlier("assistant", VEGAN), earlier("user", "What is that?")),
-        (earlier("user", VEGAN, "Alice"),),
-    ],
+    [(), (earlier("assistant", VEGAN), earlier("user", "What is that?")), (earlier("user", VEGAN, "Alice"),)],
 )
 def test_a_yes_that_answers_nothing_is_no_evidence(messages: tuple[EarlierMessage, ...]) -> None:
     assert not taken(after(*messages, said="Yes"), "Alice is vegan.", "Yes")

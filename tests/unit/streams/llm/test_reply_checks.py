@@ -250,8 +250,7 @@ def test_parents_in_any_order_make_an_honest_merge(drawn: tuple[list[str], list[
 
 
 @pytest.mark.parametrize(
-    "sign",
-    ["w{} ", "12 ", "not eat ", "Bob ", ",", "1 000 ", "e\u0301\u0323", "\u05d0 ", "a\u200b", "漢字ない"],
+    "sign", ["w{} ", "12 ", "not eat ", "Bob ", ",", "1 000 ", "e\u0301\u0323", "\u05d0 ", "a\u200b", "漢字ない"]
 )
 def test_the_checks_take_time_in_proportion_to_the_text(sign: str) -> None:
     """Of 20 000 characters; what takes the square of it takes minutes."""

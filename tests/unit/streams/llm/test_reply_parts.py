@@ -177,9 +177,7 @@ def test_of_a_reply_that_was_cut_off_the_last_turn_gets_nothing() -> None:
         *(reply((1, [BERLIN]), (2, [CAT]), (number, [ACME])).text for number in (0, 4, 10**30)),
     ],
 )
-def test_a_reply_without_parts_of_these_turns_goes_to_the_first_with_all_that_it_took(
-    text: str,
-) -> None:
+def test_a_reply_without_parts_of_these_turns_goes_to_the_first_with_all_that_it_took(text: str) -> None:
     usage = Usage(input_tokens=1000, output_tokens=7)
     first, *others = divide_reply(Reply(text=text, model="m", usage=usage), TASKS)
     assert first is not None

@@ -84,10 +84,7 @@ def test_a_message_is_split_into_sentences(message: str, parts: list[str]) -> No
 
 @pytest.mark.parametrize(
     ("stated", "between", "asked"),
-    [
-        ("I'm allergic to nuts", ", ", "can I eat this?"),
-        ("my son has a fever", " ", "what should I do?"),
-    ],
+    [("I'm allergic to nuts", ", ", "can I eat this?"), ("my son has a fever", " ", "what should I do?")],
 )
 def test_what_is_stated_before_a_question_is_kept(stated: str, between: str, asked: str) -> None:
     assert kinds(f"{stated}{between}{asked}") == [(stated, None), (asked, "question")]

@@ -98,10 +98,7 @@ def test_what_only_looks_like_it_fills_no_slot_and_is_kept(text: str) -> None:
             "I quit my job at Nestle and I work at Roche now.",
             ["Alice: I quit my job at Nestle", "Alice works at Roche."],
         ),
-        (
-            "No, my sister lives in Rome, I live in Milan.",
-            ["Alice: my sister lives in Rome", "Alice lives in Milan."],
-        ),
+        ("No, my sister lives in Rome, I live in Milan.", ["Alice: my sister lives in Rome", "Alice lives in Milan."]),
     ],
 )
 def test_the_rest_of_a_sentence_is_never_lost(text: str, texts: list[str]) -> None:

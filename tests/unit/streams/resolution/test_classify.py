@@ -11,13 +11,7 @@ RULES = EffectivePolicy()
 
 @pytest.mark.parametrize(
     ("similarity", "infer", "band"),
-    [
-        (0.981, True, Conflict),
-        (0.65, True, Conflict),
-        (0.649, True, New),
-        (0.951, False, New),
-        (0.70, False, New),
-    ],
+    [(0.981, True, Conflict), (0.65, True, Conflict), (0.649, True, New), (0.951, False, New), (0.70, False, New)],
 )
 def test_similarity_sorts_a_fact_into_its_band(similarity: float, *, infer: bool, band: type) -> None:
     fact = matched_fact(known_fact(similarity, "Mira has her home in Munich."))

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
-from mnemolog.streams.resolution.guards import (
-    StatementContext,
-    confidence_of,
-    find_guard,
-    next_version_start,
-)
+from mnemolog.streams.resolution.guards import StatementContext, confidence_of, find_guard, next_version_start
 from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY, known_fact, matched_fact
 
 SURE = StatementContext(confidence=0.95, true_from=TODAY, said_at=TODAY)

@@ -3,12 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.streams.text.differences import (
-    Difference,
-    differences,
-    subjects_differ,
-    texts_equivalent,
-)
+from mnemolog.streams.text.differences import Difference, differences, subjects_differ, texts_equivalent
 
 
 @pytest.mark.parametrize(
