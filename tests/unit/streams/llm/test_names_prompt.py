@@ -67,8 +67,8 @@ def subject_of(
     return replace(numbered, names=doubtful(*names, known_facts=known_facts))
 
 
-ALONE = subject_of(TOM, known_facts={HILL.entity_id: ("Tom Hill plays chess.",)})
-MIXED = subject_of(TOM, conflicts=[(BERN, (ROME, OSLO))])
+ALONE = subject_of(TOM)
+MIXED = subject_of(TOM, conflicts=[(BERN, (ROME, OSLO))], known_facts={HILL.entity_id: ("Tom Hill plays chess.",)})
 
 
 def parsed(subject: NumberedConflicts, names: Sequence[Mapping[str, Any]], *decisions: Mapping[str, Any]) -> Any:
@@ -78,22 +78,6 @@ def parsed(subject: NumberedConflicts, names: Sequence[Mapping[str, Any]], *deci
 def meant(parsed: ParsedReply[ParsedAnswers]) -> list[UUID | None]:
     assert parsed.value is not None
     return [answer.entity_id for answer in parsed.value.names]
-
-
-def test_a_prompt_shows_the_names_what_is_said_of_them_and_whom_they_may_mean() -> None:
-    assert question_prompt(ALONE).messages[1].content == snapshot("""\
-Names in doubt:
-M1 "Tom" (person)
-  in "Tom moved to Bern."
-  in "Tom likes tea.", said as "he likes tea"
-  may be: E1, E2
-Also said in this turn:
-  "Alice was at the office."
-Known entities:
-E1 "Tom Hill" (person; also "Tommy")
-  "Tom Hill plays chess."
-E2 "Tom Stone" (person)\
-""")
 
 
 def test_conflicts_and_names_stand_in_one_prompt_and_refer_to_each_other() -> None:
@@ -115,6 +99,7 @@ Also said in this turn:
   "Alice was at the office."
 Known entities:
 E1 "Tom Hill" (person; also "Tommy"); facts about it: K1
+  "Tom Hill plays chess."
 E2 "Tom Stone" (person); facts about it: K2\
 """)
 

@@ -1,16 +1,19 @@
-"""Which call is blamed, which is repeated, and when all calls are paused; hours pass in virtual time."""
+"""Which call is blamed, repeated or paused, in virtual time; and what calls cost."""
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 import structlog
+from prometheus_client import REGISTRY
 
 from mnemolog.common.suspicion import MAX_CHANCE, MIN_SHARE
-from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings
-from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError
+from mnemolog.schemas.costs import ModelPrice, PriceTable
+from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings, count_cost
+from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError, Usage
 from tests.support.virtual_time import in_virtual_time
 
 FAILED = CallFailure(kind="unavailable", code="http_503")
@@ -253,3 +256,23 @@ async def test_only_changes_of_state_are_logged() -> None:
 def test_the_thresholds_are_those_of_the_page() -> None:
     assert pytest.approx(1e-6) == MAX_CHANCE
     assert pytest.approx(0.1) == MIN_SHARE
+
+
+PRICES = PriceTable((ModelPrice(model="priced-*", input=Decimal(2), cached_input=Decimal(1), output=Decimal(8)),))
+
+
+def counted(name: str, model: str) -> float:
+    return REGISTRY.get_sample_value(f"mnemolog_{name}_total", {"purpose": "extract", "model": model}) or 0.0
+
+
+def test_money_of_a_call_is_counted() -> None:
+    count_cost(PRICES, "extract", "priced-1", Usage(input_tokens=100_000, output_tokens=10_000, cached_tokens=50_000))
+    assert counted("model_cost", "priced-1") == 0.23
+    assert counted("model_unpriced_calls", "priced-1") == 0
+
+
+def test_a_call_without_a_price_or_without_tokens_is_counted_as_unknown() -> None:
+    count_cost(PRICES, "extract", "other", Usage(input_tokens=5))
+    count_cost(PRICES, "extract", "priced-2", Usage())
+    assert [counted("model_unpriced_calls", model) for model in ("other", "priced-2")] == [1, 1]
+    assert [counted("model_cost", model) for model in ("other", "priced-2")] == [0, 0]
