@@ -1,14 +1,12 @@
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
 
 from mnemolog.schemas.provenance import DroppedStatement
-from mnemolog.streams.llm.ask import RULES_PREFIX, Answer, ParsedReply, ask, step_of
+from mnemolog.streams.llm.ask import Answer, ParsedReply, ask, step_of
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import Prompt, ReplyInvalidError, TimedReply, Usage
-from mnemolog.streams.runtime.models import build_chat_model
-from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.offline.model import RuleModel
 from tests.support.builders.prompts import extraction, user
 
 PROMPT = extraction_prompt(extraction(user("hello")))
@@ -40,11 +38,9 @@ def parse_verdict(text: str) -> ParsedReply[str]:
     return ParsedReply(complaints=("bad",))
 
 
-async def asked(
-    *texts: str, parse: Callable[[str], ParsedReply[str]] = parse_verdict
-) -> tuple[ScriptedChatModel, Answer[str]]:
+async def asked(*texts: str) -> tuple[ScriptedChatModel, Answer[str]]:
     model = ScriptedChatModel(list(texts))
-    return model, await ask(model, PROMPT, parse)
+    return model, await ask(model, PROMPT, parse_verdict)
 
 
 @pytest.mark.parametrize(
@@ -92,16 +88,13 @@ async def test_it_gives_up_after_two_re_prompts_and_hands_over_what_was_paid() -
         await asked("bad", "", "bad", "good")
     assert [reply.text for reply in caught.value.replies] == ["bad", "", "bad"]
     assert caught.value.complaints == ("bad", "bad", "bad")
-
-
-async def test_no_re_prompt_is_made_where_none_is_allowed() -> None:
     model = ScriptedChatModel(["bad", "good"])
     with pytest.raises(ReplyInvalidError):
         await ask(model, PROMPT, parse_verdict, reprompts=0)
     assert len(model.prompts) == 1
 
 
-@pytest.mark.parametrize(("model", "calls"), [("rules-7", 0), ("gpt-4.1-mini", 2)])
+@pytest.mark.parametrize(("model", "calls"), [(RuleModel.model, 0), ("gpt-4.1-mini", 2)])
 def test_an_answer_by_rules_is_no_call_of_a_language_model(model: str, calls: int) -> None:
     replies = (
         TimedReply(text="bad", model=model, milliseconds=1.0),
@@ -120,7 +113,3 @@ def test_what_servers_had_in_their_caches_is_summed_where_they_tell(
     step = step_of("extract", "extract-1", Answer(value="", dropped=(), replies=replies))
     assert (step.cached_tokens, (usages[0] + usages[1]).cached_tokens) == (cached, cached)
     assert ("cached_tokens" in step.model_dump()) == (cached is not None)
-
-
-def test_the_offline_provider_answers_by_rules() -> None:
-    assert build_chat_model(StreamsSettings(provider="offline")).model.startswith(RULES_PREFIX)

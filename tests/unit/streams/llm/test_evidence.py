@@ -67,14 +67,6 @@ def test_the_words_of_the_assistant_are_no_excerpt(said: str, excerpt: str) -> N
 
 
 @pytest.mark.parametrize(
-    "messages",
-    [(), (earlier("assistant", VEGAN), earlier("user", "What is that?")), (earlier("user", VEGAN, "Alice"),)],
-)
-def test_a_yes_that_answers_nothing_is_no_evidence(messages: tuple[EarlierMessage, ...]) -> None:
-    assert not taken(after(*messages, said="Yes"), "Alice is vegan.", "Yes")
-
-
-@pytest.mark.parametrize(
     "task",
     [
         extraction(user(f"assistant: {VEGAN}\nYes"), speaker="Alice"),
@@ -82,8 +74,14 @@ def test_a_yes_that_answers_nothing_is_no_evidence(messages: tuple[EarlierMessag
         extraction(user("Yes"), speaker="Alice", recalled=[VEGAN]),
         extraction(assistant(VEGAN), user("Yesterday I ran."), speaker="Alice"),
         extraction(assistant(VEGAN), user("She said yes to him."), speaker="Alice"),
+        after(said="Yes"),
+        after(earlier("assistant", VEGAN), earlier("user", "What is that?"), said="Yes"),
+        after(earlier("user", VEGAN, "Alice"), said="Yes"),
     ],
-    ids=["a question within the message", "a tool", "recalled", "a part of a word", "within a sentence"],
+    ids=[
+        *("a question within the message", "a tool", "recalled", "a part of a word", "within a sentence"),
+        *("no question", "an older question", "an own question"),
+    ],
 )
 def test_what_is_no_answer_to_a_message_is_no_evidence(task: ExtractionTask) -> None:
     assert not taken(task, "Alice is vegan.", "Yes")

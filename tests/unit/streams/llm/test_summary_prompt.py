@@ -68,18 +68,11 @@ def test_no_text_forges_a_line_of_the_prompt() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("texts", "summary"),
-    [
-        ((LISBON, ACME), "Ana lives in Lisbon. Ana earns 4000 euros at Acme."),
-        (("Ana never was in Rome!", "Ana wohnt nicht in Köln"), "Ana never was in Rome! Ana wohnt nicht in Köln."),
-    ],
-)
-async def test_the_offline_provider_joins_the_facts(texts: tuple[str, ...], summary: str) -> None:
-    asked = task(*texts)
+async def test_the_offline_provider_joins_the_facts() -> None:
+    asked = task(LISBON, "Ana never was in Rome!", "Ana wohnt nicht in Köln")
     answer = await RuleModel().complete(summary_prompt(asked))
-    assert answer.model == "rules-4"
-    assert parse_summary(answer.text, asked).value == summary
+    expected = "Ana lives in Lisbon. Ana never was in Rome! Ana wohnt nicht in Köln."
+    assert (answer.model, parse_summary(answer.text, asked).value) == ("rules-4", expected)
 
 
 @pytest.mark.parametrize("texts", [("Ana likes " + "a tree and " * 400,), (LISBON,) * 50, ("樹" * 3000,)])

@@ -19,7 +19,7 @@ from mnemolog.streams.runtime.effective_settings import (
     thresholds_for,
 )
 from mnemolog.streams.settings import StreamsSettings
-from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
+from tests.quality.similarities import Label, Pair, extracted_pairs, plain_pairs
 from tests.support.paths import ROOT
 
 
@@ -50,15 +50,11 @@ def share(similarities: list[float], threshold: float) -> float:
     return sum(value > threshold for value in similarities) / len(similarities)
 
 
-def test_both_kinds_of_texts_are_measured_on_pairs_of_every_label(plain: list[Pair], extracted: list[Pair]) -> None:
-    assert all(len(similarities(pairs, label)) >= 40 for pairs in (plain, extracted) for label in LABELS)
-    assert any(pair.known not in {one.known for one in plain} for pair in extracted)
-
-
 def test_the_thresholds_of_minilm_tell_the_labels_of_extracted_pairs_apart(extracted: list[Pair]) -> None:
     same, update, unrelated, compatible = (
         similarities(extracted, label) for label in ("same", "update", "unrelated", "compatible")
     )
+    assert min(map(len, (same, update, unrelated, compatible))) >= 40
     assert share(same, MINILM_DEFAULTS.conflict) >= 0.97
     assert share(update, MINILM_DEFAULTS.conflict) >= 0.91
     assert share(unrelated, MINILM_DEFAULTS.conflict) <= 0.06
@@ -93,12 +89,13 @@ def test_names_are_compared_from_a_configured_threshold_on(configured: float) ->
     assert settings.thresholds_for(MODEL_NAME, Overrides()).name_twin == configured
 
 
-def test_an_unknown_model_is_warned_about_once() -> None:
+def test_an_unknown_model_is_warned_about_once_and_takes_the_defaults_of_memlib() -> None:
     with structlog.testing.capture_logs() as logs:
         first, second = (thresholds_for("never-heard-of-it", Overrides()) for _ in range(2))
     assert first == second
-    assert first.conflict == MEMLIB_DEFAULTS.conflict
+    assert (first.conflict, search_floor("never-heard-of-it")) == (MEMLIB_DEFAULTS.conflict, MEMLIB_DEFAULTS.search)
     assert [entry["event"] for entry in logs] == ["embedding_model_without_thresholds"]
+    assert (search_floor(MODEL_NAME), search_floor(MODEL_NAME, 0.0)) == (MINILM_DEFAULTS.search, 0)
 
 
 def test_every_default_names_its_source_and_is_in_order() -> None:
@@ -116,9 +113,3 @@ def test_the_documentation_has_the_numbers_of_every_known_model() -> None:
         numbers += (known.near_duplicate, known.search)
         row = " | ".join(f"{number:.2f}"[1:] if number < 0.99 else f"{number:.3f}"[1:] for number in numbers)
         assert f"| `{model}` | {row} |" in page
-
-
-def test_a_search_takes_the_floor_of_its_model_unless_one_is_configured() -> None:
-    assert search_floor(MODEL_NAME) == MINILM_DEFAULTS.search
-    assert search_floor("never-heard-of-it") == MEMLIB_DEFAULTS.search
-    assert search_floor(MODEL_NAME, 0.0) == 0
