@@ -30,13 +30,10 @@ def asked(question: str, answer: str) -> tuple[list[str], list[str | None]]:
         ("What is your dog called?", "Rex", "Ana has a dog called Rex."),
         ("When is your birthday?", "June 14", "Ana's birthday is June 14."),
         ("Shall I note that you are vegan?", "Yes", "Ana is vegan."),
-        ("Are you vegan?", "Yes, I am.", "Ana is vegan."),
         ("You live in Rome. Is that right?", "Yes", "Ana lives in Rome."),
         ("So you live in Rome, right?", "Right.", "Ana lives in Rome."),
         ("Are you vegan?", "No.", 'Ana, asked "Are you vegan?": No.'),
-        ("Do you like hiking?", "Yes", 'Ana, asked "Do you like hiking?": Yes'),
         ("What's your favourite colour?", "Blue.", 'Ana, asked "What\'s your favourite colour?": Blue.'),
-        ("Where do you live?", "I live in Berlin.", "Ana lives in Berlin."),
         ("Where do you live?", "Not in Berlin.", "Ana: Not in Berlin."),
     ],
 )
@@ -51,7 +48,6 @@ def test_an_answer_states_what_was_asked(question: str, answer: str, text: str) 
         ("Are you vegan?", "Maybe", "undecided"),
         ("Are you vegan?", "Why do you ask?", "question"),
         ("Can I help you with anything else?", "Yes", "greeting"),
-        ("Are you ready?", "Yes", "greeting"),
         ("I noted that.", "Never", "undecided"),
     ],
 )

@@ -99,7 +99,7 @@ async def test_what_a_call_took_is_divided_among_its_turns_and_the_call_counts_o
     assert all(step.input_tokens > 0 and step.output_tokens > 0 for step in steps)
 
 
-async def test_after_a_restart_no_turn_is_asked_about_again_whatever_waits_behind_it() -> None:
+async def test_after_a_restart_no_turn_is_asked_about_again_and_others_share_the_next_call() -> None:
     queue, records = Queue(CountingModel()), turns(*SAID)
     first = await queue.process(records, 0)
     for count in (len(records), 2):
@@ -107,16 +107,10 @@ async def test_after_a_restart_no_turn_is_asked_about_again_whatever_waits_behin
         again = await queue.run(records[:count])
         assert queue.model.turns == [4]
         assert again[0] == first
-    assert facts(await queue.run(records)) == facts(await alone().run(records))
-
-
-async def test_after_a_restart_only_the_turns_that_no_call_asked_about_share_the_next_one() -> None:
-    queue, records = Queue(CountingModel()), turns(*SAID, "I have two sisters.", "My boss is called Eva.")
-    await queue.process(records[:4], 0)
-    queue.restart()
-    results = await queue.run(records)
-    assert queue.model.turns == [4, 2]
-    assert asked_in(results) == [4, 4, 4, 4, 2, 2]
+    more = [*records, *(turn(4 + place, said) for place, said in enumerate(("I have two sisters.", "I like tea.")))]
+    results = await queue.run(more)
+    assert (queue.model.turns, asked_in(results)) == ([4, 2], [4, 4, 4, 4, 2, 2])
+    assert facts(results) == facts(await alone().run(more))
 
 
 def without_the_third(text: str) -> str:
@@ -156,12 +150,10 @@ async def test_a_turn_whose_part_is_invalid_is_asked_about_again_alone() -> None
     assert facts(results) == facts(await alone().run(turns(*SAID)))
 
 
-@pytest.mark.parametrize("text", ["no", '{"facts": []}', '{"turns": []}'])
-async def test_after_a_reply_that_cannot_be_divided_each_turn_is_asked_about_alone(text: str) -> None:
-    queue = Queue(CountingModel(damage=lambda _: text))
+async def test_after_a_reply_that_cannot_be_divided_each_turn_is_asked_about_alone() -> None:
+    queue = Queue(CountingModel(damage=lambda _: "no"))
     results = await queue.run(turns(*SAID))
-    assert queue.model.turns[0] == 4
-    assert set(queue.model.turns[1:]) <= {1}
+    assert queue.model.turns == [4, 1, 1, 1, 1]
     assert sum(one.steps[-1].llm_calls for one in results) == len(queue.model.calls)
     whole = sum(sum(len(message.content) for message in call.messages) // 4 for call in queue.model.calls)
     assert sum(one.steps[-1].input_tokens for one in results) == whole
