@@ -18,20 +18,15 @@ from tests.support.builders.commits import day
 from tests.support.builders.verdicts import Verdict, judge_by_text, verdict
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
-from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact
+from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, home
 
 pytestmark = pytest.mark.postgres
 
 ALICE = ScopeFilter(user_id="alice")
 FEBRUARY, JUNE = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
-SLOT = {"key": "home_city", "subject": "Mira", "single_valued": True}
 BERLIN, PLAN = "Mira lives in Berlin.", "Mira moves to Munich on 1 February."
 CALLED_OFF, CALLED_OFF_TWICE = "Mira's move to Munich is called off.", "Mira's move to Munich is called off!"
 VERDICTS = {PLAN: verdict("REPLACE", BERLIN), CALLED_OFF: verdict("CONTRADICT", PLAN)}
-
-
-def home(text: str, **fields: object) -> ExtractedFact:
-    return extracted_fact(text, **SLOT | fields)
 
 
 class Story:

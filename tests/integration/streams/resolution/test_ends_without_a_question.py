@@ -11,7 +11,13 @@ from mnemolog.schemas.command import Confirm, Correct, Edit
 from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.command_harness import CommandHarness
-from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    extracted_fact,
+    home,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -19,10 +25,6 @@ ALICE = ScopeFilter(user_id="alice")
 ROME, OSLO, BERN = (f"Mira lives in {city}." for city in ("Rome", "Oslo", "Bern"))
 LEFT, STAY, GUESS = "Mira has left Rome.", "Mira stays in Bern until the 20th.", "Mira perhaps lives in Bern."
 WORKS, LEAVES, INTEL_TOO = "Ben works at Acme.", "Ben no longer works at Acme.", "The user works at Intel."
-
-
-def home(text: str, **fields: Any) -> ExtractedFact:
-    return extracted_fact(text, **{"key": "home_city", "subject": "Mira", "single_valued": True, **fields})
 
 
 def job(text: str, subject: str, **fields: Any) -> ExtractedFact:

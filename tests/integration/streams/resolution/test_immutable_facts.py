@@ -4,20 +4,15 @@ import pytest
 
 from mnemolog.schemas.command import Confirm, Correct, Delete, Edit, Update
 from mnemolog.schemas.events import FactAdded
-from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.builders.verdicts import judge_by_text, verdict
 from tests.support.harnesses.command_harness import CommandHarness
-from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact
+from tests.support.harnesses.resolver_harness import ResolverHarness, home
 
 pytestmark = pytest.mark.postgres
 
 BERLIN, NEWS, ULM = "Mira lives in Berlin.", "Mira lives in Munich.", "Mira lives in Ulm."
 VERDICTS = ("REPLACE", "CONTRADICT", "MERGE")
-
-
-def home(text: str, **fields: str) -> ExtractedFact:
-    return extracted_fact(text, key="home_city", subject="Mira", single_valued=True, **fields)
 
 
 async def tell_change(resolver: ResolverHarness, news: str, known: str, kind: str, **fields: bool) -> list[object]:

@@ -17,6 +17,7 @@ from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
     TextVerdict,
     extracted_fact,
+    home,
     numbered_conflicts,
     verdicts_by_text,
 )
@@ -169,9 +170,7 @@ async def test_what_waited_and_was_never_confirmed_ends_no_late_statement(resolv
     }
     resolver.chat_model.set_replies(verdicts_by_text(verdicts))
     for number, text, certainty in ((1, berlin, "explicit"), (4, rome, "speculation"), (8, oslo, "explicit")):
-        fact = extracted_fact(text, key="home_city", subject="Mira", single_valued=True, certainty=certainty)
-        await resolver.resolve_turn(fact, at=day(number))
-    late = extracted_fact(ulm, key="home_city", subject="Mira", single_valued=True)
-    (event,) = (await resolver.resolve_turn(late, at=day(2))).events
+        await resolver.resolve_turn(home(text, certainty=certainty), at=day(number))
+    (event,) = (await resolver.resolve_turn(home(ulm), at=day(2))).events
     assert isinstance(event, FactAdded)
     assert event.ended_at == day(8)

@@ -13,14 +13,13 @@ from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
     TextVerdict,
-    extracted_fact,
+    home,
     numbered_conflicts,
     verdicts_by_text,
 )
 
 pytestmark = pytest.mark.postgres
 
-HOME: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
 ROME, BERN = "Mira lives in Rome.", "Mira lives in Bern."
 LEAVES, LEFT, NEVER = "Mira will leave Rome on the 20th.", "Mira has left Rome.", "Mira never lived in Rome."
 PLAN, OFF = "Mira moves to Rome on the 20th.", "Mira will not move to Rome."
@@ -38,7 +37,7 @@ def said(text: str) -> ExtractedFact:
         fields["event_time"] = day(20)
     if text == PLAN:
         fields["action_hint"] = "update"
-    return extracted_fact(text, **HOME, **fields)
+    return home(text, **fields)
 
 
 def judged(prompt: Prompt) -> str:
@@ -150,7 +149,7 @@ async def test_who_stays_after_all_takes_the_announcement_back(resolver: Resolve
         verdicts_by_text({stays: TextVerdict("CONTRADICT", (LEAVES,)), LEAVES: TextVerdict("EXPIRE", (stays,))})
     )
     await resolver.resolve_turn(said(LEAVES), at=day(1))
-    await resolver.resolve_turn(extracted_fact(stays, **HOME), at=day(2))
+    await resolver.resolve_turn(home(stays), at=day(2))
     assert resolver.chat_model.shown == [[LEAVES], [stays]]
     assert await held(resolver) == [(stays, day(2), None)]
 

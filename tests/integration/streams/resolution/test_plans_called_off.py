@@ -1,7 +1,6 @@
 """Of what one statement ends, a plan is called off at once, and what has begun ends when the statement says."""
 
 from datetime import datetime
-from typing import Any
 
 import pytest
 
@@ -10,20 +9,21 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactAdded
-from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day
 from tests.support.harnesses.command_harness import CommandHarness
-from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    extracted_fact,
+    home,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
 ME = ScopeFilter(user_id="alice")
 ROME, BERN, OSLO = "Mira lives in Rome.", "Mira moves to Bern on the 10th.", "Mira moves to Oslo on the 7th."
 NOWHERE = "Mira lives nowhere any more, and will not move."
-
-
-def home(text: str, **fields: Any) -> ExtractedFact:
-    return extracted_fact(text, **{"key": "home_city", "subject": "Mira", "single_valued": True, **fields})
 
 
 async def tell_plan(resolver: ResolverHarness) -> None:

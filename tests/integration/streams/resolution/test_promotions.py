@@ -15,14 +15,19 @@ from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.schemas.command import Command, CommandPayload, Confirm, Delete, Promote, SetPolicy, Undo
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.stages import promote as promotions
 from mnemolog.texts import explanation_sentences
 from tests.support.builders.commits import day, fact_id_at
-from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    extracted_fact,
+    home,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -34,10 +39,6 @@ STATES = """
         mention_count, last_confirmed_at, event_time, source_id
     FROM facts ORDER BY recorded_at, ordinal, fact_id
 """
-
-
-def home(text: str, **fields: Any) -> ExtractedFact:
-    return extracted_fact(text, key="home_city", subject="Mira", single_valued=True, **fields)
 
 
 async def states(resolver: ResolverHarness, run: str = "") -> dict[str, dict[str, Any]]:

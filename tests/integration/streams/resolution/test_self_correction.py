@@ -4,17 +4,17 @@ import pytest
 
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactContradicted, FactPending
-from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day
-from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    home,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
 ROME, MILAN, OSLO = "Mira lives in Rome.", "Mira lives in Milan.", "Mira lives in Oslo."
-
-
-def home(text: str, **fields: str) -> ExtractedFact:
-    return extracted_fact(text, key="home_city", subject="Mira", single_valued=True, category="identity", **fields)
 
 
 async def rome_no_wait_milan(resolver: ResolverHarness, milan: TextVerdict, **verdicts: TextVerdict) -> Commit:

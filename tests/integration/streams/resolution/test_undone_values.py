@@ -10,17 +10,20 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.command_harness import CommandHarness
-from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    home,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
-ROME, OSLO, TEA = "Mira lives in Rome.", "Mira lives in Oslo.", "Mira likes tea."
+ROME, OSLO = "Mira lives in Rome.", "Mira lives in Oslo."
 
 
-def said(text: str, **fields: object) -> ExtractedFact:
-    key: dict[str, Any] = {"key": "drink"} if text == TEA else {"key": "home_city", "single_valued": True}
-    value = next((city for city in ("Rome", "Oslo") if city in text), None)
-    return extracted_fact(text, subject="Mira", value=value, **key | fields)
+def said(text: str, **fields: Any) -> ExtractedFact:
+    return home(text, value=next((city for city in ("Rome", "Oslo") if city in text), None), **fields)
 
 
 async def rome_deleted(resolver: ResolverHarness, commands: CommandHarness) -> tuple[UUID, Commit]:
@@ -52,7 +55,7 @@ async def test_a_value_beside_one_that_came_since_is_unresolved(
 async def test_a_value_alone_is_as_it_was(resolver: ResolverHarness, commands: CommandHarness) -> None:
     _, deleted = await rome_deleted(resolver, commands)
     resolver.chat_model.set_replies(verdicts_by_text({}))
-    await resolver.resolve_turn(said(TEA), at=day(3))
+    await resolver.resolve_turn("Mira likes tea.", at=day(3))
     await resolver.resolve_turn(said("Mira lives in Oslo for a week.", valid_until=day(9)), at=day(3))
     await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
     assert ROME in await resolver.active_texts()
@@ -76,7 +79,6 @@ async def test_a_value_that_is_open_again_is_unresolved_beside_its_end(
 
 async def test_a_command_knows_the_names_of_the_user(resolver: ResolverHarness, commands: CommandHarness) -> None:
     """Rome is the user's home, and Oslo was Mira's, who is the user: without Bern, Rome ends when Oslo began."""
-    home = {"key": "home_city", "single_valued": True}
     rome, bern, left = "The user lives in Rome.", "The user lives in Bern.", "Mira has left Oslo."
     verdicts = {
         bern: TextVerdict("REPLACE", (rome,)),
@@ -85,8 +87,8 @@ async def test_a_command_knows_the_names_of_the_user(resolver: ResolverHarness, 
     }
     resolver.chat_model.set_replies(verdicts_by_text(verdicts))
     told = (
-        (extracted_fact(rome, **home), 1),
-        (extracted_fact(bern, **home), 3),
+        (home(rome, subject=None), 1),
+        (home(bern, subject=None), 3),
         (said(OSLO), 5),
         (said(left, action_hint="retract"), 7),
     )
