@@ -181,7 +181,8 @@ async def test_what_is_not_active_is_refused_by_name_and_left_out_otherwise(reso
     assert (closed.outcome, closed.reason) == ("rejected", "closed_fact")
     unknown = await promote(resolver, "unknown", fact_ids=(UUID(int=1),))
     assert (unknown.outcome, unknown.reason) == ("rejected", "unknown_fact")
-    for selection in ({}, {"source_id": "unknown"}):
+    selections: tuple[dict[str, Any], ...] = ({}, {"source_id": "unknown"})
+    for selection in selections:
         done = await promote(resolver, f"p{len(selection)}", **selection)
         assert "nothing is promoted: nothing that it selects is active in" in done.detail
     assert done.detail.endswith("user_id=mira run_id=r2")

@@ -109,7 +109,7 @@ def test_every_default_names_its_source_and_is_in_order() -> None:
 def test_the_documentation_has_the_numbers_of_every_known_model() -> None:
     page = (ROOT / "docs/decisions/0010-thresholds-belong-to-an-embedding-model.md").read_text()
     for model, known in DEFAULTS_BY_MODEL.items():
-        numbers = (known.conflict, known.ending, known.duplicate, known.raw_duplicate)
-        numbers += (known.near_duplicate, known.search)
+        of_duplicates = (known.duplicate, known.raw_duplicate, known.near_duplicate)
+        numbers = (known.conflict, known.ending, *of_duplicates, known.search)
         row = " | ".join(f"{number:.2f}"[1:] if number < 0.99 else f"{number:.3f}"[1:] for number in numbers)
         assert f"| `{model}` | {row} |" in page
