@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
@@ -63,7 +63,10 @@ class MiniLmEmbedder:
     def _embed(self, texts: tuple[str, ...]) -> Embeddings:
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         vectors: dict[int, Vector] = {}
-        for batch in _by_length([len(ids) for ids in tokens]):
+        # In batches of similar length: short texts are not padded to a long one's length.
+        order = sorted(range(len(tokens)), key=lambda index: len(tokens[index]))
+        for start in range(0, len(order), _BATCH):
+            batch = order[start : start + _BATCH]
             rows = self._embed_tokens([tokens[index] for index in batch])
             vectors |= {
                 index: Vector.from_values(MODEL_NAME, row.tolist()) for index, row in zip(batch, rows, strict=True)
@@ -111,10 +114,3 @@ def load_model() -> tuple[Tokenizer, Any]:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return tokenizer, session
-
-
-def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices in batches of similar length: short texts are not padded to a long one's length."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    for start in range(0, len(order), _BATCH):
-        yield order[start : start + _BATCH]
