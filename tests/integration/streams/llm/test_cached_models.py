@@ -136,17 +136,8 @@ async def test_the_name_of_a_turns_own_model_may_be_of_any_length(replies: Reply
     assert talker.calls == 1
 
 
-async def test_of_two_replies_to_one_question_the_first_stays(replies: ReplyStore) -> None:
-    talker, asked = ChangingChatModel(), question("Who is Alice?")
-    ask = CachedChatModel(talker, replies).for_source(SOURCE, asked)
-    first, second = await asyncio.gather(ask(asked, 0), ask(asked, 0))
-    assert (first, talker.calls) == (second, 2)
-
-
 @pytest.mark.parametrize("fault", ["more tokens than can be stored", "a key that is too large for the index"])
-async def test_a_reply_that_cannot_be_stored_spoils_no_other_of_its_transaction(
-    replies: ReplyStore, fault: str
-) -> None:
+async def test_a_reply_that_cannot_be_stored_spoils_no_other(replies: ReplyStore, fault: str) -> None:
     is_costly = fault == "more tokens than can be stored"
     talker, asked = ChangingChatModel(costly=5 if is_costly else None), question("Who is Alice?")
     model = CachedChatModel(talker, replies)
@@ -170,9 +161,7 @@ async def test_each_of_many_turns_gets_its_own_reply(replies: ReplyStore) -> Non
     assert talker.calls == 300
 
 
-async def test_texts_are_embedded_once_for_each_source(
-    cached_embedder: tuple[CachedEmbedder, ChangingEmbedder],
-) -> None:
+async def test_texts_are_embedded_once_a_source(cached_embedder: tuple[CachedEmbedder, ChangingEmbedder]) -> None:
     recorder, counter = cached_embedder
     first = await recorder.embed(EMBEDDED, ("tea", "coffee"))
     assert await recorder.embed(EMBEDDED, ("tea", "coffee")) == first
@@ -182,9 +171,7 @@ async def test_texts_are_embedded_once_for_each_source(
     assert len(counter.calls) == 3
 
 
-async def test_a_text_that_is_refused_spoils_no_other_turn(
-    cached_embedder: tuple[CachedEmbedder, ChangingEmbedder],
-) -> None:
+async def test_a_refused_text_spoils_no_other_turn(cached_embedder: tuple[CachedEmbedder, ChangingEmbedder]) -> None:
     recorder, counter = cached_embedder
     sources = [replace(EMBEDDED, source_id=f"t{number}") for number in range(3)]
     texts = [("tea",), (REFUSED,), ("coffee", "cake")]

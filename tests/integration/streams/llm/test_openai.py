@@ -234,7 +234,7 @@ async def test_texts_are_split_into_requests_that_servers_take(server: OpenAiSer
     ("mode", "reason"),
     [("wrong_count", "wrong_count"), ("wrong_dimensions", "wrong_dimensions"), ("nan", "bad_embedding")],
 )
-async def test_faulty_embeddings_of_one_text_end_it_and_those_of_all_are_waited_out(
+async def test_faulty_embeddings_of_one_text_end_it_and_of_all_are_waited(
     server: OpenAiServer, mode: str, reason: str
 ) -> None:
     embedder = OpenAiEmbedder(endpoint(server), "test-embedding", dimensions=1536)

@@ -120,7 +120,7 @@ async def test_a_plan_that_is_deleted_ends_nothing(story: Story, *, has_come: bo
     ("filters", "left"),
     [(None, []), ({"key": "home_city", "state": "active"}, []), ({"memory": {"contains": "Munich"}}, [BERLIN])],
 )
-async def test_delete_all_reopens_nothing_that_it_selects(
+async def test_delete_all_reopens_nothing_it_selects(
     story: Story, filters: dict[str, object] | None, left: list[str]
 ) -> None:
     """By key or by a filter; of what is known already it selects what it would select if that were active."""
@@ -169,23 +169,8 @@ async def test_an_undo_of_the_calling_off_restores_the_end(story: Story) -> None
     assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
 
 
-async def test_what_an_announced_end_was_merged_or_corrected_into_ends_with_it(story: Story) -> None:
-    await tell_plan(story)
-    detail, merged = "Mira lives in Kreuzberg.", "Mira lives in Berlin, in Kreuzberg."
-    verdicts = {detail: verdict("MERGE", BERLIN, text=merged, search_text=merged)}
-    await story.tell(home(detail), verdicts, at=day(6))
-    plan = await story.id_of(PLAN)
-    assert await story.end_of(merged) == ("active", FEBRUARY, plan, False)
-    edit = Edit(fact_id=await story.id_of(merged), text="Mira lives in Berlin, in Neukoelln.")
-    await story.order(Correct(edit=edit), at=day(7))
-    assert await story.end_of(edit.text) == ("active", FEBRUARY, plan, False)
-    await story.order(Delete(fact_ids=(plan,)), at=day(8))
-    assert await story.end_of(edit.text) == OPEN
-    assert await story.expire(FEBRUARY + timedelta(days=1)) == 0
-
-
 @pytest.mark.parametrize(("action", "ends_at"), [("RETRACT", day(5)), ("EXPIRE", FEBRUARY)])
-async def test_an_end_that_is_understood_later_is_taken_back_with_the_statement(
+async def test_an_end_that_is_understood_later_goes_with_its_statement(
     story: Story, action: str, ends_at: datetime
 ) -> None:
     left = "Mira left Berlin, or will."
@@ -218,9 +203,7 @@ async def test_a_repetition_that_comes_late_moves_the_beginning_back(story: Stor
 
 
 @pytest.mark.parametrize(("until", "is_expired"), [(day(20), False), (day(8), True)])
-async def test_a_value_for_a_term_leaves_the_beginning_of_the_lasting_one(
-    story: Story, until: datetime, *, is_expired: bool
-) -> None:
+async def test_a_value_for_a_term_leaves_a_lasting_one(story: Story, until: datetime, *, is_expired: bool) -> None:
     bern, oslo = "Mira lives in Bern for some days.", "Mira lives in Oslo."
     await story.tell(home(bern, valid_until=until), at=day(4))
     await story.tell(home(oslo), {oslo: verdict("SIMILAR", bern)}, at=day(7))

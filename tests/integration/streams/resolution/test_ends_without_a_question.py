@@ -90,9 +90,7 @@ async def test_without_a_question_nothing_moves(
     assert kept in await held(resolver, on)
 
 
-async def test_no_end_of_a_humans_word_moves_without_a_question(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
+async def test_no_end_of_a_humans_word_moves_unasked(resolver: ResolverHarness, commands: CommandHarness) -> None:
     resolver.chat_model.set_replies(verdicts_by_text({LEFT: TextVerdict("RETRACT", (ROME,))}))
     bern = fact_id_at(await resolver.resolve_turn(home(BERN), at=day(1)))
     await commands.execute("c1", Correct(edit=Edit(fact_id=bern, text=ROME, true_from=day(1))), at=day(2))

@@ -56,7 +56,7 @@ async def test_one_that_waits_without_the_mark_is_replaced(resolver: ResolverHar
     assert (await resolver.statuses())[NEWS] == "superseded"
 
 
-async def test_a_human_changes_it_by_command_and_an_application_does_not(
+async def test_a_human_changes_it_and_an_application_does_not(
     resolver: ResolverHarness, commands: CommandHarness
 ) -> None:
     edit = Edit(
@@ -75,7 +75,7 @@ async def test_it_can_be_deleted(resolver: ResolverHarness, commands: CommandHar
     assert await resolver.statuses() == {BERLIN: "retracted"}
 
 
-async def test_a_human_lets_a_change_of_one_that_waits_through(
+async def test_a_human_lets_a_change_of_one_that_waits_pass(
     resolver: ResolverHarness, commands: CommandHarness
 ) -> None:
     await tell_news(resolver, news=True)
@@ -86,7 +86,7 @@ async def test_a_human_lets_a_change_of_one_that_waits_through(
 
 
 @pytest.mark.parametrize("immutable", [True, False])
-async def test_one_that_waits_is_not_rejected_by_a_repetition_of_what_it_would_end(
+async def test_no_repetition_of_what_it_would_end_rejects_one_that_waits(
     resolver: ResolverHarness, immutable: bool
 ) -> None:
     await tell_news(resolver, news=immutable)
@@ -95,9 +95,7 @@ async def test_one_that_waits_is_not_rejected_by_a_repetition_of_what_it_would_e
 
 
 @pytest.mark.parametrize(("immutable", "status"), [(True, "active"), (False, "superseded")])
-async def test_an_end_that_was_told_before_it_does_not_end_it(
-    resolver: ResolverHarness, immutable: bool, status: str
-) -> None:
+async def test_an_end_that_was_told_before_ends_it_not(resolver: ResolverHarness, immutable: bool, status: str) -> None:
     left = home("Mira has left Berlin.", action_hint="retract")
     await resolver.resolve_turn(left, at=day(5))
     resolver.chat_model.set_replies(judge_by_text({left.text: verdict("RETRACT", BERLIN)}))

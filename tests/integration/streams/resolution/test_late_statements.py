@@ -147,7 +147,7 @@ async def test_what_is_older_than_an_ended_fact_that_it_would_end_is_history(
 
 
 @pytest.mark.parametrize("authority", ["extracted", "human"])
-async def test_an_end_told_late_comes_before_the_known_end_of_what_is_no_humans_word(
+async def test_an_end_told_late_comes_before_the_known_end_but_for_a_human(
     resolver: ResolverHarness, authority: str
 ) -> None:
     await dog_that_died(resolver)

@@ -3,7 +3,7 @@
 import pytest
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactContradicted, FactPending
+from mnemolog.schemas.events import FactContradicted
 from tests.support.builders.commits import day
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
@@ -27,15 +27,6 @@ async def test_the_correction_holds_and_what_was_corrected_never_did(resolver: R
     _, corrected = (await rome_no_wait_milan(resolver, TextVerdict("CONTRADICT", (ROME,)))).events
     assert isinstance(corrected, FactContradicted)
     assert await resolver.statuses() == {ROME: "archived", MILAN: "active"}
-
-
-async def test_a_fact_of_an_earlier_turn_stays_guarded(resolver: ResolverHarness) -> None:
-    known = "In Rome, Mira lives with Tom."
-    await resolver.resolve_turn(home(known), at=day(0))
-    rome = TextVerdict("KEEP", (known,))
-    _, held = (await rome_no_wait_milan(resolver, TextVerdict("CONTRADICT", (ROME,)), rome=rome)).events
-    assert isinstance(held, FactPending)
-    assert await resolver.active_texts() == [known]
 
 
 async def test_the_correction_ends_what_the_corrected_statement_had_ended(resolver: ResolverHarness) -> None:

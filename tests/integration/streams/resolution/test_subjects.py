@@ -166,9 +166,7 @@ async def test_a_doubtful_subject_is_a_question_and_a_certain_one_is_none(databa
 
 
 @pytest.mark.parametrize("repeated", [True, False])
-async def test_the_first_named_speaker_is_the_user_also_of_a_turn_without_facts(
-    database: str, *, repeated: bool
-) -> None:
+async def test_the_first_named_speaker_is_the_user_also_without_facts(database: str, *, repeated: bool) -> None:
     """Alice only repeats what is known, or says nothing to keep: what Tom then says of himself is his."""
     async with people(database) as (pipeline, model):
         said = [alice("Rome", "the user", speaker) for speaker in (None, "Alice", "Tom")]
@@ -193,9 +191,7 @@ async def test_late_news_of_another_person_is_not_the_history_of_the_user(databa
 
 
 @pytest.mark.parametrize("speakers", [("Alice", None), (None, "Alice")])
-async def test_the_offline_provider_has_one_home_for_one_user(
-    database: str, speakers: tuple[str | None, str | None]
-) -> None:
+async def test_offline_one_user_has_one_home(database: str, speakers: tuple[str | None, str | None]) -> None:
     settings = StreamsSettings(provider="offline", postgres=database)
     async with in_process_pipeline(settings, *chosen_models(settings)) as pipeline:
         said = ("I live in Bern.", "I live in Ulm now.")

@@ -36,9 +36,7 @@ async def unresolved_texts(resolver: ResolverHarness) -> list[str]:
     return [text for (text,) in rows]
 
 
-async def test_a_value_beside_one_that_came_since_is_unresolved(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
+async def test_a_value_beside_a_newer_one_is_unresolved(resolver: ResolverHarness, commands: CommandHarness) -> None:
     rome, deleted = await rome_deleted(resolver, commands)
     oslo = fact_id_at(await resolver.resolve_turn(said(OSLO), at=day(3)))
     undone = await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
@@ -65,9 +63,7 @@ async def test_a_value_alone_is_as_it_was(resolver: ResolverHarness, commands: C
 LEFT = "Mira has left Rome."
 
 
-async def test_a_value_that_is_open_again_is_unresolved_beside_its_end(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
+async def test_an_open_value_is_unresolved_beside_its_end(resolver: ResolverHarness, commands: CommandHarness) -> None:
     """Rome, then Oslo, and "has left Rome": without Oslo, who left Rome may not live there."""
     resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME,))}))
     await resolver.resolve_turn(said(ROME), at=day(1))

@@ -180,9 +180,7 @@ async def test_a_merged_entity_shows_what_was_written_of_its_parts_as_stale(memo
     assert apart.summary == LIVES
 
 
-async def test_sql_users_see_the_summary_until_the_entity_is_forgotten_and_other_scopes_do_not(
-    memory: SummaryHarness,
-) -> None:
+async def test_sql_users_see_the_summary_until_the_entity_is_forgotten(memory: SummaryHarness) -> None:
     await told(memory)
     await memory.say("Ana lives in Oslo", scope=BEN)
     await memory.summarise()
@@ -253,9 +251,7 @@ async def married(memory: SummaryHarness) -> None:
     assert "Ana Goldmann" in (await memory.details()).entity.aliases
 
 
-async def test_a_summary_is_hidden_with_the_fact_that_told_a_name_in_it_and_no_model_is_told_that_name(
-    memory: SummaryHarness,
-) -> None:
+async def test_a_summary_goes_with_the_fact_that_told_a_name_in_it(memory: SummaryHarness) -> None:
     await married(memory)
     memory.replies = [summary_reply(("Ana Goldmann lives in Lisbon.", (1, 2)))]
     await memory.summarise()

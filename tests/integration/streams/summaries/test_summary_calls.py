@@ -109,7 +109,7 @@ async def test_many_facts_are_bounded_and_what_is_left_out_is_told(memory: Summa
 @pytest.mark.parametrize(
     ("policy", "wanted"), [({}, "that most of the facts"), ({"summary_language": "english"}, "English")]
 )
-async def test_the_policy_says_in_which_language_and_how_long(
+async def test_the_policy_gives_language_and_length(
     memory: SummaryHarness, policy: dict[str, Any], wanted: str
 ) -> None:
     await memory.say(LIVES)

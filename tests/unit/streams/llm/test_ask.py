@@ -105,9 +105,7 @@ def test_an_answer_by_rules_is_no_call_of_a_language_model(model: str, calls: in
 
 
 @pytest.mark.parametrize(("told", "cached"), [((None, None), None), ((0, None), 0), ((3, 4), 7)])
-def test_what_servers_had_in_their_caches_is_summed_where_they_tell(
-    told: tuple[int | None, int | None], cached: int | None
-) -> None:
+def test_what_servers_had_in_caches_is_summed(told: tuple[int | None, int | None], cached: int | None) -> None:
     usages = [Usage(input_tokens=10, cached_tokens=one) for one in told]
     replies = tuple(TimedReply(text="", model="m", usage=usage, milliseconds=1) for usage in usages)
     step = step_of("extract", "extract-1", Answer(value="", dropped=(), replies=replies))

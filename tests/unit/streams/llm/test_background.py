@@ -21,7 +21,7 @@ from tests.support.builders.values import day
         ("田中さん", {"田中さ", "田中", "中さん"}, (), ()),
     ],
 )
-def test_heads_of_words_and_ties_are_found(
+def test_heads_and_ties_are_found(
     text: str, heads: set[str], ties: tuple[str, ...], predicates: tuple[str, ...]
 ) -> None:
     found = names_said_in(text)

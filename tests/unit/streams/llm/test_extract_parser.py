@@ -159,9 +159,7 @@ def test_too_many_facts_are_refused() -> None:
     ],
     ids=["no text", "no readable text", "too long, and not said"],
 )
-def test_the_valid_facts_of_an_invalid_reply_are_told_from_the_others(
-    items: list[dict[str, Any]], dropped: list[str]
-) -> None:
+def test_the_valid_facts_of_an_invalid_reply_are_kept(items: list[dict[str, Any]], dropped: list[str]) -> None:
     parsed = parse_extraction(facts_reply(*(extracted_json(**item) for item in items)), SUBJECT)
     assert parsed.value is not None
     assert [fact.text for fact in parsed.value] == ["Alice lives in Berlin."]

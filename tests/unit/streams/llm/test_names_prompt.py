@@ -139,9 +139,7 @@ def test_an_answer_is_the_number_of_an_entity_or_zero(number: int, expected: UUI
         ([name_json(1, 1), name_json(2, 0)], "there is no name M2"),
     ],
 )
-def test_a_faulty_answer_finds_nobody_and_is_complained_about(
-    names: Sequence[Mapping[str, Any]], complaint: str
-) -> None:
+def test_a_faulty_answer_is_a_complaint_and_finds_nobody(names: Sequence[Mapping[str, Any]], complaint: str) -> None:
     found = parsed(ALONE, names)
     assert any(complaint in one for one in found.complaints)
     assert found.is_incomplete
@@ -167,9 +165,7 @@ def test_an_entity_of_another_name_is_none_of_this_one() -> None:
 
 @pytest.mark.parametrize("action", ["KEEP", "REPLACE", "CONTRADICT", "RETRACT", "MERGE"])
 @pytest.mark.parametrize(("number", "known"), [(0, 1), (2, 1)])
-def test_what_changes_or_repeats_facts_of_another_one_contradicts_the_answer(
-    action: str, number: int, known: int
-) -> None:
+def test_what_changes_or_repeats_facts_of_another_contradicts_the_answer(action: str, number: int, known: int) -> None:
     texts = {"KEEP": (ROME, OSLO)[known - 1].text, "MERGE": f"{ROME.text} {OSLO.text}"}
     told = fact(texts.get(action, BERN.text), subject="Tom")
     merged = told.text if action == "MERGE" else None

@@ -167,9 +167,7 @@ def test_another_value_of_the_key_is_no_repetition() -> None:
         ("Mira lives in Rome.", ["Mira visits Rome.", "Mira lives in Oslo.", "Mira lives in Rome with Ann."], (1, 3)),
     ],
 )
-def test_a_keep_is_about_the_known_facts_that_alone_say_it_all(
-    new: str, known: list[str], targets: tuple[int, ...]
-) -> None:
+def test_a_keep_is_about_known_facts_that_say_it_all(new: str, known: list[str], targets: tuple[int, ...]) -> None:
     facts = [known_fact(number, text) for number, text in enumerate(known, start=1)]
     parsed = reply_about(fact(new), *facts, action="KEEP")
     assert (parsed.value[0].targets if parsed.value else ()) == targets, parsed.complaints
@@ -191,9 +189,7 @@ def test_a_doubtful_denial_may_stand_beside_what_it_denies(certainty: str, *, ta
         ("RETRACT", "2199-01-01", "more than ten years ahead"),
     ],
 )
-def test_an_end_is_not_before_the_beginning_nor_farther_than_told(
-    action: str, ended_at: str, complaint: str | None
-) -> None:
+def test_an_end_is_after_the_beginning_and_not_too_far(action: str, ended_at: str, complaint: str | None) -> None:
     known = known_fact(1, "Mira pays a loan.", true_from="2023-01-01T09:00:00Z")
     parsed = reply_about(fact("Mira pays the loan until 2053."), known, action=action, ended_at=ended_at)
     assert (parsed.value is None) == (complaint is not None)
@@ -274,9 +270,7 @@ def test_one_word_that_nobody_said_makes_a_merge_harmful(parents: list[str], spl
 
 
 @given(st.permutations(range(2, 6)), st.permutations(["morning", "afternoon", "evening", "night"]), st.data())
-def test_amounts_that_change_places_make_a_merge_harmful(
-    amounts: list[int], times: list[str], data: st.DataObject
-) -> None:
+def test_amounts_that_change_places_are_no_merge(amounts: list[int], times: list[str], data: st.DataObject) -> None:
     pairs = [f"{amount} mg in the {time}" for amount, time in zip(amounts, times, strict=True)]
     count = data.draw(st.integers(2, 4))
     said = f"Mira takes {', '.join(pairs[: count - 1])} and {pairs[count - 1]}."

@@ -63,9 +63,7 @@ def test_the_name_of_a_message_is_said() -> None:
         ("thing", "object", ("other", "object")),
     ],
 )
-def test_a_type_is_a_plain_word_or_another_word_for_one_and_a_role_one_of_three(
-    kind: str, role: str, expected: tuple[str, str]
-) -> None:
+def test_a_type_is_a_plain_word_and_a_role_one_of_three(kind: str, role: str, expected: tuple[str, str]) -> None:
     assert [(one.type, one.role) for one in accepted(entity("Tom", kind, role))] == [expected]
 
 

@@ -94,7 +94,7 @@ def _fields(told: dict[str, Any], text: str) -> dict[str, Any]:
     ids=str,
 )
 @pytest.mark.parametrize("swapped", [False, True])
-def test_what_a_statement_ends_serves_no_later_one(
+def test_an_ended_fact_serves_no_later_one(
     first: dict[str, Any], second: dict[str, Any], *, taken: bool, swapped: bool
 ) -> None:
     text = "Mira lives in Rome."
@@ -158,9 +158,7 @@ def test_what_is_too_long_to_be_shown_whole_is_not_merged() -> None:
         ("CONTRADICT", "2023-06-01", None),
     ],
 )
-def test_an_end_is_a_time_or_the_beginning_of_a_day(
-    action: str, ended_at: str | None, expected: datetime | None
-) -> None:
+def test_an_end_is_a_time_or_begins_a_day(action: str, ended_at: str | None, expected: datetime | None) -> None:
     reply = decisions_reply(decision_json(1, action, 1, ended_at=ended_at), KEEP_CAT)
     parsed = parse_resolution(reply, SUBJECT)
     assert parsed.value is not None

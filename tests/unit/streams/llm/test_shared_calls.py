@@ -191,9 +191,7 @@ async def test_of_a_turn_whose_conversation_cannot_be_read_no_other_turn_fails()
     assert all(facts([first, second, fourth]))
 
 
-async def test_of_the_turns_behind_one_only_those_of_its_scope_are_remembered_ahead(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_of_waiting_turns_only_those_of_the_scope_are_remembered_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(CountingModel())
     remembered: list[str] = []
     remember = queue.recent.remember

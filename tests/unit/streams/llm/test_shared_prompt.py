@@ -254,7 +254,7 @@ NUTS = "I am allergic to nuts."
     ],
     ids=["part of a word", "recalled", "short answer"],
 )
-def test_a_part_of_a_word_and_recalled_memory_are_no_excerpt(
+def test_a_part_of_a_word_and_recalled_text_are_no_excerpt(
     first: ExtractionTask, second: ExtractionTask, excerpt: str
 ) -> None:
     parts = divide_reply(reply((1, []), (2, [fact("It is so.", excerpt)])), [first, second])
@@ -277,9 +277,7 @@ TOLD = Background(names=("Basel", "Ana Keller"), entities=(TOM,))
     ],
     ids=["value", "subject", "entity", "tie of a known entity"],
 )
-def test_a_turn_whose_facts_name_what_only_a_later_turn_says_is_asked_about_alone(
-    said: str, later: str, named: dict[str, Any]
-) -> None:
+def test_a_turn_whose_facts_name_what_a_later_turn_says_is_alone(said: str, later: str, named: dict[str, Any]) -> None:
     replied = reply((1, [fact("As a later turn has it.", said) | named]), (2, []))
     assert texts(divide_reply(replied, [task(said), task(later)])) == [None, []]
     assert texts(divide_reply(replied, [replace(task(said), background=TOLD), task(later)]))[0] is not None
@@ -295,9 +293,7 @@ def test_a_turn_whose_facts_name_what_only_a_later_turn_says_is_asked_about_alon
     ],
     ids=["word", "number", "sign"],
 )
-def test_a_turn_whose_fact_has_a_word_that_only_a_later_turn_says_is_asked_about_alone(
-    said: str, later: str, text: str
-) -> None:
+def test_a_turn_whose_fact_has_a_word_of_a_later_turn_is_asked_about_alone(said: str, later: str, text: str) -> None:
     replied = reply((1, [fact(text, said)]), (2, []))
     assert texts(divide_reply(replied, [task(said), task(later)])) == [None, []]
     assert texts(divide_reply(replied, [task(said, recalled=(later,)), task(later)]))[0] == [text]

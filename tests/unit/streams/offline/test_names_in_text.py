@@ -208,9 +208,7 @@ def test_what_is_too_long_is_in_no_relation() -> None:
         ("My band is called The Wet Socks.", ("Alice", "member_of", "The Wet Socks")),
     ],
 )
-def test_a_sentence_states_where_others_work_and_live_and_the_name_of_a_club(
-    said: str, triple: tuple[str, str, str]
-) -> None:
+def test_a_sentence_states_where_others_work_and_live_and_a_club(said: str, triple: tuple[str, str, str]) -> None:
     assert [(one.subject, one.predicate, one.object) for one in stated_in_text(said, "Alice")] == [triple]
 
 

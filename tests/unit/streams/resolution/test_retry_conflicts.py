@@ -92,7 +92,7 @@ def test_a_statement_that_ended_something_ends_it_and_stays(verdict: Verdict, ki
         (llm_decision("KEEP", known_fact(status="pending_confirmation")), None),
     ],
 )
-def test_without_a_verdict_or_past_a_guard_it_stays_as_it_is(
+def test_without_a_verdict_or_past_a_guard_it_stays(
     decision: LlmDecision | NoDecision, rival: Candidate | None
 ) -> None:
     rivals = (rival,) if rival else getattr(decision, "targets", ())

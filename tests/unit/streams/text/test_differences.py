@@ -89,7 +89,7 @@ def test_other_ways_to_write_the_same_words_are_none(one: str, other: str) -> No
         ("Ann Lee likes tea.", "Ann", "Ann Lee", False),
     ],
 )
-def test_equal_words_that_name_nobody_are_said_of_their_subjects(
+def test_equal_words_that_name_nobody_are_of_their_subjects(
     text: str, one: str | None, other: str | None, *, of_two: bool
 ) -> None:
     ann, bob = (ExtractedFact(text=text, excerpt=text, search_text=text, subject=subject) for subject in (one, other))
@@ -160,14 +160,12 @@ NAMES = st.sets(st.sampled_from(["Mira", "Mimi"])).map(sorted)
         ("Tom", "Tom from work", ["Mira"], "unsure"),
     ],
 )
-def test_two_subjects_of_a_scope(
-    one: str | None, other: str | None, names: list[str], expected: SubjectRelation
-) -> None:
+def test_subjects_of_a_scope(one: str | None, other: str | None, names: list[str], expected: SubjectRelation) -> None:
     assert compare_subjects(one, other, names) == compare_subjects(other, one, names) == expected
 
 
 @given(one=SUBJECTS, other=SUBJECTS, names=NAMES, word=st.sampled_from(sorted(USER_WORDS)))
-def test_the_user_is_the_same_under_every_word_and_name(
+def test_the_user_is_one_under_every_word_and_name(
     one: str | None, other: str | None, names: list[str], word: str
 ) -> None:
     assert compare_subjects(one, one, names) == "same"
