@@ -99,25 +99,25 @@ class StoredReplies:
     """The table of replies, which all workers share."""
 
     def __init__(self) -> None:
-        self._replies: dict[ReplyKey, dict[int, StoredReply]] = {}
+        self.kept: dict[ReplyKey, dict[int, StoredReply]] = {}
 
     async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:
         await asyncio.sleep(0.001)
-        found = ((key, self._replies[key]) for key in keys if key in self._replies)
+        found = ((key, self.kept[key]) for key in keys if key in self._replies)
         return {key: tuple(attempts[number] for number in sorted(attempts)) for key, attempts in found}
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
         await asyncio.sleep(0.001)
-        return [self._replies.setdefault(reply.key, {}).setdefault(reply.attempt, reply) for reply in replies]
+        return [self.kept.setdefault(reply.key, {}).setdefault(reply.attempt, reply) for reply in replies]
 
     async def forget(self, owner: str, source_id: str) -> None:
         await asyncio.sleep(0.001)
-        for key in [one for one in self._replies if one[:2] == (owner, source_id)]:
-            del self._replies[key]
+        for key in [one for one in self.kept if one[:2] == (owner, source_id)]:
+            del self.kept[key]
 
     async def paid(self, owner: str, source_id: str, stage: str, position: str) -> list[StoredReply]:
         asked = (owner, source_id, stage, position)
-        kept = (reply for attempts in self._replies.values() for reply in attempts.values())
+        kept = (reply for attempts in self.kept.values() for reply in attempts.values())
         return [one for one in kept if (one.owner, one.source_id, one.stage, one.paid_by) == asked]
 
 

@@ -1,9 +1,10 @@
 """`extract` over a queue of waiting turns: one call for many, and each turn's own reply, limits and trace."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import cast
+from typing import Any, Final, cast
 from uuid import UUID
 
 import pytest
@@ -13,13 +14,16 @@ from mnemolog.schemas.command import Command, Delete
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import ShownFact
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.errors import SourceEndedError
+from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
-from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt
+from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt, Usage
 from mnemolog.streams.stages.background import Place
+from mnemolog.streams.stages.shared_calls import CallWait
 from tests.support.harnesses.shared_queue import (
     NOON,
     RULES,
@@ -52,12 +56,10 @@ async def test_turns_that_wait_share_a_call_and_say_the_same_as_one_by_one() -> 
 async def test_an_answer_in_a_turn_of_its_own_is_read_with_its_question() -> None:
     asked = turn(1, "", messages=(Message(role="assistant", content="Where do you live?"),))
     records = [turn(0, SAID[2]), asked, turn(2, "Berlin."), turn(3, SAID[3])]
-    shared, single = Queue(CountingModel()), alone()
-    results = await shared.run(records)
-    assert shared.model.turns == [3]
-    assert facts(results) == facts(await single.run(records))
-    assert "Berlin" in facts(results)[2][0]
-    assert "> assistant: Where do you live?" in shared.model.calls[0].messages[1].content
+    queue = Queue(CountingModel())
+    results = await queue.run(records)
+    assert (queue.model.turns, facts(results)) == ([3], facts(await alone().run(records)))
+    assert "> assistant: Where do you live?" in queue.model.calls[0].messages[1].content
 
 
 async def test_each_turn_has_its_own_mood() -> None:
@@ -100,18 +102,7 @@ async def test_what_a_call_took_is_divided_among_its_turns_and_the_call_counts_o
     assert all(step.input_tokens > 0 and step.output_tokens > 0 for step in steps)
 
 
-async def test_a_prompt_for_twenty_takes_less_than_half_of_the_tokens_of_twenty_prompts() -> None:
-    said = [f"I met Ana in city number {number}." for number in range(20)]
-    shared, single = Queue(CountingModel()), alone()
-    tokens = [
-        sum(one.steps[-1].input_tokens for one in await queue.run(turns(*said)) if one.steps)
-        for queue in (shared, single)
-    ]
-    assert shared.model.turns == [20]
-    assert tokens[0] < tokens[1] / 4
-
-
-async def test_after_a_restart_no_turn_is_asked_about_again_whatever_waits_behind_it() -> None:
+async def test_after_a_restart_no_turn_is_asked_about_again_and_others_share_the_next_call() -> None:
     queue, records = Queue(CountingModel()), turns(*SAID)
     first = await queue.process(records, 0)
     for count in (len(records), 2):
@@ -119,48 +110,29 @@ async def test_after_a_restart_no_turn_is_asked_about_again_whatever_waits_behin
         again = await queue.run(records[:count])
         assert queue.model.turns == [4]
         assert again[0] == first
-    assert facts(await queue.run(records)) == facts(await alone().run(records))
+    more = [*records, *(turn(4 + place, said) for place, said in enumerate(("I have two sisters.", "I like tea.")))]
+    results = await queue.run(more)
+    assert (queue.model.turns, asked_in(results)) == ([4, 2], [4, 4, 4, 4, 2, 2])
+    assert facts(results) == facts(await alone().run(more))
 
 
-async def test_after_a_restart_only_the_turns_that_no_call_asked_about_share_the_next_one() -> None:
-    queue, records = Queue(CountingModel()), turns(*SAID, "I have two sisters.", "My boss is called Eva.")
-    await queue.process(records[:4], 0)
-    queue.restart()
-    results = await queue.run(records)
-    assert queue.model.turns == [4, 2]
-    assert asked_in(results) == [4, 4, 4, 4, 2, 2]
-
-
-async def test_the_turn_that_has_no_part_is_asked_about_alone_and_the_others_are_not() -> None:
-    def without_the_third(text: str) -> str:
-        reply = json.loads(text)
-        del reply["turns"][2]
-        return json.dumps(reply)
-
-    queue = Queue(CountingModel(damage=without_the_third))
-    results = await queue.run(turns(*SAID))
-    assert queue.model.turns == [4, 1]
-    assert asked_in(results) == [4, 4, 1, 4]
-    assert facts(results) == facts(await alone().run(turns(*SAID)))
-    assert sum(one.steps[-1].llm_calls for one in results) == 2
+def without_the_third(text: str) -> str:
+    reply = json.loads(text)
+    del reply["turns"][2]
+    return json.dumps(reply)
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_turn_that_a_call_did_not_answer_is_shown_what_is_known_when_it_is_asked_about_alone(
-    restarts: bool,
-) -> None:
-    def without_the_third(text: str) -> str:
-        reply = json.loads(text)
-        del reply["turns"][2]
-        return json.dumps(reply)
-
+async def test_the_turn_that_has_no_part_is_asked_about_alone_with_what_is_known_by_then(restarts: bool) -> None:
     queue, records = Queue(CountingModel(damage=without_the_third), EffectivePolicy()), turns(*SAID)
     await queue.process(records, 0)
     queue.known = (ShownFact(fact_id=UUID(int=1), text="Mira has a cat.", key=None, value=None, subject=None),)
     if restarts:
         queue.restart()
     results = await queue.run(records)
-    assert queue.model.turns == [4, 1]
+    assert (queue.model.turns, asked_in(results)) == ([4, 1], [4, 4, 1, 4])
+    assert facts(results) == facts(await alone().run(turns(*SAID)))
+    assert sum(one.steps[-1].llm_calls for one in results) == 2
     assert [one.steps[-1].known for one in results] == [(), (), (UUID(int=1),), ()]
     assert "Mira has a cat." in queue.model.calls[1].messages[1].content
 
@@ -181,12 +153,10 @@ async def test_a_turn_whose_part_is_invalid_is_asked_about_again_alone() -> None
     assert facts(results) == facts(await alone().run(turns(*SAID)))
 
 
-@pytest.mark.parametrize("text", ["no", '{"facts": []}', '{"turns": []}'])
-async def test_after_a_reply_that_cannot_be_divided_each_turn_is_asked_about_alone(text: str) -> None:
-    queue = Queue(CountingModel(damage=lambda _: text))
+async def test_after_a_reply_that_cannot_be_divided_each_turn_is_asked_about_alone() -> None:
+    queue = Queue(CountingModel(damage=lambda _: "no"))
     results = await queue.run(turns(*SAID))
-    assert queue.model.turns[0] == 4
-    assert set(queue.model.turns[1:]) <= {1}
+    assert queue.model.turns == [4, 1, 1, 1, 1]
     assert sum(one.steps[-1].llm_calls for one in results) == len(queue.model.calls)
     whole = sum(sum(len(message.content) for message in call.messages) // 4 for call in queue.model.calls)
     assert sum(one.steps[-1].input_tokens for one in results) == whole
@@ -214,16 +184,6 @@ async def test_a_call_that_fails_while_others_succeed_is_divided_until_the_fault
     assert facts([*results[:5], *results[6:]]) == [*whole[:5], *whole[6:]]
 
 
-async def test_a_turn_that_will_be_asked_about_again_is_stopped_by_a_limit() -> None:
-    records, queue = turns(*SAID), Queue(CountingModel())
-    await queue.process(records, 0)
-    queue.hits = {str(len(records[1].value or b"")): LimitHit(name="tokens_per_day", level="tenant", count=9, limit=9)}
-    queue.rules = replace(queue.rules, instructions=Instructions(text="Only cats."))
-    stopped = await queue.process(records, 1)
-    assert isinstance(stopped, ExtractedFacts)
-    assert stopped.end is not None
-
-
 async def test_of_a_turn_whose_conversation_cannot_be_read_no_other_turn_fails() -> None:
     queue = Queue(CountingModel(), slow="t2")
     first, second, third, fourth = await queue.run(turns(*SAID))
@@ -231,9 +191,7 @@ async def test_of_a_turn_whose_conversation_cannot_be_read_no_other_turn_fails()
     assert all(facts([first, second, fourth]))
 
 
-async def test_of_the_turns_behind_one_only_those_of_its_scope_are_remembered_ahead(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_of_waiting_turns_only_those_of_the_scope_are_remembered_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(CountingModel())
     remembered: list[str] = []
     remember = queue.recent.remember
@@ -259,36 +217,40 @@ async def test_a_command_between_them_divides_turns_into_two_calls() -> None:
     assert SAID[0] not in queue.model.calls[1].messages[1].content
 
 
-async def test_a_turn_whose_answer_is_paid_for_is_not_stopped_by_a_limit_before_its_commit() -> None:
+@pytest.mark.parametrize("asked_again", ["after a restart", "with other instructions"])
+async def test_a_turn_whose_answer_is_paid_for_is_not_stopped_by_a_limit_before_its_commit(asked_again: str) -> None:
     records, queue = turns(*SAID), Queue(CountingModel())
     await queue.process(records, 0)
     size = len(records[1].value or b"")
     queue.hits = {str(size): LimitHit(name="tokens_per_day", level="tenant", count=9, limit=9)}
-    paid = await queue.process(records, 1)
-    assert isinstance(paid, ExtractedFacts)
+    paid = cast("ExtractedFacts", await queue.process(records, 1))
     assert (paid.end, bool(paid.facts)) == (None, True)
-    queue.restart()
-    unpaid = await queue.process(records, 1)
-    assert isinstance(unpaid, ExtractedFacts)
-    assert unpaid.end is not None
+    if asked_again == "after a restart":
+        queue.restart()
+    else:
+        queue.rules = replace(queue.rules, instructions=Instructions(text="Only cats."))
+    assert cast("ExtractedFacts", await queue.process(records, 1)).end is not None
 
 
-@pytest.mark.parametrize(("age", "expected"), [(0.0, 5.0), (3.0, 2.0), (60.0, 0.0)])
-async def test_a_turn_waits_no_longer_than_its_linger_after_it_was_published(age: float, expected: float) -> None:
-    queue = Queue(CountingModel(), EffectivePolicy(known_facts=0, call_linger=5.0))
-    queue.now = NOON + timedelta(seconds=age)
-    await queue.process(turns(*SAID), 0)
-    assert queue.waited == [(19, expected)]
-
-
-@pytest.mark.parametrize(("age", "expected"), [(-1.0, 0.0), (0.5, 0.0), (3.0, 3.0), (60.0, 5.0)])
-async def test_a_turn_of_a_backlog_waits_for_what_is_still_read_no_longer_than_it_has_waited(
-    age: float, expected: float
+@pytest.mark.parametrize(
+    ("waited", "linger", "expected"),
+    [
+        (0.0, 0.0, CallWait()),
+        (0.0, 5.0, CallWait(linger=5.0)),
+        (3.0, 5.0, CallWait(linger=2.0, arriving=3.0)),
+        (60.0, 5.0, CallWait(arriving=5.0)),
+        (-1.0, 5.0, CallWait(linger=5.0)),
+        (3.0, 0.0, CallWait(arriving=3.0)),
+    ],
+)
+async def test_a_turn_waits_for_any_other_until_its_linger_is_over_and_in_a_backlog_for_what_is_read(
+    waited: float, linger: float, expected: CallWait
 ) -> None:
-    queue = Queue(CountingModel())
-    queue.now = NOON + timedelta(seconds=age)
+    assert CallWait.of_extraction(waited, linger=linger) == expected
+    queue = Queue(CountingModel(), EffectivePolicy(known_facts=0, call_linger=linger))
+    queue.now = NOON + timedelta(seconds=waited)
     await queue.process(turns(*SAID), 0)
-    assert (queue.waited, queue.arriving) == ([(19, 0.0)], [expected])
+    assert (queue.waited, queue.arriving) == ([(19, expected.linger)], [expected.arriving])
 
 
 async def test_a_turn_that_has_its_reply_waits_for_nobody() -> None:
@@ -316,3 +278,90 @@ async def test_a_turn_alone_asks_what_it_asked_before() -> None:
     assert facts(results) == facts(await single.run(turns(SAID[0])))
     assert (results[0].steps[-1].prompt_version, asked_in(results)) == (PROMPT_VERSION, [1])
     assert queue.model.calls == single.model.calls
+
+
+# What the turns of shared calls pay for is, in sum, what the model was asked for, however often they come
+
+
+SPENT: Final = LimitHit(name="tokens_per_day", level="tenant", count=9, limit=9)
+
+
+class CountedModel(CountingModel):
+    """Remembers what all its calls took."""
+
+    took = Usage()
+
+    async def complete(self, prompt: Any) -> Any:
+        reply = await super().complete(prompt)
+        self.took += reply.usage
+        return reply
+
+
+def steps_of(results: Sequence[Any]) -> list[Step]:
+    return [step for one in results for step in one.steps]
+
+
+def paid(results: Sequence[Any]) -> tuple[int, int, int]:
+    steps = steps_of(results)
+    return (
+        sum(step.llm_calls for step in steps),
+        sum(step.input_tokens for step in steps),
+        sum(step.output_tokens for step in steps),
+    )
+
+
+def asked(model: CountingModel) -> tuple[int, int, int]:
+    assert isinstance(model, CountedModel)
+    return len(model.calls), model.took.input_tokens, model.took.output_tokens
+
+
+def published_again(records: Sequence[KafkaRecord]) -> list[KafkaRecord]:
+    return [replace(one, offset=one.offset + 100, timestamp=one.timestamp + 100) for one in records]
+
+
+async def test_turns_that_are_published_again_get_their_parts_for_nothing() -> None:
+    queue, records = Queue(CountedModel()), turns(*SAID)
+    first = await queue.run(records)
+    queue.restart()
+    assert [one.steps for one in await queue.run(records)] == [one.steps for one in first]  # delivered again
+    again = await queue.run(published_again(records))
+    assert facts(again) == facts(first)
+    assert queue.model.turns == [4]
+    assert paid(first) == asked(queue.model)
+    assert paid(again) == (0, 0, 0)
+    assert [step.stored_replies for step in steps_of(again)] == [1, 1, 1, 1]
+    assert {step.stored_replies for step in steps_of(first)} == {0}
+
+
+async def test_turns_whose_replies_are_gone_are_asked_about_and_paid_for_anew() -> None:
+    queue, records = Queue(CountedModel()), turns(*SAID)
+    first = await queue.run(records)
+    queue.replies.kept.clear()
+    queue.restart()
+    again = await queue.run(published_again(records))
+    assert queue.model.turns == [4, 4]
+    assert paid([*first, *again]) == asked(queue.model)
+
+
+async def test_a_turn_that_waits_after_another_one_paid_for_its_part_counts_it_and_uses_it_later() -> None:
+    queue, records = Queue(CountedModel()), turns(*SAID)
+    first = await queue.process(records, 0)
+    queue.restart()
+    queue.hits = {str(len(one.value or b"")): SPENT for one in records[1:]}
+    waiting = [await queue.process(records, place) for place in (1, 2, 3)]
+    assert [one.end.reason for one in waiting] == ["limit"] * 3  # type: ignore[union-attr] # none is an error
+    assert paid([first, *waiting]) == asked(queue.model)
+    queue.hits = {}
+    queue.restart()
+    again = await queue.run(published_again(records[1:]))
+    assert all(facts(again))
+    assert (queue.model.turns, paid(again)) == ([4], (0, 0, 0))
+
+
+async def test_a_part_that_a_turn_does_not_use_is_counted() -> None:
+    queue, records = Queue(CountedModel()), turns(*SAID)
+    first = await queue.process(records, 0)
+    queue.rules = replace(queue.rules, instructions=Instructions(text="Only cats."))
+    others = [await queue.process(records, place) for place in (1, 2, 3)]
+    assert paid([first, *others]) == asked(queue.model)
+    assert [note.split(":")[0] for step in steps_of(others) for note in step.notes] == ["asked ahead in vain"] * 3
