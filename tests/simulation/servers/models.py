@@ -103,7 +103,7 @@ class StoredReplies:
 
     async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:
         await asyncio.sleep(0.001)
-        found = ((key, self.kept[key]) for key in keys if key in self._replies)
+        found = ((key, self.kept[key]) for key in keys if key in self.kept)
         return {key: tuple(attempts[number] for number in sorted(attempts)) for key, attempts in found}
 
     async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
