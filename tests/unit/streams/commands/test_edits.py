@@ -117,7 +117,7 @@ CLOSED, FOREIGN, PENDING, HUMAN = (
 @pytest.mark.parametrize(
     ("old", "reason", "detail"),
     [
-        (CLOSED, "closed_fact", f"{CLOSED.fact_id} is superseded: see its history for the fact in its place"),
+        (CLOSED, "closed_fact", " is superseded: see its history for the fact in its place"),
         (FOREIGN, "foreign_fact", "belongs to another scope: send the command in the scope"),
         (PENDING, "closed_fact", "waits for a confirmation"),
         (HUMAN, "human_word", "only a human can correct it"),
