@@ -88,7 +88,7 @@ async def test_a_question_is_asked_once() -> None:
 
 
 async def test_the_wordings_that_were_asked_for_longest_ago_go_first() -> None:
-    with OpenAiServer(SearchReplies({"a": ["A?"], "b": ["B?"], "c": ["C?"]})) as server:
+    with OpenAiServer(SearchReplies({"a": ["A?", "An A?"], "b": ["B?"], "c": ["C?"]})) as server:
         variants = QuestionVariants(chat(server), max_kept=2)
         for question in "abac":
             assert len(await variants.variants(question, 1)) == 1
