@@ -222,23 +222,23 @@ async def test_what_arrives_of_all_partitions_is_one_batch_where_keys_are_joined
     gated = Gated(max_records=3, max_in_flight=1, joins_keys=True)
     await gated.take(record(0))
     await gated.take(record(7, partition=1), record(9, partition=1))
-    await gated.take(record(5, partition=2))
+    await gated.take(record(5, partition=2), record(6, partition=2))
     await gated.take(record(1), record(2))
     for first, finished in (
         ("t/0/0", {("t", 0): 1}),
         ("t/1/7", {("t", 0): 1, ("t", 1): 10, ("t", 2): 6}),
-        ("t/0/1", {("t", 0): 3, ("t", 1): 10, ("t", 2): 6}),
+        ("t/2/6", {("t", 0): 3, ("t", 1): 10, ("t", 2): 7}),
     ):
         await gated.shows(first)
         await gated.finish(first)
         assert gated.window.finished == finished
-    assert gated.batches == [["t/0/0"], ["t/1/7", "t/1/9", "t/2/5"], ["t/0/1", "t/0/2"]]
+    assert gated.batches == [["t/0/0"], ["t/1/7", "t/1/9", "t/2/5"], ["t/2/6", "t/0/1", "t/0/2"]]
 
 
 @pytest.mark.parametrize("joins_keys", [True, False])
 async def test_what_arrives_while_a_partition_is_worked_on_is_its_next_batch(*, joins_keys: bool) -> None:
     gated = Gated(max_records=3, max_in_flight=2, joins_keys=joins_keys)
-    await gated.take(*map(record, range(5)), record(0, partition=1), record(0, partition=2))
+    await gated.take(*map(record, range(5)), *(record(0, partition=number) for number in range(1, 4)))
     await gated.shows("t/0/0", "t/1/0")
     await gated.finish("t/0/0")
     await gated.shows("t/0/1", "t/1/0")
@@ -248,9 +248,10 @@ async def test_what_arrives_while_a_partition_is_worked_on_is_its_next_batch(*, 
     await asyncio.sleep(0)
     await gated.finish("t/0/1", "t/2/0")
     drained = await drain
-    assert gated.batches == [["t/0/0"], ["t/1/0"], ["t/0/1", "t/0/2", "t/0/3"], ["t/2/0"]]
-    assert drained.offsets == {("t", 0): 4, ("t", 1): 1, ("t", 2): 1}
-    assert (drained.cancelled, drained.dropped, drained.started) == (0, 1, 0)
+    together = ["t/2/0", "t/3/0"] if joins_keys else ["t/2/0"]
+    assert gated.batches == [["t/0/0"], ["t/1/0"], ["t/0/1", "t/0/2", "t/0/3"], together]
+    assert drained.offsets == {("t", 0): 4, **{("t", number): 1 for number in range(1, len(together) + 2)}}
+    assert (drained.cancelled, drained.dropped, drained.started) == (0, 3 - len(together), 0)
 
 
 async def test_a_failed_batch_breaks_the_stage_unacknowledged() -> None:
