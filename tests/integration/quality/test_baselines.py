@@ -13,7 +13,8 @@ pytestmark = pytest.mark.postgres
 
 
 async def test_no_rate_of_the_conflicts_is_worse_than_the_baseline(database: str) -> None:
-    every = cases.load()
+    """The offline rules read English: of the other languages half of the cases is enough; `make quality` runs all."""
+    every = [case for case in cases.load() if case.language == "en" or case.split == "dev"]
     async with pipeline_over(database) as running:
         observed = await run_all(running, every, scores.run_case)
     scored = [
