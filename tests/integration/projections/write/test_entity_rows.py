@@ -91,7 +91,7 @@ async def relations(db: ProjectedDatabase, columns: str = "is_active", scope: Sc
     """By subject, predicate and object, as names."""
     query = f"""SELECT s.name, predicate, o.name, {columns}
         FROM relations_of_scope('default', %s, '', '', '', NULL, NULL) AS r
-        JOIN entities s ON s.entity_id = r.subject_id JOIN entities o ON o.entity_id = r.object_id"""  # noqa: S608
+        JOIN entities s ON s.entity_id = r.subject_id JOIN entities o ON o.entity_id = r.object_id"""  # noqa: S608 -- our own names
     rows = await (await db.conn.execute(query.encode(), [scope.user_id])).fetchall()
     return {row[:3]: row[3] if columns == "is_active" else row[3:] for row in rows}
 
