@@ -205,7 +205,7 @@ class EventBuilder:
             vector=self.vector,
         )
 
-    def merged_fact(self, targets: Sequence[Candidate], llm_decision: LlmDecision | None = None) -> NewFact:
+    def merged_fact(self, llm_decision: LlmDecision | None, targets: Sequence[Candidate]) -> NewFact:
         """The richer fact, in the words of the model or of the statement.
 
         It is true since its first parent was, and was said when its last parent was.
@@ -309,7 +309,7 @@ def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Me
     reason = f"{decision.reason}, and more: both are one fact"
     decision = decision.model_copy(update={"reason": reason, "before": snapshots([known])})
     fields = builder.event_fields(decision)
-    merged = builder.merged_fact([known])
+    merged = builder.merged_fact(None, [known])
     return FactsMerged(**fields, targets=(known.fact_id,), statement=builder.statement, fact=merged)
 
 

@@ -81,7 +81,7 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
         ended_at=target_end(builder, llm_decision, targets) if reply.verdict in VERDICTS_WITH_END_TIME else None,
         guard=guard,
         needs_human=guard == "human_word",
-        fact=builder.merged_fact(targets, llm_decision) if merges else builder.new_fact(),
+        fact=builder.merged_fact(llm_decision, targets) if merges else builder.new_fact(),
     )
     return (event,)
 
@@ -134,7 +134,7 @@ def overwrite_event(
     never_began = all(is_planned(known, builder.statement_context) for known in targets)
     match llm_decision.reply.verdict:
         case "MERGE":
-            return FactsMerged(**common, statement=builder.statement, fact=builder.merged_fact(targets, llm_decision))
+            return FactsMerged(**common, statement=builder.statement, fact=builder.merged_fact(llm_decision, targets))
         case "REPLACE" if not never_began:
             return FactReplaced(**common, ended_at=ended_at, fact=builder.new_fact(offset=offset))
         case "CONTRADICT" | "REPLACE":
@@ -184,7 +184,7 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
         ended_at=held.ended_at,
         guard=guard,
         needs_human=held.needs_human,
-        fact=builder.merged_fact([pending], llm_decision),
+        fact=builder.merged_fact(llm_decision, [pending]),
     )
     return (event,)
 
