@@ -35,7 +35,13 @@ _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a ra
 
 def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[str]:
     """Where a fact came from, how it was read and decided, and what happened to it since, in this order."""
-    fact = explanation.fact
+    fact, of_entities = explanation.fact, list[str]()
+    for linked in explanation.entities:
+        of_entities.append(_entity_sentence(linked))
+        for change in linked.changes:
+            end = ", which was undone" if change.undone else ""
+            since = _CHANGE_PHRASES.get(change.event, "since then")
+            of_entities.append(f"{since} {linked.name}: {change.reason}{end}")
     return [
         _status_sentence(fact),
         _source_sentence(explanation.source, explanation.extraction, fact),
@@ -45,16 +51,8 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
         _decision_sentence(explanation.decision, texts),
         *(_event_sentence(event, fact, texts) for event in explanation.later),
         *_relation_sentences(explanation.relations, fact),
-        *(sentence for linked in explanation.entities for sentence in _entity_sentences(linked)),
+        *of_entities,
     ]
-
-
-def _entity_sentences(linked: LinkedEntity) -> Iterator[str]:
-    """How an entity was found, and what was decided about the entity since."""
-    yield _entity_sentence(linked)
-    for change in linked.changes:
-        end = ", which was undone" if change.undone else ""
-        yield f"{_CHANGE_PHRASES.get(change.event, 'since then')} {linked.name}: {change.reason}{end}"
 
 
 _CHANGE_PHRASES: Final[Mapping[str, str]] = {

@@ -134,7 +134,17 @@ def dead_letters(
 ) -> None:
     """List the newest records that could not be processed: stage, reason, time and position."""
     if show is not None:
-        _write_bytes(show)
+        from mnemolog.admin import dead_letter  # noqa: PLC0415 - loads the drivers
+
+        _, _, place = show.rpartition("dead_letters/")
+        partition, _, offset = place.partition("/")
+        if not (partition.isdecimal() and offset.isdecimal()):
+            raise typer.BadParameter(f"{show!r} is not a position: `mnemolog dead-letters` lists them")
+        letter = run_async(dead_letter(discovered_settings(), int(partition), int(offset)))
+        if letter is None:
+            raise _refused(f"no dead letter is at {show}: perhaps it is older than the topic keeps them")
+        sys.stdout.buffer.write((letter.letter.value or b"") + b"\n")
+        sys.stdout.flush()
         return
     from mnemolog.admin import dead_letters as newest  # noqa: PLC0415 - loads the drivers
 
@@ -164,20 +174,6 @@ def show_dead_letters(found: "Sequence[StoredDeadLetter]") -> None:
     program, position = program_name(), found[0].position
     print_line(f"its bytes, to mend:  {program} dead-letters --show {position} > mended.jsonl")
     print_line(f"then:                {program} publish mended.jsonl --wait")
-
-
-def _write_bytes(position: str) -> None:
-    from mnemolog.admin import dead_letter  # noqa: PLC0415 - loads the drivers
-
-    _, _, place = position.rpartition("dead_letters/")
-    partition, _, offset = place.partition("/")
-    if not (partition.isdecimal() and offset.isdecimal()):
-        raise typer.BadParameter(f"{position!r} is not a position: `mnemolog dead-letters` lists them")
-    found = run_async(dead_letter(discovered_settings(), int(partition), int(offset)))
-    if found is None:
-        raise _refused(f"no dead letter is at {position}: perhaps it is older than the topic keeps them")
-    sys.stdout.buffer.write((found.letter.value or b"") + b"\n")
-    sys.stdout.flush()
 
 
 def audit(*, as_json: options.AsJson = False) -> None:

@@ -63,11 +63,21 @@ class Demo:
             self._show(lambda _: results.print_lines(*notices), self._servers)
             turns = await self._publish()
             memories = await self._wait_for_facts(client, turns)
-            replaced = await self._show_replaced(client, memories)
-            await self._search(client)
+            replaced = [one.fact_id for one in memories if one.event == "fact_replaced" and one.fact_id]
+            _check(bool(replaced), "no fact was replaced")
+            history = await client.history(replaced[0])
+            self._heading("A fact is replaced", "what was true stays known, with its time")
+            self._show(results.show_versions, history)
+            found = await client.search(QUESTION, user_id="mira", top_k=3)
+            _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
+            self._heading(f'A search: "{QUESTION}"', "by meaning and by words; what is no longer true is not found")
+            self._show(results.show_hits, found)
             await self._confirm_pending(client)
-            await self._undo_and_reinstate(client, replaced)
-            await self._diff(client)
+            await self._undo_and_reinstate(client, replaced[0])
+            today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
+            changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
+            self._heading("What changed today in what is known of Jonas", "")
+            self._show(results.show_changes, changes)
             await self._dead_letter()
             self._heading("The profile of Mira", "made of what is believed of her")
             self._show(results.show_profile, await client.profile(user_id="mira"))
@@ -101,20 +111,6 @@ class Demo:
         _check(bool(memories), "no turn became a fact")
         return memories
 
-    async def _show_replaced(self, client: AsyncMemoryClient, memories: list[EventResult]) -> UUID:
-        replacing = [one.fact_id for one in memories if one.event == "fact_replaced" and one.fact_id]
-        _check(bool(replacing), "no fact was replaced")
-        history = await client.history(replacing[0])
-        self._heading("A fact is replaced", "what was true stays known, with its time")
-        self._show(results.show_versions, history)
-        return replacing[0]
-
-    async def _search(self, client: AsyncMemoryClient) -> None:
-        found = await client.search(QUESTION, user_id="mira", top_k=3)
-        _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
-        self._heading(f'A search: "{QUESTION}"', "by meaning and by words; what is no longer true is not found")
-        self._show(results.show_hits, found)
-
     async def _confirm_pending(self, client: AsyncMemoryClient) -> None:
         pending = [one for one in await client.pending(user_id="priya") if isinstance(one, PendingFact)]
         _check(bool(pending), "no change is pending")
@@ -142,12 +138,6 @@ class Demo:
         end = await client.wait(command.command_id, timeout=END_TIMEOUT_SECONDS, user_id=user_id)
         _check(end.status == "done", f"the command failed: {end.error}")
         return end
-
-    async def _diff(self, client: AsyncMemoryClient) -> None:
-        today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
-        changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
-        self._heading("What changed today in what is known of Jonas", "")
-        self._show(results.show_changes, changes)
 
     async def _dead_letter(self) -> None:
         topic = topic_name(DEAD_LETTERS, self._settings.topic_prefix)

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from inspect import Parameter
@@ -46,17 +46,13 @@ class CliCommand(TyperCommand):
     """A command whose `--wait` may stand alone, wherever it stands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(_with_seconds(args)))
-
-
-def _with_seconds(arguments: Sequence[str]) -> Iterator[str]:
-    """Give a `--wait` that no number follows its default."""
-    for place, argument in enumerate(arguments):
-        if argument == "--":
-            yield from arguments[place:]
-            return
-        alone = argument == "--wait" and not any(map(_is_number, arguments[place + 1 : place + 2]))
-        yield f"--wait={WAIT_SECONDS:g}" if alone else argument
+        """Give a `--wait` that no number follows its default."""
+        end = args.index("--") if "--" in args else len(args)
+        given = []
+        for place, argument in enumerate(args[:end]):
+            alone = argument == "--wait" and not any(map(_is_number, args[place + 1 : place + 2]))
+            given.append(f"--wait={WAIT_SECONDS:g}" if alone else argument)
+        return super().parse_args(ctx, given + args[end:])
 
 
 def _is_number(text: str) -> bool:

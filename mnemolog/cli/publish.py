@@ -66,23 +66,21 @@ def publish(
                 await turns.wait_for_ends(published, seconds=wait)
         return turns.report
 
+    def state_left_behind() -> str:
+        if report is None or not report.acknowledged:
+            return "no line was acknowledged by the broker; publishing the file again is harmless"
+        return (
+            f"{counted(report.acknowledged, 'line')} acknowledged by the broker, and will be processed; "
+            "publishing the file again is harmless"
+        )
+
     if file == "-":
         announce_input("JSON lines, each a turn,")
     with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
-        report = run_async(work(stream), interrupted=lambda: _state_of(report))
+        report = run_async(work(stream), interrupted=state_left_behind)
     print_result(report, partial(_show_report, waited=bool(wait)), as_json=as_json)
     if not report.complete:
         raise typer.Exit(FAILED)
-
-
-def _state_of(report: "PublishReport | None") -> str:
-    """What an interrupted command leaves behind."""
-    if report is None or not report.acknowledged:
-        return "no line was acknowledged by the broker; publishing the file again is harmless"
-    return (
-        f"{counted(report.acknowledged, 'line')} acknowledged by the broker, and will be processed; "
-        "publishing the file again is harmless"
-    )
 
 
 def _show_report(report: "PublishReport", *, waited: bool) -> None:
@@ -123,15 +121,14 @@ def publish_text(
         end = await bound.wait(sent[0], timeout=wait)
         return end, await shown_ids(client, end, whole=as_json or full_ids)
 
-    end, shown = call_client(work, tenant=ids["tenant"], interrupted=lambda: _state_of_turn(sent))
+    def state_left_behind() -> str:
+        if not sent:
+            return NOTHING_CHANGED
+        return f"turn {sent[0].turn_id} was published and will be processed; `mnemolog status {sent[0].turn_id}` tells"
+
+    end, shown = call_client(work, tenant=ids["tenant"], interrupted=state_left_behind)
     print_result(end, lambda _: _show_added(end, shown), as_json=as_json)
     exit_for_ends([end])
-
-
-def _state_of_turn(sent: "list[TurnReceipt]") -> str:
-    if not sent:
-        return NOTHING_CHANGED
-    return f"turn {sent[0].turn_id} was published and will be processed; `mnemolog status {sent[0].turn_id}` tells"
 
 
 def _show_added(end: "TurnReceipt | WriteResult", ids: ShortIds) -> None:

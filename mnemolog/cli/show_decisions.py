@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mnemolog.client.producer import CommandReceipt, TurnReceipt
     from mnemolog.projections.queries.diff import Change, Diff
     from mnemolog.projections.queries.explain import Explanation, History
-    from mnemolog.projections.queries.quality import CostFigures, DecisionQuality
+    from mnemolog.projections.queries.quality import DecisionQuality
     from mnemolog.projections.queries.results import WriteResult
     from mnemolog.projections.queries.trace import Trace, TracedCall, TracedDecision
     from mnemolog.projections.queries.write_result import WhyNot
@@ -291,22 +291,18 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
         f"{counted(figures.unresolved, 'unresolved fact')}; "
         f"{counted(figures.stale, 'decision')} on what had changed meanwhile (stale)"
     )
-    if figures.costs.models:
-        _show_costs(figures.costs)
+    if (costs := figures.costs).models:
+        per_thousand = f", {costs.per_thousand_turns} for a thousand turns" if costs.per_thousand_turns else ""
+        print_text(
+            f"cost of {counted(costs.turns, 'turn')} published from {costs.first} to {costs.last} (UTC): "
+            f"{costs.total}{per_thousand}"
+        )
+        rows = [
+            (one.model, one.input_tokens, one.cached_tokens, one.output_tokens, one.cost.amount or "unknown")
+            for one in costs.models
+        ]
+        print_table("cost by model", ("model", "input", "cached", "output", "cost"), rows)
     if (feedback := figures.feedback).used:
         shares = [f"{cell(share)} in the first {k}" for k, share in feedback.recall_at.items() if share is not None]
         recall = f"; recall {', '.join(shares)}" if shares else ""
         print_text(f"feedback: {counted(feedback.used, 'fact')} used, {feedback.missed} of them not shown{recall}")
-
-
-def _show_costs(costs: "CostFigures") -> None:
-    per_thousand = f", {costs.per_thousand_turns} for a thousand turns" if costs.per_thousand_turns else ""
-    print_text(
-        f"cost of {counted(costs.turns, 'turn')} published from {costs.first} to {costs.last} (UTC): "
-        f"{costs.total}{per_thousand}"
-    )
-    rows = [
-        (one.model, one.input_tokens, one.cached_tokens, one.output_tokens, one.cost.amount or "unknown")
-        for one in costs.models
-    ]
-    print_table("cost by model", ("model", "input", "cached", "output", "cost"), rows)

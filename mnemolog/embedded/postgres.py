@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -73,17 +72,6 @@ async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
     if not plan.data.exists():
         await _init_cluster(plan, binaries, account)
     _remove_recycled_pid_file(plan.data)
-    child = Child(_command(plan, [str(binaries / "postgres"), *_server_arguments(plan)], account))
-    started(child)
-    await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
-    async with await _connect(plan, "postgres") as connection:
-        with suppress(psycopg.errors.DuplicateDatabase):
-            await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-    async with await _connect(plan, DATABASE) as connection:
-        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-
-
-def _server_arguments(plan: PostgresPlan) -> Iterable[str]:
     settings = {
         "port": str(plan.port),
         "listen_addresses": LOOPBACK,
@@ -94,7 +82,15 @@ def _server_arguments(plan: PostgresPlan) -> Iterable[str]:
         "password_encryption": "scram-sha-256",
         **(UNSAFE_BUT_FAST if plan.test else {}),
     }
-    return ("-D", str(plan.data), *(part for item in settings.items() for part in ("-c", "=".join(item))))
+    options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    child = Child(_command(plan, [str(binaries / "postgres"), "-D", str(plan.data), *options], account))
+    started(child)
+    await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
+    async with await _connect(plan, "postgres") as connection:
+        with suppress(psycopg.errors.DuplicateDatabase):
+            await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+    async with await _connect(plan, DATABASE) as connection:
+        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
 
 def _command(plan: PostgresPlan, arguments: list[str], account: Account) -> ServerCommand:

@@ -1,16 +1,10 @@
 """`add`, and the commands about what failed, on one running installation."""
 
-import asyncio
 import shlex
-import signal
-import subprocess
-from typing import Any
 
-import psycopg
 import pytest
 
-from tests.support.harnesses.command_line import EXECUTABLE, CommandLine, turn_json
-from tests.support.polling import eventually
+from tests.support.harnesses.command_line import CommandLine, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -21,7 +15,7 @@ def next_command(shown: str, after: str) -> list[str]:
     return shlex.split(line.partition("mnemolog ")[2])
 
 
-def test_a_text_is_added_and_its_facts_are_shown(shell: CommandLine) -> None:
+def test_a_text_is_added_and_its_facts_or_the_command_that_tells_them_are_shown(shell: CommandLine) -> None:
     done = shell.run("add", "I live in Bern.", "--user", "add-alice", "--speaker", "Alice", "--wait")
     assert done.code == 0, done
     assert done.stdout.startswith("turn ")
@@ -29,13 +23,9 @@ def test_a_text_is_added_and_its_facts_are_shown(shell: CommandLine) -> None:
     assert "no LLM calls" in done.stdout
     explained = shell.run(*next_command(done.stdout, "why:"))
     assert (explained.code, '"I live in Bern."' in explained.stdout) == (0, True)
-
-
-def test_without_waiting_the_command_that_tells_the_end_is_shown(shell: CommandLine) -> None:
     done = shell.run("add", "I own a dog.", "--user", "add-bob", "--speaker", "Bob")
-    assert done.code == 0
     told = shell.run(*next_command(done.stdout, "its result:"))
-    assert (told.code, "1 added" in told.stdout) == (0, True), told
+    assert (done.code, told.code, "1 added" in told.stdout) == (0, 0, True), told
 
 
 def test_a_text_may_come_from_stdin_with_every_option(shell: CommandLine) -> None:
@@ -82,10 +72,7 @@ def test_a_dead_letter_is_listed_and_its_bytes_are_shown(shell: CommandLine) -> 
     broken = '{"turn_id": "add-broken", "messa'
     published = shell.run("publish", "-", "--raw", "--wait", stdin=broken)
     assert (published.code, "ends by status: failed: 1" in published.stdout) == (1, True)
-    listed = shell.run("dead-letters", "-n", "1")
-    assert "extract: not_a_record" in listed.stdout
     (newest,) = shell.json("dead-letters", "-n", "1")
-    assert newest["position"] in listed.stdout
     assert shell.run("dead-letters", "--show", newest["position"]).stdout == f"{broken}\n"
     gone = shell.run("dead-letters", "--show", "dead_letters/0/100000")
     assert (gone.code, "no dead letter is at" in gone.stderr) == (1, True)
@@ -95,39 +82,3 @@ def test_a_dead_letter_is_listed_and_its_bytes_are_shown(shell: CommandLine) -> 
     assert not any(one["can_retry"] for one in failed if one["turn_id"] == newest["letter"]["source_id"])
     again = shell.run("retry", newest["letter"]["source_id"])
     assert (again.code, "mend it" in again.stderr) == (1, True), again
-
-
-def test_the_state_of_the_stack_is_told(shell: CommandLine) -> None:
-    state: dict[str, Any] = shell.json("status")
-    assert [one["stage"] for one in state["stages"]] == ["journal", "extract", "embed", "match", "resolve", "project"]
-    assert {one["workers"] for one in state["stages"]} == {1}
-    assert state["totals"]["turns"] > 0
-    assert "********" in state["postgres"]
-    shown = shell.run("status").stdout
-    assert "reachable" in shown
-    assert "the last one came" in shown
-
-
-def test_an_interrupted_rebuild_says_what_state_things_are_in(shell: CommandLine) -> None:
-    with psycopg.connect(shell.settings["POSTGRES"]) as other:
-        other.execute("LOCK TABLE facts IN ACCESS EXCLUSIVE MODE")
-        process = subprocess.Popen(
-            [EXECUTABLE, "rebuild"],
-            cwd=shell.folder,
-            env=shell.environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        waiting = (
-            "SELECT count(*) FROM pg_stat_activity "
-            "WHERE application_name LIKE 'mnemolog-rebuild%' AND wait_event_type = 'Lock'"
-        )
-        with psycopg.connect(shell.settings["POSTGRES"], autocommit=True) as watcher:
-            asyncio.run(eventually(lambda: watcher.execute(waiting).fetchone() != (0,), timeout=60))
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    assert "stopped: the live tables are as they were" in stderr
-    assert "Traceback" not in stderr
-    assert shell.run("rebuild", "--verify-only").code == 0

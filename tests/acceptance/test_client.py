@@ -1,30 +1,34 @@
-"""What an application does with the client, and the errors that it gets."""
+"""What an application does with the client on a running installation, and what it is told."""
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from uuid import UUID
+from typing import Any, assert_type
+from uuid import UUID, uuid4
 
 import pytest
+from openai.types.chat import ChatCompletionMessage
 
 from mnemolog import (
     AsyncMemoryClient,
-    InvalidTurnError,
-    PartlyPublishedError,
-    PublishError,
-    ServerUnavailableError,
-    WaitTimeoutError,
+    CommandReceipt,
+    Fact,
+    MemoryClient,
+    Message,
+    Scope,
+    Settings,
+    Turn,
+    TurnReceipt,
+    WriteResult,
+    errors,
 )
-from mnemolog.client.search_models import QueryEmbedder
-from mnemolog.projections.errors import QueryError, UnknownFactError, UnknownTurnError
-from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Message, Turn
-from mnemolog.settings import Settings
+from mnemolog.client.producer import message_hash
 from tests.support.harnesses.command_line import CommandLine
 from tests.support.imports import packages_loaded_by
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
-NOBODY = "127.0.0.1:9"
 
 
 @pytest.fixture
@@ -38,11 +42,17 @@ def turn(turn_id: str, content: str, user: str) -> Turn:
     return Turn(turn_id=turn_id, scope=Scope(user_id=user), messages=(message,), occurred_at=NOW)
 
 
+async def raw(client: AsyncMemoryClient, text: str, **whose: Any) -> Fact:
+    """A fact of these words."""
+    result: WriteResult = await client.add(text, infer=False, wait=True, **whose)
+    assert result.memories[0].fact_id is not None
+    return await client.get(result.memories[0].fact_id)
+
+
 async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
     async with AsyncMemoryClient.from_settings(settings) as client:
         accepted = await client.add("I live in Bern.", user_id="ada", speaker="Ada", occurred_at=NOW)
-        assert accepted.status == "pending"
-        assert UUID(accepted.turn_id).version == 7
+        assert (accepted.status, accepted.notes, UUID(accepted.turn_id).version) == ("pending", (), 7)
         result = await client.wait(accepted.turn_id)
         assert [(memory.event, memory.text) for memory in result.memories] == [("fact_added", "Ada lives in Bern.")]
         assert (await client.status(accepted.turn_id)).status == "facts"
@@ -58,89 +68,233 @@ async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
         assert [change.text for change in changes.added] == ["Ada lives in Bern."]
 
 
-async def test_many_turns_are_published_in_their_order(settings: Settings) -> None:
-    said = ["Likes tea.", "Owns a dog.", "Works at night."]
-    turns = [turn(f"cy-{number}", text, "cy").model_copy(update={"infer": False}) for number, text in enumerate(said)]
+async def test_many_turns_are_published_in_their_order_and_a_raw_store_keeps_the_words(settings: Settings) -> None:
+    said = ["Likes tea.", "Owns a dog.", "Works at night; since 2019."]
+    turns = [
+        turn(f"cy-{number}", text, "cy").model_copy(update={"infer": False, "metadata": {"from": "crm"}})
+        for number, text in enumerate(said)
+    ]
     async with AsyncMemoryClient.from_settings(settings) as client:
-        accepted = await client.add_many(turns)
-        assert [one.turn_id for one in accepted] == ["cy-0", "cy-1", "cy-2"]
-        await client.wait("cy-2")
-        assert [fact.text for fact in await client.facts(user_id="cy")] == said
-
-
-async def test_a_raw_store_keeps_the_words(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as client:
-        accepted = await client.add("Prefers e-mail; since 2019.", user_id="dan", infer=False, metadata={"from": "crm"})
-        result = await client.wait(accepted.turn_id)
-        assert result.llm_calls == 0
-        (fact,) = await client.facts(user_id="dan")
-        assert (fact.text, fact.metadata) == ("Prefers e-mail; since 2019.", {"from": "crm"})
-
-
-async def test_wrong_questions_are_told_so(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as client:
-        with pytest.raises(UnknownTurnError):
-            await client.status("never-published")
-        with pytest.raises(WaitTimeoutError, match="not in the tables yet: check the tenant"):
-            await client.wait("never-published", timeout=0.3)
-        with pytest.raises(UnknownFactError):
-            await client.history(UUID(int=0))
-        with pytest.raises(QueryError, match="user_id or an agent_id"):
-            await client.facts()
-        with pytest.raises(QueryError):
-            await client.search("  ", user_id="ada")
-        with pytest.raises(InvalidTurnError, match="user_id"):
-            await client.add("I live in Bern.")
-
-
-async def test_a_search_finds_nothing_where_nothing_is_near_and_says_so(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as client:
-        await client.wait((await client.add("Likes the opera.", user_id="kay", infer=False)).turn_id)
-        await client.wait((await client.add("Likes tea.", user_id="kay", run_id="r1", infer=False)).turn_id)
-        found = await client.search("quantum chromodynamics", user_id="kay")
-        assert (found.hits, found.mode) == ((), "hybrid")
-        assert found.notice is not None
-        assert found.notice.startswith("nothing known is near enough to this question; facts in scopes that also name")
-        everything = await client.search("quantum chromodynamics", user_id="kay", threshold=0)
-        assert [hit.fact.text for hit in everything.hits] == ["Likes the opera."]
-        stranger = await client.search("tea", user_id="nobody-knows")
-        assert stranger.notice == "nothing is known in this scope"
-
-
-async def test_a_search_without_embedder_uses_the_words_and_says_so(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    impatient = partial(QueryEmbedder, timeout_seconds=0.5)
-    monkeypatch.setattr("mnemolog.client.connections.QueryEmbedder", impatient)
-    without_embedder = settings.model_copy(update={"embedding_provider": "openai", "base_url": f"http://{NOBODY}/v1"})
-    async with AsyncMemoryClient.from_settings(settings) as client:
-        await client.wait((await client.add("Likes the opera.", user_id="hal", infer=False)).turn_id)
-    async with AsyncMemoryClient.from_settings(without_embedder) as client:
-        found = await client.search("opera", user_id="hal")
-    assert found.mode == "lexical"
-    assert found.notice
-    assert [hit.fact.text for hit in found.hits] == ["Likes the opera."]
-
-
-async def test_servers_that_are_away_are_named(settings: Settings) -> None:
-    away = settings.model_copy(update={"kafka": NOBODY, "postgres": f"postgresql://mnemolog@{NOBODY}/x"})
-    async with AsyncMemoryClient.from_settings(away) as client:
-        with pytest.raises(ServerUnavailableError, match=f"Kafka at {NOBODY} cannot be reached"):
-            await client.add("I live in Bern.", user_id="ada")
-        with pytest.raises(ServerUnavailableError, match=f"Postgres at {NOBODY} cannot be reached"):
-            await client.facts(user_id="ada")
-        with pytest.raises(WaitTimeoutError, match="Postgres at"):
-            await client.wait("any", timeout=0.5)
+        assert [one.turn_id for one in await client.add_many(turns)] == ["cy-0", "cy-1", "cy-2"]
+        assert (await client.wait("cy-2")).llm_calls == 0
+        facts = await client.facts(user_id="cy")
+        assert [(fact.text, fact.metadata) for fact in facts] == [(text, {"from": "crm"}) for text in said]
 
 
 async def test_what_the_broker_does_not_confirm_is_an_error_in_time(settings: Settings) -> None:
     lost = settings.model_copy(update={"topic_prefix": "no-such-topic."})
     async with AsyncMemoryClient(settings=lost, publish_timeout=0.4) as client:
-        with pytest.raises(PublishError, match=r"t-1 was not acknowledged within 0.4 s .* the same turn_id"):
+        with pytest.raises(errors.PublishError, match=r"t-1 was not acknowledged within 0.4 s .* the same turn_id"):
             await client.add("I live in Bern.", user_id="ada", turn_id="t-1")
-        with pytest.raises(PartlyPublishedError) as raised:
+        with pytest.raises(errors.PartlyPublishedError) as raised:
             await client.add_many([turn("t-2", "x", "ada"), turn("t-3", "x", "ada")])
     assert (raised.value.accepted, set(raised.value.failed)) == ((), {"t-2", "t-3"})
+
+
+async def test_adding_and_commands_wait_for_the_end_on_request(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        assert_type(await memory.add("I live in Bern.", user_id="wait1", speaker="Ada"), TurnReceipt)
+        result = await memory.add("I like tea.", user_id="wait1", speaker="Ada", wait=True)
+        assert_type(result, WriteResult)
+        assert (result.status, result.success, result.user_id) == ("facts", True, "wait1")
+        fact_id = result.memories[0].fact_id
+        assert fact_id is not None
+        issued = await memory.delete(fact_id)
+        assert_type(issued, CommandReceipt)
+        assert (await memory.wait(issued)).status == "done"
+        undone = await memory.undo(turn_id=issued.command_id, wait=20)
+        assert_type(undone, WriteResult)
+        assert undone.success
+        (deleted,) = await memory.delete_all(user_id="wait1", wait=True)
+        assert deleted.facts_deleted == 2
+
+
+async def test_an_end_without_success_raises_nothing_and_says_why(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        await memory.set_policy({"limits": {"bytes_per_turn": 2000}}, user_id="wait2", wait=True)
+        with pytest.raises(errors.LimitExceededError):
+            await memory.add("x" * 3000, user_id="wait2", wait=True)
+        (rejected,) = await memory.add_many([turn("wait2-1", "y" * 3000, "wait2")], wait=True)
+        assert (rejected.status, rejected.success, bool(rejected.error)) == ("rejected", False, True)
+        fact = await raw(memory, "Prefers e-mail.", user_id="wait2")
+        twice = [await memory.delete(fact.fact_id, wait=True) for _ in range(2)]
+        assert [one.status for one in twice] == ["done", "rejected"]
+        assert "closed_fact" in (twice[1].error or "")
+
+
+async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        with pytest.raises(errors.WaitTimeoutError, match="not in the tables yet: check the tenant"):
+            await memory.wait("never-published", timeout=0.3)
+        goes_on = r"turn slow-1 did not finish within 0.001 s.* It goes on"
+        with pytest.raises(errors.WaitTimeoutError, match=goes_on) as caught:
+            await memory.add("I live in Bern.", user_id="wait3", turn_id="slow-1", wait=0.001)
+        assert caught.value.turn_ids == ("slow-1",)
+        assert (await memory.wait("slow-1")).status == "facts"
+        receipts = await memory.add_many([turn(f"slow-{number}", "I like tea.", "wait3") for number in (2, 3)])
+        with pytest.raises(errors.WaitTimeoutError, match="and 1 after it"):
+            await memory.wait(receipts, timeout=0.0)
+        issued = await memory.delete_all(user_id="wait3", key="nothing")
+        with pytest.raises(errors.WaitTimeoutError, match=f"command {issued[0].command_id} did not finish"):
+            await memory.wait(issued, timeout=0.0)
+        ends = await memory.wait(receipts)
+        assert_type(ends, list[WriteResult])
+        assert [one.turn_id for one in ends] == ["slow-2", "slow-3"]
+        assert [one.turn_id for one in await memory.status(["slow-1", "slow-2"])] == ["slow-1", "slow-2"]
+        assert await memory.status(ends[0]) == ends[0]
+
+
+async def test_a_receipt_knows_whose_turn_it_is(settings: Settings) -> None:
+    """Also where agents have no user."""
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        both = [await memory.add("I like tea.", user_id=user, turn_id="whose") for user in ("wait4", "wait5")]
+        assert [one.user_id for one in await memory.wait(both)] == ["wait4", "wait5"]
+        with pytest.raises(errors.AmbiguousTurnError):
+            await memory.status("whose")
+        agents = ("wait7", "wait8")
+        of_agents = [await memory.add("I like tea.", agent_id=agent, turn_id="agents") for agent in agents]
+        ends = await memory.wait(of_agents)
+        assert [one.agent_id for one in await memory.status(ends)] == ["wait7", "wait8"]
+        deleted = [await memory.delete_all(agent_id=agent, command_id="agents-2", wait=True) for agent in agents]
+        assert [one.status for (one,) in deleted] == ["done", "done"]
+
+
+async def test_a_reused_id_is_told(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        whose: Any = {"user_id": "wait6", "speaker": "Eve", "turn_id": "eve-1", "occurred_at": NOW}
+        ends = [await memory.add(f"I live in {city}.", wait=True, **whose) for city in ("Rome", "Rome", "Oslo")]
+        assert [one.reused for one in ends] == [False, False, True]
+        assert "the first turn of an id counts" in ends[2].notes[0]
+        assert [one.text for one in ends[2].memories] == ["Eve lives in Rome."]
+
+
+async def test_a_fact_is_found_by_its_id_or_its_beginning_whatever_its_status(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        fact = await raw(memory, "Prefers e-mail.", user_id="get1", agent_id="bot")
+        shown = str(fact.fact_id)
+        for given in (fact.fact_id, shown, shown[:13], shown.replace("-", "")[:10].upper()):
+            assert (await memory.get(given)).text == "Prefers e-mail."
+        mine = memory.scope(user_id="get1")
+        assert (await mine.get(shown[:13])).fact_id == fact.fact_id
+        assert (await mine.history(shown[:13])).versions[0].fact_id == fact.fact_id
+        assert (await mine.explain(shown[:13])).fact.fact_id == fact.fact_id
+        not_theirs = "is not of user_id 'get2', but of user_id 'get1', agent_id 'bot'"
+        for ask in (memory.scope(user_id="get2").get, memory.scope(user_id="get2").explain):
+            with pytest.raises(errors.UnknownFactError, match=not_theirs):
+                await ask(shown)
+        with pytest.raises(errors.UnknownFactError, match="not known in tenant 'other'"):
+            await memory.get(shown, tenant="other")
+        for ask_unknown in (memory.get, memory.history):
+            with pytest.raises(errors.UnknownFactError):
+                await ask_unknown(uuid4())
+        await memory.delete(shown[:13], wait=True)
+        assert (await memory.get(shown)).status == "retracted"
+
+
+async def test_commands_find_whose_fact_it_is(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        fact = await raw(memory, "Prefers e-mail.", user_id="own1", agent_id="bot", run_id="r1")
+        other = await raw(memory, "Prefers letters.", user_id="own2")
+        with pytest.raises(errors.UnknownFactError, match="is not of user_id 'own2', but of user_id 'own1'"):
+            await memory.delete(fact.fact_id, user_id="own2")
+        with pytest.raises(errors.UnknownFactError):
+            await memory.scope(user_id="own1", run_id="r2").update(fact.fact_id, "x")
+        with pytest.raises(errors.InvalidCommandError, match=r"facts are of 2 scopes .*: send a command for each"):
+            await memory.batch_delete([fact.fact_id, other.fact_id])
+        updated = await memory.scope(user_id="own1").update(str(fact.fact_id)[:13], "Prefers phone calls.", wait=True)
+        assert (updated.status, updated.facts_updated) == ("done", 1)
+        new_id = updated.memories[0].fact_id
+        assert new_id is not None
+        corrected = await memory.correct(new_id, "Prefers chat.", wait=True)
+        event_id = (await memory.history(corrected.memories[0].fact_id or "")).events[-1].event_id
+        assert (await memory.undo(event_id=str(event_id)[:13], wait=True)).status == "done"
+        assert (await memory.get(new_id)).status == "active"
+        assert (await memory.undo(turn_id=updated.turn_id, cascade=True, wait=True)).status == "done"
+        assert (await memory.get(fact.fact_id)).status == "active"
+
+
+async def test_what_a_command_is_about_has_to_exist(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        with pytest.raises(errors.UnknownEventError):
+            await memory.undo(event_id=uuid4())
+        await memory.add("I like tea.", user_id="own3", turn_id="own3-10", wait=True)
+        for unknown in ("never-published", "own3-1"):  # an id of a program is never taken for another one's beginning
+            with pytest.raises(errors.UnknownTurnError):
+                await memory.undo(turn_id=unknown)
+        with pytest.raises(errors.UnknownTurnError):
+            await memory.status("never-published")
+        assert await memory.find_turn_id("own3-1") == "own3-10"
+        with pytest.raises(errors.UnknownTurnError):
+            await memory.find_turn_id("own3-2")
+
+
+async def test_without_postgres_a_command_with_its_user_is_published_as_it_stands(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        fact = await raw(memory, "Prefers e-mail.", user_id="own4")
+        away = settings.model_copy(update={"postgres": "postgresql://mnemolog@127.0.0.1:9/x"})
+        async with AsyncMemoryClient.from_settings(away) as blind:
+            issued = await blind.delete(fact.fact_id, user_id="own4")
+            with pytest.raises(errors.InvalidCommandError, match="beginning of an id, and Postgres cannot be asked"):
+                await blind.delete(str(fact.fact_id)[:8], user_id="own4")
+        assert (await memory.wait(issued)).status == "done"
+
+
+async def test_messages_of_openai_are_taken_as_they_are(settings: Settings) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    conversation: list[Any] = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "I live in Graz."}, image]},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Sunny."},
+        ChatCompletionMessage(role="assistant", content="Nice."),
+    ]
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        receipt = await memory.add(conversation, user_id="form1", speaker="Ida")
+        note = "left out, because it is not text: image_url (messages.1), tool_calls (messages.2)"
+        result = await memory.wait(receipt)
+        assert [one.text for one in result.memories] == ["Ida lives in Graz."]
+        assert receipt.notes == result.notes == (note,)
+        explained = await memory.explain(result.memories[0].fact_id or "")
+        assert [one["role"] for one in explained.source.messages or []] == ["system", "user", "tool", "assistant"]
+
+
+def test_a_bound_blocking_client_has_every_method(settings: Settings) -> None:
+    with MemoryClient.from_settings(settings) as memory:
+        ida = memory.scope(user_id="bound1")
+        result = ida.add("I live in Graz.", speaker="Ida", wait=True)
+        assert_type(result, WriteResult)
+        assert_type(ida.add("I like tea.", speaker="Ida"), TurnReceipt)
+        assert_type(ida.wait(result), WriteResult)
+        fact_id = result.memories[0].fact_id
+        assert isinstance(fact_id, UUID)
+        assert ida.search("Where does Ida live?")[0].fact.text == "Ida lives in Graz."
+        assert "Ida lives in Graz." in str(ida.profile())
+        assert ida.get(fact_id).text == "Ida lives in Graz."
+        assert ida.diff(datetime.now(UTC).date()).added
+        assert_type(ida.delete(fact_id, wait=True), WriteResult)
+        with pytest.raises(errors.QueryError):
+            memory.facts()
+
+
+def test_an_application_that_uses_the_client_prints_nothing(shell: CommandLine) -> None:
+    program = """
+from mnemolog import MemoryClient
+with MemoryClient() as memory:
+    ada = memory.scope(user_id="quiet")
+    ada.add("I live in Bern.", speaker="Ada", wait=True)
+    ada.search("home"), ada.facts(), ada.profile(), ada.dry_run("I moved to Ulm.", speaker="Ada")
+with MemoryClient(postgres="postgresql://me@127.0.0.1:9/x") as memory:
+    memory.add("I like tea.", user_id="quiet")
+"""
+    environment = os.environ | {f"MNEMOLOG_{name}": value for name, value in shell.settings.items()}
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_hash_of_messages_does_not_depend_on_their_form() -> None:
+    messages = turn("t", "Hi.", "a").messages
+    assert message_hash(messages) == message_hash([{"role": "user", "content": "Hi.", "name": "A"}])
 
 
 def test_the_client_loads_no_stage() -> None:

@@ -1,19 +1,22 @@
-"""Publishing and every command that reads, on one running installation."""
+"""Publishing and commands that read, explain and rebuild, on one running installation; `test_screens.py` has more."""
 
 import json
-import re
+import socket
+from pathlib import Path
 
 import pytest
 
 from tests.support.harnesses.command_line import CommandLine, turn_json
+from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
+MIRA = ("--user", "mira")
 TURNS = [
-    turn_json("cl-1", "I live in Berlin. I work as a nurse."),
-    turn_json("cl-2", "I'm allergic to peanuts."),
-    turn_json("cl-3", "I'm allergic to peanuts.", at="2026-03-03T09:00:00+01:00"),
-    turn_json("cl-4", "I moved from Berlin to Munich!", at="2026-03-04T09:00:00+01:00"),
+    turn_json("cl-1", "I live in Berlin. I'm allergic to peanuts."),
+    turn_json("cl-2", "I moved from Berlin to Munich!", at="2026-03-04T09:00:00+01:00"),
+    turn_json("cl-3", "I'm allergic to peanuts.", at="2026-03-05T09:00:00+01:00"),
+    turn_json("cl-4", "Actually, I'm not allergic to peanuts.", at="2026-03-06T09:00:00+01:00"),
     turn_json("cl-5", "Contract until 2027.", infer=False),
     turn_json("cl-6", "Thank you!"),
 ]
@@ -23,8 +26,7 @@ TURNS = [
 def populated(shell: CommandLine) -> CommandLine:
     """The installation after the turns were published."""
     tally = shell.json("publish", "-", "--wait", stdin="\n".join(TURNS))
-    assert (tally["read"], tally["acknowledged"]) == (6, 6)
-    assert tally["ends"] == {"facts": 5, "no_facts": 1}
+    assert (tally["read"], tally["acknowledged"], tally["ends"]) == (6, 6, {"facts": 5, "no_facts": 1})
     return shell
 
 
@@ -32,116 +34,102 @@ def texts(facts: list[dict[str, str]]) -> set[str]:
     return {fact["text"] for fact in facts}
 
 
-def test_status_tells_what_a_turn_did(populated: CommandLine) -> None:
-    result = populated.json("status", "cl-4", "--user", "mira")
-    assert (result["status"], result["success"], result["facts_updated"]) == ("facts", True, 1)
-    assert [memory["event"] for memory in result["memories"]] == ["fact_replaced"]
+def test_status_tells_what_a_turn_did_and_verbose_its_costs_and_decisions(populated: CommandLine) -> None:
+    plain, verbose = populated.json("status", "cl-2", *MIRA), populated.json("status", "cl-2", "--verbose")
+    assert (plain["status"], plain["success"], plain["facts_updated"]) == ("facts", True, 1)
+    assert [memory["event"] for memory in plain["memories"]] == ["fact_replaced"]
     assert populated.json("status", "cl-3")["skipped"] == 1
+    assert plain["trace"] is None
+    (decided,) = verbose["trace"]["decisions"]
+    assert (decided["event"], decided["by"], decided["verdict"]) == ("fact_replaced", "model", "REPLACE")
+    assert "Mira lives in Berlin." in texts(decided["retrieved"])
+    assert [stage["stage"] for stage in verbose["stages"]] == ["extract", "embed", "match", "resolve"]
+    assert verbose["tokens"]["total"] == verbose["tokens"]["input"] + verbose["tokens"]["output"]
+    shown = populated.run("status", "cl-2", "--verbose").stdout
+    assert all(title in shown for title in ("1 added", "cost by stage", "1 decision"))
 
 
-def test_facts_are_those_that_hold_and_all_on_request(populated: CommandLine) -> None:
-    now = texts(populated.json("facts", "--user", "mira"))
-    assert {"Mira lives in Munich.", "Mira is allergic to peanuts.", "Contract until 2027."} <= now
-    assert "Mira lives in Berlin." not in now
-    assert "Mira lives in Berlin." in texts(populated.json("facts", "--user", "mira", "--all"))
-
-
-def test_search_finds_by_meaning_and_says_how(populated: CommandLine) -> None:
-    found = populated.json("search", "In which city is her home?", "--user", "mira", "-n", "3")
-    assert found["mode"] == "hybrid"
-    assert "Mira lives in Munich." in texts([hit["fact"] for hit in found["hits"]])
-
-
-def test_search_has_a_floor_and_says_that_nothing_is_near(populated: CommandLine) -> None:
-    asked = ("search", "quantum chromodynamics", "--user", "mira", "--threshold")
-    assert populated.run(*asked, "0.9").stdout == "nothing known is near enough to this question\n"
-    assert populated.json(*asked, "0")["hits"]
-
-
-def test_another_user_and_another_tenant_find_nothing(populated: CommandLine) -> None:
-    assert populated.json("search", "Munich", "--user", "jonas")["hits"] == []
-    assert populated.json("facts", "--user", "mira", "--tenant", "other") == []
-
-
-def test_history_shows_both_versions_and_the_reasons(populated: CommandLine) -> None:
-    munich = next(fact for fact in populated.json("facts", "--user", "mira") if fact["text"] == "Mira lives in Munich.")
+def test_commands_that_read_answer_in_json(populated: CommandLine) -> None:
+    now, every = (texts(populated.json("facts", *MIRA, *flags)) for flags in ((), ("--all",)))
+    assert every - now >= {"Mira lives in Berlin."}
+    (munich,) = (one for one in populated.json("facts", *MIRA) if one["text"] == "Mira lives in Munich.")
     history = populated.json("history", munich["fact_id"])
     assert [(version["text"], version["status"]) for version in history["versions"]] == [
         ("Mira lives in Berlin.", "superseded"),
         ("Mira lives in Munich.", "active"),
     ]
-    assert [event["event"] for event in history["events"]] == ["fact_added", "fact_replaced"]
-    assert all(event["reason"] for event in history["events"])
+    explained = populated.json("explain", munich["fact_id"])
+    assert explained["source"]["messages"][0]["content"] == "I moved from Berlin to Munich!"
+    (moved,) = populated.json("diff", "--since", "2026-03-04", "--until", "2026-03-05", "--axis", "true", *MIRA)[
+        "replaced"
+    ]
+    assert (moved["text"], moved["old"][0]["text"]) == ("Mira lives in Munich.", "Mira lives in Berlin.")
+    then = texts(populated.json("as-of", "--believed", "2100-01-01", "--true", "2026-03-03", *MIRA))
+    assert then - now == {"Mira lives in Berlin."}
+    asked = ("search", "quantum chromodynamics", *MIRA, "--threshold")
+    assert populated.run(*asked, "0.9").stdout == "nothing known is near enough to this question\n"
+    assert populated.json(*asked, "0")["hits"]
+    assert populated.json("facts", *MIRA, "--tenant", "other") == populated.json("unresolved", *MIRA) == []
 
 
-def test_diff_groups_what_changed(populated: CommandLine) -> None:
-    changes = populated.json("diff", "--since", "2020-01-01", "--user", "mira")
-    assert [change["old"][0]["text"] for change in changes["replaced"]] == ["Mira lives in Berlin."]
-    assert changes["skipped"] == 1
-    assert populated.json("diff", "--since", "2020-01-01", "--until", "2020-01-02", "--user", "mira")["added"] == []
+def test_a_dry_run_tells_what_would_happen_and_stores_nothing(populated: CommandLine) -> None:
+    before = populated.json("facts", *MIRA, "--all")
+    said = ("dry-run", "I moved from Munich to Hamburg.", *MIRA, "--speaker", "Mira")
+    foreseen = populated.json(*said)
+    assert [memory["event"] for memory in foreseen["memories"]] == ["fact_replaced"]
+    assert foreseen["trace"]["decisions"][0]["reason"]
+    alone = populated.json(*said, "--override", "add_only=true")
+    assert [memory["event"] for memory in alone["memories"]] == ["fact_added"]
+    refused = populated.run(*said, "--override", "conflct=0.5")
+    assert refused.code == 2
+    assert "overrides are duplicate" in refused.stderr.replace("\n", " ")
+    assert populated.json("facts", *MIRA, "--all") == before
 
 
-def test_the_profile_has_its_sections(populated: CommandLine) -> None:
-    profile = populated.json("profile", "--user", "mira")
-    assert [entry["value"] for entry in profile["identity"] if entry["key"] == "home_city"] == ["Munich"]
-    assert profile["sensitive_topics"]
+async def test_a_dry_run_says_within_seconds_what_it_waits_for(populated: CommandLine, tmp_path: Path) -> None:
+    with socket.socket() as taken:  # bound and not listened at: it refuses connections
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        away = CommandLine(folder=tmp_path, settings={**populated.settings, "PROVIDER": "openai", "BASE_URL": address})
+        with away.start("dry-run", "I moved to Ulm.", *MIRA) as running:
+            await eventually(lambda: "waiting for" in running.log.read_text(), timeout=60)
+            said = " ".join(running.log.read_text().split())
+    assert f"waiting for the model's server ({address}), whose last failure was: extract gpt-4.1-mini: conn" in said
 
 
-@pytest.mark.parametrize("source", ["kafka", "table"])
-def test_a_rebuild_gives_equal_tables(populated: CommandLine, source: str) -> None:
-    before = populated.json("facts", "--user", "mira", "--all")
-    verified = populated.json("rebuild", "--from", source, "--verify-only")
-    assert verified["equal"]
-    assert not verified["report"]["swapped"]
-    report = populated.json("rebuild", "--from", source)["report"]
+def test_a_rebuild_gives_equal_tables_and_the_audit_balances(populated: CommandLine) -> None:
+    before = populated.json("facts", *MIRA, "--all")
+    verified = populated.json("rebuild", "--from", "kafka", "--verify-only")
+    assert (verified["equal"], verified["report"]["swapped"]) == (True, False)
+    report = populated.json("rebuild", "--from", "table")["report"]
     assert report["swapped"]
     assert all(table["live_digest"] == table["rebuilt_digest"] for table in report["tables"])
     assert {table["table"] for table in report["tables"] if table["kept"]} == {"commits", "memory_events"}
-    full = populated.json("rebuild", "--from", source, "--full", "--verify-only")["report"]
+    full = populated.json("rebuild", "--from", "kafka", "--full", "--verify-only")["report"]
     assert not any(table["kept"] for table in full["tables"])
-    assert populated.json("facts", "--user", "mira", "--all") == before
-
-
-def test_the_audit_balances(populated: CommandLine) -> None:
+    assert populated.json("facts", *MIRA, "--all") == before
     assert populated.json("audit")["ok"]
 
 
-def test_publishing_the_file_again_changes_nothing(populated: CommandLine) -> None:
-    before = populated.json("facts", "--user", "mira", "--all")
-    assert populated.json("publish", "-", "--wait", stdin="\n".join(TURNS))["acknowledged"] == len(TURNS)
-    assert populated.json("facts", "--user", "mira", "--all") == before
-
-
-def test_topics_and_settings_are_shown_without_secrets(populated: CommandLine) -> None:
-    topics = {topic["topic"]["name"]: topic for topic in populated.json("topics")}
-    assert topics["memory_events"]["retention"] is None
-    assert topics["conversation_turns"]["partitions"] == 2
-    settings = {row["variable"]: row for row in populated.json("settings")}
-    assert settings["MNEMOLOG_PARTITIONS"]["value"] == "2"
-    assert "********" in settings["MNEMOLOG_POSTGRES"]["value"]
+def test_publishing_the_file_again_from_a_process_of_its_own_changes_nothing(populated: CommandLine) -> None:
+    """The other tests call the program within this process."""
+    before = populated.json("facts", *MIRA, "--all")
+    program = CommandLine(folder=populated.folder, settings=populated.settings)
+    done = program.run("publish", "-", "--json", "--wait", stdin="\n".join(TURNS))
+    assert (done.code, done.json["acknowledged"], done.stderr) == (0, len(TURNS), "")
+    assert populated.json("facts", *MIRA, "--all") == before
+    unknown = program.run("status", "cl-never")
+    assert (unknown.code, unknown.stdout, "cl-never" in unknown.stderr) == (1, "", True)
 
 
 def test_a_broken_line_is_refused_by_its_number_and_the_rest_is_sent(populated: CommandLine) -> None:
-    lines = [
-        turn_json("cl-7", "I speak German."),
-        "{",
-        '{"scope": {"user_id": "mira"}}',
-        turn_json("cl-8", "I like tea."),
-    ]
-    done = populated.run("publish", "-", "--json", "--wait", stdin="\n".join(lines))
-    assert done.code == 1
-    assert done.json["acknowledged"] == 2
-    assert done.json["ends"] == {"facts": 2}
+    good = (turn_json("cl-7", "I speak German."), turn_json("cl-8", "I like tea."))
+    lines = "\n".join([good[0], "{", '{"scope": {"user_id": "mira"}}', good[1]])
+    done = populated.run("publish", "-", "--json", "--wait", stdin=lines)
+    assert (done.code, done.json["acknowledged"], done.json["ends"]) == (1, 2, {"facts": 2})
     assert "turn_id" in done.json["refused"]["3"]
-    for_people = populated.run("publish", "-", stdin="\n".join(lines))
-    assert re.search(r"line 2 refused: not_a_record", for_people.stderr)
-
-
-def test_a_raw_broken_line_reaches_its_end_and_the_dead_letters(populated: CommandLine) -> None:
-    done = populated.run("publish", "-", "--raw", "--wait", "--json", stdin='{"turn_id": "cl-9", "messa')
-    assert (done.code, done.json["acknowledged"], done.json["ends"]) == (1, 1, {"failed": 1})
-    dead = {topic["topic"]["name"]: topic for topic in populated.json("topics")}["dead_letters"]
-    assert sum(dead["end_offsets"].values()) >= 1
+    assert "line 2 refused: not_a_record" in populated.run("publish", "-", stdin=lines).stderr
+    assert populated.json("publish", "-", "--wait")["read"] == 0
 
 
 def test_a_command_is_not_published_as_a_turn_not_even_raw(populated: CommandLine) -> None:
@@ -163,17 +151,3 @@ def test_a_turn_that_never_comes_is_a_timeout(populated: CommandLine) -> None:
     done = populated.run("status", "cl-never", "--wait", "0.5")
     assert done.code == 1
     assert "did not finish within 0.5 s: not in the tables yet" in done.stderr
-    assert populated.run("status", "cl-never").code == 1
-
-
-def test_an_empty_input_is_fine(populated: CommandLine) -> None:
-    assert populated.json("publish", "-", "--wait")["read"] == 0
-
-
-def test_the_program_does_the_same_in_a_process_of_its_own(populated: CommandLine) -> None:
-    """The other tests call it within this process."""
-    program = CommandLine(folder=populated.folder, settings=populated.settings)
-    done = program.run("publish", "-", "--json", "--wait", stdin="\n".join(TURNS))
-    assert (done.code, done.json["acknowledged"], done.stderr) == (0, len(TURNS), "")
-    unknown = program.run("status", "cl-never")
-    assert (unknown.code, unknown.stdout, "cl-never" in unknown.stderr) == (1, "", True)

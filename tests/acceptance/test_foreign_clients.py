@@ -1,7 +1,9 @@
-"""Without any code of this project: kcat publishes turns and commands as documented JSON, psql reads the facts."""
+"""Without any code of this project: kcat publishes turns and commands as documented JSON, and reads the log.
+
+`test_documentation.py` has kcat publish a turn with a key and psql read the facts.
+"""
 
 import subprocess
-from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -17,86 +19,42 @@ TURN = (
     ' "messages": [{"role": "user", "name": "Amalia", "content": "I live in Lisbon."}]}'
 )
 COMMAND = (
-    '{"kind": "command", "command_id": "kcat-order-1", "scope": {"user_id": "anton"},'
+    '{"kind": "command", "command_id": "kcat-order-1", "scope": {"user_id": "amalia"},'
     ' "issued_at": "2026-03-03T09:00:00+01:00",'
     ' "order": {"kind": "delete_all", "key": "home_city"}}'
 )
-QUERY = "SELECT text, status FROM facts WHERE user_id = 'amalia'"
 
 
-async def test_kcat_publishes_and_psql_reads(shell: CommandLine) -> None:
-    topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
-    subprocess.run(
-        [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic, "-k", "default/amalia"],
-        input=TURN.encode(),
-        timeout=TIMEOUT_SECONDS,
-        check=True,
-    )
-    await eventually(rows_of(shell, QUERY))
-    read = subprocess.run(
+def kcat(shell: CommandLine, topic: str, *arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(
         [
-            required_program("psql"),
-            "--no-psqlrc",
-            "--tuples-only",
-            "--no-align",
-            shell.settings["POSTGRES"],
-            "-c",
-            QUERY,
+            *(required_program("kcat"), "-b", shell.settings["KAFKA"]),
+            *("-t", f"{shell.settings['TOPIC_PREFIX']}{topic}", *arguments),
         ],
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,
         check=True,
     )
-    assert read.stdout == "Amalia lives in Lisbon.|active\n"
+    return done.stdout
 
 
 async def test_a_turn_without_a_key_reaches_its_users_partition(shell: CommandLine) -> None:
-    topic = f"{shell.settings['TOPIC_PREFIX']}conversation_turns"
     unkeyed = TURN.replace("kcat-1", "kcat-2").replace("amalia", "albert").replace("Amalia", "Albert")
-    subprocess.run(
-        [required_program("kcat"), "-P", "-b", shell.settings["KAFKA"], "-t", topic],
-        input=unkeyed.encode(),
-        timeout=TIMEOUT_SECONDS,
-        check=True,
-    )
-    found = await eventually(rows_of(shell, "SELECT text FROM facts WHERE user_id = 'albert'"))
-    assert found == [("Albert lives in Lisbon.",)]
+    kcat(shell, "conversation_turns", "-P", stdin=unkeyed)
 
-
-def test_kcat_publishes_a_command(shell: CommandLine) -> None:
-    turn = TURN.replace("kcat-1", "kcat-4").replace("amalia", "anton").replace("Amalia", "Anton")
-    shell.json("publish", "-", "--wait", stdin=turn)
-    subprocess.run(
-        [
-            required_program("kcat"),
-            *("-P", "-X", "partitioner=murmur2_random", "-k", "default/anton"),
-            *("-b", shell.settings["KAFKA"], "-t", f"{shell.settings['TOPIC_PREFIX']}conversation_turns"),
-        ],
-        input=COMMAND.encode(),
-        timeout=TIMEOUT_SECONDS,
-        check=True,
-    )
-    assert shell.json("status", "kcat-order-1", "--wait", "30")["facts_deleted"] == 1
-    assert shell.json("facts", "--user", "anton") == []
-
-
-def test_kcat_reads_the_log(shell: CommandLine) -> None:
-    topic = f"{shell.settings['TOPIC_PREFIX']}memory_events"
-    shell.json("publish", "-", "--wait", stdin=TURN.replace("kcat-1", "kcat-3"))
-    read = subprocess.run(
-        [required_program("kcat"), "-C", "-e", "-q", "-b", shell.settings["KAFKA"], "-t", topic],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=True,
-    )
-    assert '"kcat-3"' in read.stdout
-
-
-def rows_of(shell: CommandLine, query: str) -> Callable[[], list[tuple[object, ...]]]:
     def rows() -> list[tuple[object, ...]]:
         with psycopg.connect(shell.settings["POSTGRES"]) as connection:
-            return connection.execute(query).fetchall()
+            return connection.execute("SELECT text FROM facts WHERE user_id = 'albert'").fetchall()
 
-    return rows
+    assert await eventually(rows) == [("Albert lives in Lisbon.",)]
+
+
+def test_kcat_publishes_a_command_and_reads_the_log(shell: CommandLine) -> None:
+    shell.json("publish", "-", "--wait", stdin=TURN)
+    keyed = ("-P", "-X", "partitioner=murmur2_random", "-k", "default/amalia")
+    kcat(shell, "conversation_turns", *keyed, stdin=COMMAND)
+    assert shell.json("status", "kcat-order-1", "--wait", "30")["facts_deleted"] == 1
+    assert shell.json("facts", "--user", "amalia") == []
+    assert '"kcat-1"' in kcat(shell, "memory_events", "-C", "-e", "-q")

@@ -1,4 +1,5 @@
-"""Every command about facts, policies and undo on the command line, on one running installation."""
+"""Commands that change memory, on one running installation; what each of their options asks of the client is in
+`tests/unit/mnemolog/cli/test_commands.py`."""
 
 import json
 from collections.abc import Sequence
@@ -14,22 +15,17 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 def publish_turns(shell: CommandLine, user: str, *contents: str, **dimensions: str) -> None:
     """Let `user` say these things, a turn each, on days that follow one another."""
+    suffix, scope = "".join(dimensions.values()), {"user_id": user, **dimensions}
     turns = [
-        turn_json(
-            f"{user}-{number}{''.join(dimensions.values())}",
-            content,
-            user=user,
-            at=f"2026-03-{number + 1:02}T09:00:00+01:00",
-            scope={"user_id": user, **dimensions},
-        )
-        for number, content in enumerate(contents)
+        turn_json(f"{user}-{day}{suffix}", content, user=user, at=f"2026-03-{day + 1:02}T09:00:00+01:00", scope=scope)
+        for day, content in enumerate(contents)
     ]
     tally = shell.json("publish", "-", "--wait", stdin="\n".join(turns))
     assert tally["ends"] == {"facts": len(contents)}, tally
 
 
-def facts(shell: CommandLine, user: str, *more: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = shell.json("facts", "--user", user, *more)
+def facts(shell: CommandLine, user: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = shell.json("facts", "--user", user)
     return found
 
 
@@ -54,33 +50,23 @@ def assert_rejected(done: CommandOutput, reason: str) -> None:
     assert reason in done.json["error"]
 
 
-def test_update_and_correct_put_another_text_in_the_place_of_a_fact(shell: CommandLine) -> None:
-    publish_turns(shell, "oda", "I live in Berlin.", "I own a dog.")
-    berlin = fact_id_of(facts(shell, "oda"), "Berlin")
+def test_update_and_correct_put_another_text_in_the_place_of_facts(shell: CommandLine) -> None:
+    publish_turns(shell, "oda", "I live in Berlin.", "I own a dog.", "I like tea.")
+    known = facts(shell, "oda")
+    berlin, dog, tea = (fact_id_of(known, word) for word in ("Berlin", "dog", "tea"))
     end = shell.json("update", berlin, "Oda lives in Potsdam.", "--value", "Potsdam", "--user", "oda", "--actor", "Jo")
     assert (end["status"], end["success"], end["order"], end["actor"]) == ("done", True, "update", "Jo")
     assert (end["facts_updated"], end["llm_calls"]) == (1, 0)
-    dog = fact_id_of(facts(shell, "oda"), "dog")
     end = shell.json("correct", dog, "Oda owns a cat.", "--ended", "2026-03-04", "--user", "oda")
     assert end["memories"][0]["event"] == "fact_corrected"
-    (cat,) = [fact for fact in facts(shell, "oda") if fact["authority"] == "human"]
-    assert (cat["text"], cat["confidence"]) == ("Oda owns a cat.", 1.0)
-    assert_rejected(shell.run("update", cat["fact_id"], "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
-    assert texts(shell, "oda") == {"Oda lives in Potsdam.", "Oda owns a cat."}
-
-
-def test_many_facts_are_updated_at_once_from_a_file(shell: CommandLine) -> None:
-    publish_turns(shell, "abe", "I live in Berlin.", "I own a dog.")
-    known = facts(shell, "abe")
-    berlin, dog = ({"fact_id": fact_id_of(known, word)} for word in ("Berlin", "dog"))
-    edits = [berlin | {"text": "Abe lives in Potsdam.", "value": "Potsdam"}, dog | {"text": "Abe owns a cat."}]
-    file = shell.folder / "edits.jsonl"
-    file.write_text("\n".join(map(json.dumps, edits)))
-    assert shell.json("batch-update", "edits.jsonl", "--user", "abe")["facts_updated"] == 2
-    assert texts(shell, "abe") == {"Abe lives in Potsdam.", "Abe owns a cat."}
-    assert_rejected(shell.run("batch-update", "edits.jsonl", "--user", "abe", "--json"), "closed_fact")
+    cat = fact_id_of(facts(shell, "oda"), "cat")
+    assert_rejected(shell.run("update", cat, "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
+    edits = [{"fact_id": tea, "text": "Oda likes coffee.", "value": "coffee"}]
+    (shell.folder / "edits.jsonl").write_text("\n".join(map(json.dumps, edits)))
+    assert shell.json("batch-update", "edits.jsonl", "--user", "oda")["facts_updated"] == 1
+    assert texts(shell, "oda") == {"Oda lives in Potsdam.", "Oda owns a cat.", "Oda likes coffee."}
     for line, words in (("[1]", "line 1 is not a JSON object"), ("{", "line 1 is not valid JSON")):
-        done = shell.run("batch-update", "-", "--user", "abe", stdin=line)
+        done = shell.run("batch-update", "-", "--user", "oda", stdin=line)
         assert (done.code, words in stderr_text(done)) == (2, True), done
 
 
@@ -93,70 +79,28 @@ def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: 
     assert texts(shell, "ben") == before
     end = shell.json("delete", berlin, dog, "--user", "ben")
     assert end["facts_deleted"] == 2
-    assert len(texts(shell, "ben")) == len(before) - 2
-    assert_rejected(shell.run("delete", berlin, "--user", "ben", "--json"), "closed_fact")
+    again = shell.run("delete", berlin, "--user", "ben")
+    assert (again.code, "closed_fact" in again.stdout) == (1, True)
     undone = shell.json("undo", "--turn", end["turn_id"], "--user", "ben")
     assert texts(shell, "ben") == before
     shell.json("undo", "--turn", undone["turn_id"], "--user", "ben")
     assert len(texts(shell, "ben")) == len(before) - 2
+    assert_rejected(shell.run("undo", "--turn", "ben-0", "--user", "ben", "--json"), "built_upon")
+    assert shell.json("undo", "--turn", "ben-0", "--cascade", "--user", "ben")["success"]
 
 
-def test_nobody_touches_the_memory_of_another(shell: CommandLine) -> None:
-    publish_turns(shell, "cleo", "I live in Berlin.")
-    publish_turns(shell, "carl", "I live in Bonn.")
-    before = facts(shell, "cleo", "--all")
-    berlin = before[0]["fact_id"]
-    for order in (
-        ("delete", berlin, "--user", "carl"),
-        ("update", berlin, "Carl was here.", "--user", "carl"),
-        ("correct", berlin, "Carl was here.", "--user", "cleo", "--agent", "bot"),
-        ("confirm", berlin, "--user", "cleo", "--tenant", "other"),
-        ("reject", berlin, "--user", "carl"),
-    ):
-        refused = shell.run(*order, "--json")
-        assert refused.code == 1
-        assert "is not of user_id" in stderr_text(refused) or "not known in tenant 'other'" in stderr_text(refused)
-    assert_rejected(shell.run("undo", "--turn", "cleo-0", "--user", "carl", "--json"), "nothing_to_undo")
-    assert facts(shell, "cleo", "--all") == before
-
-
-def test_delete_all_asks_for_a_yes_and_can_be_for_some_or_for_everybody(shell: CommandLine) -> None:
+def test_delete_all_can_be_for_some_or_for_everybody_and_left_alone(shell: CommandLine) -> None:
     publish_turns(shell, "dora", "I live in Berlin.", "I own a dog.")
-    hesitant = shell.run("delete-all", "--user", "dora")
-    assert (hesitant.code, "add --yes" in stderr_text(hesitant)) == (2, True)
-    assert shell.json("delete-all", "--key", "home_city", "--yes", "--user", "dora")["facts_deleted"] == 1
-    assert len(texts(shell, "dora")) == 1
-    shell.json("delete-all", "--yes", "--user", "dora")
-    assert texts(shell, "dora") == set()
-    assert shell.json("delete-all", "--yes", "--user", "dora")["status"] == "done"
     for run in ("1", "2"):
         publish_turns(shell, "dora", "I like tea.", run_id=run)
+    assert shell.json("delete-all", "--key", "home_city", "--yes", "--user", "dora")["facts_deleted"] == 1
+    issued = shell.json("delete-all", "--yes", "--user", "dora", "--wait", "0")
+    assert issued["status"] == "pending"
+    assert shell.json("status", issued["command_id"], "--wait", "30")["status"] == "done"
+    assert texts(shell, "dora") == set()
     ends = shell.json("delete-all", "--yes", "--user", "dora", "--run", "*")
     assert [end["facts_deleted"] for end in ends] == [1, 1]
     assert shell.json("delete-all", "--yes", "--user", "dora", "--run", "*") == []
-
-
-def test_what_was_held_back_is_confirmed(shell: CommandLine) -> None:
-    publish_turns(shell, "emma", "I'm allergic to peanuts.", "I'm not allergic to peanuts.")
-    (waiting,) = shell.json("pending", "--user", "emma")
-    (old,) = waiting["challenged"]
-    end = shell.json("confirm", waiting["fact"]["fact_id"], "--user", "emma")
-    assert (end["memories"][0]["event"], end["status"]) == ("pending_confirmed", "done")
-    assert old["text"] not in texts(shell, "emma")
-    assert waiting["fact"]["text"] in texts(shell, "emma")
-    assert_rejected(shell.run("reject", waiting["fact"]["fact_id"], "--user", "emma", "--json"), "not_pending")
-    assert_rejected(
-        shell.run("resolve", waiting["fact"]["fact_id"], "keep_both", "--user", "emma", "--json"), "not_unresolved"
-    )
-
-
-def test_undo_refuses_where_later_decisions_build_on_it_unless_they_go_too(shell: CommandLine) -> None:
-    publish_turns(shell, "finn", "I live in Berlin.", "I moved from Berlin to Munich!")
-    done = shell.run("undo", "--turn", "finn-0", "--user", "finn", "--json")
-    assert_rejected(done, "built_upon")
-    assert "finn-1" in done.json["error"]
-    assert shell.json("undo", "--turn", "finn-0", "--cascade", "--user", "finn")["success"]
-    assert texts(shell, "finn") == set()
 
 
 def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: CommandLine) -> None:
@@ -165,47 +109,12 @@ def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: Comman
     trial = ("--user", "*", "--tenant", "trial")
     end = shell.json("status", "gil-1trial", "--tenant", "trial", "--verbose")
     (decision,) = end["trace"]["decisions"]
-    model, prompt = ("--model", decision["model"]), ("--prompt-version", decision["prompt_version"])
+    prompt = ("--prompt-version", decision["prompt_version"])
     assert shell.json("undo", *prompt, "--since", "2020-01-01", "--until", "2020-01-02", *trial) == []
     ends = shell.json("undo", *prompt, "--since", "2026-01-01", *trial)
     assert [end["status"] for end in ends] == ["done", "done"]
     held = shell.json("facts", *trial)
     assert sorted(fact["text"] for fact in held) == ["Gil lives in Berlin.", "Gus lives in Berlin."]
-    shell.json("undo", *model, "--since", "2026-01-01", *trial)
-    assert shell.json("facts", *trial) == []
-
-
-def test_policies_are_set_and_shown(shell: CommandLine) -> None:
-    end = shell.json("policy", "set", "--add-only", "--turns-per-minute", "100", "--note", "trial", "--user", "hans")
-    assert end["status"] == "done"
-    publish_turns(shell, "hans", "I live in Berlin.", "I moved from Berlin to Munich!")
-    assert len(texts(shell, "hans")) == 2
-    shown = shell.json("policy", "show", "--user", "hans")
-    assert shown["tenant"] is None
-    assert (shown["scope"]["add_only"], shown["scope"]["limits"]["turns_per_minute"]) == (True, 100)
-    assert "turns_per_minute" in shell.run("policy", "show", "--user", "hans").stdout
-    shell.json("policy", "set", "--active-facts", "1", "--tenant", "acme")
-    assert shell.json("policy", "show", "--tenant", "acme")["tenant"]["limits"]["active_facts"] == 1
-    assert shell.json("policy", "show")["tenant"] is None
-
-
-def test_people_are_told_what_was_done_and_why_not(shell: CommandLine) -> None:
-    publish_turns(shell, "isa", "I live in Berlin.")
-    berlin = fact_id_of(facts(shell, "isa"), "Berlin")
-    done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "fact_retracted" in done.stdout) == (0, True)
-    done = shell.run("delete", berlin, "--user", "isa")
-    assert (done.code, "closed_fact" in done.stdout) == (1, True)
-    done = shell.run("delete-all", "--yes", "--user", "nobody-*", "--wait", "0")
-    assert (done.code, "was sent" in done.stdout) == (0, True)
-    nobody = shell.run("delete-all", "--yes", "--user", "nobody", "--run", "*")
-    assert "no scope matches: no command was sent" in nobody.stdout
-
-
-def test_a_command_that_is_not_waited_for_is_pending(shell: CommandLine) -> None:
-    issued = shell.json("delete-all", "--yes", "--user", "jane", "--wait", "0")
-    assert issued["status"] == "pending"
-    assert shell.json("status", issued["command_id"], "--wait", "30")["status"] == "done"
 
 
 def test_a_context_is_written_alone_so_that_it_can_be_piped(shell: CommandLine) -> None:
@@ -214,10 +123,6 @@ def test_a_context_is_written_alone_so_that_it_can_be_piped(shell: CommandLine) 
     assert done.stdout.startswith("<memory note=")
     assert done.stdout.index("allergic to peanuts") < done.stdout.index("lives in Graz")
     assert "2 facts" in done.stderr
-    found = shell.json("context", "Where in Graz could we eat?", "--user", "ivo", "--budget", "70")
-    assert found["tokens"] <= found["budget_tokens"] == 70
-    assert len(found["facts"]) + len(found["left_out"]) == 2
-    assert found["left_out_counts"]["budget"] == len(found["left_out"])
 
 
 def test_feedback_is_counted_and_the_end_of_a_session_publishes_a_profile(shell: CommandLine) -> None:
@@ -229,7 +134,9 @@ def test_feedback_is_counted_and_the_end_of_a_session_publishes_a_profile(shell:
     assert (figures["used"], figures["recall_at"]["1"], figures["recall_at"]["5"]) == (1, 0, 1)
     assert "1 fact used, 0 of them not shown" in shell.run("quality", "--user", "jan").stdout
 
-    shell.json("policy", "set", "--publish-profile", "session_end", "--user", "jan")
+    shell.json("policy", "set", "--publish-profile", "session_end", "--turns-per-minute", "100", "--user", "jan")
+    policies = shell.json("policy", "show", "--user", "jan")
+    assert (policies["tenant"], policies["scope"]["limits"]["turns_per_minute"]) == (None, 100)
     assert shell.json("profile", "--user", "jan")["published_at"] is None
     assert shell.json("end-session", "--user", "jan")["status"] == "done"
     shell.json("add", "I own a cat.", "--user", "jan", "--wait")
@@ -237,3 +144,46 @@ def test_feedback_is_counted_and_the_end_of_a_session_publishes_a_profile(shell:
     shown = [entry["text"] for found in known.values() if isinstance(found, list) for entry in found]
     assert known["published_at"] is not None
     assert (any("dog" in text for text in shown), any("cat" in text for text in shown)) == (True, False)
+
+
+def test_entities_are_renamed_merged_split_forgotten_and_summarised(shell: CommandLine) -> None:
+    ola = ("--user", "ola")
+
+    def names() -> dict[str, list[str]]:
+        """The other names of each entity but the user."""
+        return {one["name"]: one["aliases"] for one in shell.json("entities", *ola) if one["name"] != "Ola"}
+
+    publish_turns(
+        shell, "ola", "I live with my wife Ana.", "My boss Annette likes tea.", "My brother Tom plays the piano."
+    )
+    assert set(names()) == {"Ana", "Annette", "Tom"}
+    end = shell.json("entity", "rename", "Ana", "Ana Keller", *ola, "--actor", "Jo")
+    assert (end["status"], end["order"], end["actor"], end["llm_calls"]) == ("done", "rename_entity", "Jo", 0)
+    assert_rejected(shell.run("entity", "alias", "Tom", "Annette", *ola, "--json"), "name_taken")
+    shell.json("entity", "alias", "Ana Keller", "the doctor", *ola)
+    merge = shell.json("entity", "merge", "Annette", "--into", "the doctor", *ola)
+    assert set(names()) == {"Ana Keller", "Tom"}
+    assert {"Ana", "the doctor", "Annette"} <= set(names()["Ana Keller"])
+    shell.json("undo", "--turn", merge["turn_id"], *ola)
+    assert set(names()) == {"Ana Keller", "Annette", "Tom"}
+    shell.json("entity", "alias", "Annette", "the doctor", "--from", "Ana Keller", *ola)
+    shown = shell.run("entity", "the doctor", *ola).stdout
+    assert shown.startswith("Annette, person")
+    assert "which Ana Keller was called" in " ".join(shown.split())
+    piano = fact_id_of(facts(shell, "ola"), "piano")
+    shell.json("entity", "split", "Tom", "Tom Brown", "--fact", piano[:8], *ola)
+    assert set(names()) == {"Ana Keller", "Annette", "Tom", "Tom Brown"}
+    shell.json("policy", "set", "--entity-summary", "on_demand", *ola)
+    end = shell.json("entity", "summarise", "Tom Brown", *ola)
+    assert (end["status"], end["order"], end["llm_calls"]) == ("done", "summarise_entity", 0)
+    summary = shell.json("entity", "show", "Tom Brown", *ola)["summary"]
+    assert (summary["version"], summary["model"], summary["changed"]) == (1, "rules-4", 0)
+    assert "piano" in summary["summary"]
+    shell.json("entity", "forget", "Annette", "--facts", *ola)
+    assert set(names()) == {"Ana Keller", "Tom", "Tom Brown"}
+    assert not [text for text in texts(shell, "ola") if "tea" in text]
+    unknown = shell.run("entity", "rename", "Zoe", "Zora", *ola)
+    assert (unknown.code, "no entity" in stderr_text(unknown)) == (1, True)
+    assert len(shell.json("relations", *ola)) == 2
+    for command in (["relations"], ["neighbours", "Tom"], ["who", "Ola's wife"]):
+        assert shell.json(*command, "--believed", "2020-01-01", *ola) == []

@@ -1,7 +1,7 @@
-"""`mnemolog up` with servers of its own: found by other commands, drained by a signal, whole after a power cut."""
+"""`mnemolog up` with servers of its own: found by other commands, drained by a signal, whole after a kill."""
 
 import json
-import re
+import os
 import subprocess
 import sys
 import time
@@ -14,24 +14,12 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from mnemolog.texts import OFFLINE_NOTICE
 from tests.support.databases import server_folder
 from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine, RunningCommand, turn_json
-from tests.support.servers.power_cut import cut_log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(600)]
 QUICK = {"SESSION_TIMEOUT": "3", "HEARTBEAT_INTERVAL": "0.5", "METRICS_PORT": "0"}
 PARTITIONS = 4
-USERS = ("ana", "ben", "cleo", "dan", "eva", "finn")
-CITIES = ("Bern", "Rome", "Oslo")
-STEPS = (
-    "loading the model",
-    "starting Kafka",
-    "starting Postgres",
-    "creating topics",
-    "migrating tables",
-    "starting the stages",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +61,6 @@ def up(home: Home) -> Iterator[RunningUp]:
         yield RunningUp(command=running, printed=running.lines_until("facts --user"))
 
 
-def turns(*cities: str) -> str:
-    """What each user says, a turn on each of some days."""
-    return "\n".join(
-        turn_json(f"{user}-{city}", f"I live in {city}.", user=user, at=f"2026-03-0{day}T09:00:00+01:00")
-        for day, city in enumerate(cities, start=1)
-        for user in USERS
-    )
-
-
 def test_a_stop_during_the_start_ends_it(home: Home) -> None:
     """And the next start, for the tests below, is over the same data."""
     with home.starting.start("up", "--data", "other data") as starting:
@@ -109,16 +88,6 @@ def test_the_printed_commands_work_as_they_stand(home: Home, up: RunningUp) -> N
     assert done.stdout.count("Alice lives in Zurich.") == 3
 
 
-def test_the_steps_of_the_start_and_the_limits_of_the_models_are_shown(home: Home, up: RunningUp) -> None:
-    text, steps = "\n".join(up.printed), up.command.log.read_text()
-    assert str(home.data) in text
-    assert " ".join(OFFLINE_NOTICE.split()) in " ".join(text.split())
-    for step in STEPS:
-        assert f"{step} ...\n" in steps
-        assert re.search(rf"^{step}: \d+\.\d s$", steps, re.MULTILINE)
-    assert "\x1b" not in steps + text
-
-
 def test_other_commands_find_up(home: Home, up: RunningUp) -> None:
     assert (home.data / "connection.json").stat().st_mode & 0o077 == 0
     assert home.servers()["pid"] == up.command.process.pid
@@ -133,43 +102,29 @@ def test_a_second_up_is_refused(home: Home, up: RunningUp) -> None:
     assert f"is in use by process {up.command.process.pid} since" in " ".join(second.stderr.split())
 
 
-def test_state_survives_a_stop_a_kill_and_a_power_cut(home: Home, up: RunningUp) -> None:
-    """It ends `up`: a power cut leaves a log that is shorter than the tables, and `restore-log` mends it."""
+def test_state_survives_a_kill(home: Home, up: RunningUp) -> None:
+    """It ends `up`. `tests/chaos` cuts the power."""
     kafka = home.servers()["kafka"]
-    assert up.command.terminate() == 0
-    assert up.command.log.read_text().endswith("finishing work in progress ... (again to stop at once)\nstopped\n")
-    gone = home.shell.run("facts", "--user", "alice")
-    assert gone.code == 2
-    assert f"no stack runs over {home.data}" in gone.stderr
-
-    with home.shell.start("up") as again:
-        assert again.ready_message()["kafka"] == kafka
-        assert [fact["text"] for fact in home.shell.json("facts", "--user", "alice")] == ["Alice lives in Zurich."]
-        assert home.shell.json("publish", "-", "--wait", stdin=turns(*CITIES))["ends"] == {"facts": 18}
-        servers = psutil.Process(again.process.pid).children(recursive=True)
-        assert {"java", "postgres"} <= {server.name() for server in servers}
-        again.process.kill()
-        again.process.wait()
-        _, alive = psutil.wait_procs(servers, timeout=120)
-        assert [server for server in alive if server.is_running() and server.status() != psutil.STATUS_ZOMBIE] == []
+    servers = psutil.Process(up.command.process.pid).children(recursive=True)
+    assert {"java", "postgres"} <= {server.name() for server in servers}
+    # Ctrl-C in a terminal goes to a whole process group; the servers have to outlive what drains into them.
+    groups = {os.getpgid(server.pid) for server in servers if server.name() in ("java", "postgres")}
+    assert os.getpgid(up.command.process.pid) not in groups
+    up.command.process.kill()
+    up.command.process.wait()
+    _, alive = psutil.wait_procs(servers, timeout=120)
+    assert [server for server in alive if server.is_running() and server.status() != psutil.STATUS_ZOMBIE] == []
     stale = home.shell.run("facts", "--user", "alice")
     assert stale.code == 2
     assert "has ended" in " ".join(stale.stderr.split())
-    for partition in range(PARTITIONS):
-        cut_log(home.data / "kafka", "memory_events", partition, share=0.5)
 
-    with home.shell.start("up") as refused:
-        assert refused.process.wait(300) == 2, refused.log.read_text()
-    assert "mnemolog restore-log" in " ".join(refused.log.read_text().split())
-    shown = home.shell.run("restore-log", "--verify-only", "--json")
-    assert (shown.code, len(shown.json["losses"])) == (1, PARTITIONS)
-    restored = home.shell.json("restore-log")
-    assert (restored["losses"], restored["appended"]) == (shown.json["losses"], True)
-
-    with home.shell.start("up") as mended:
-        mended.ready_message()
-        assert home.shell.json("publish", "-", "--wait", stdin=turns(*CITIES, "Paris"))["ends"] == {"facts": 24}
-        assert [fact["text"] for fact in home.shell.json("facts", "--user", "ana")] == ["Ana lives in Bern."]
-        assert home.shell.json("rebuild", "--verify-only")["equal"]
+    with home.shell.start("up") as again:
+        assert again.ready_message()["kafka"] == kafka
+        assert home.shell.json("publish", "-", "--wait", stdin=turn_json("t1", "I own a dog."))["ends"] == {"facts": 1}
+        assert [fact["text"] for fact in home.shell.json("facts", "--user", "alice")] == ["Alice lives in Zurich."]
         assert home.shell.json("audit")["ok"]
-        assert mended.terminate() == 0
+        assert again.terminate() == 0
+        assert again.log.read_text().endswith("finishing work in progress ... (again to stop at once)\nstopped\n")
+    gone = home.shell.run("facts", "--user", "alice")
+    assert gone.code == 2
+    assert f"no stack runs over {home.data}" in gone.stderr

@@ -4,13 +4,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 
 from mnemolog.cli.app import run
 from mnemolog.errors import MissingExtraError
-from mnemolog.extras import PACKAGES, Extra, require_extras
+from mnemolog.extras import PACKAGES, require_extras
 from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model
 from mnemolog.streams.llm.ports import ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
@@ -24,12 +25,9 @@ def import_names(requirements: list[str]) -> set[str]:
     return {IMPORT_NAMES.get(name, name) for name in names}
 
 
-@pytest.mark.parametrize("extra", PACKAGES)
-def test_the_packages_of_an_extra_are_those_that_are_declared(extra: Extra) -> None:
-    assert set(PACKAGES[extra]) == import_names(PROJECT["optional-dependencies"][extra])
-
-
-def test_all_is_every_extra() -> None:
+def test_the_packages_of_an_extra_are_those_that_are_declared_and_all_is_every_extra() -> None:
+    for extra, packages in PACKAGES.items():
+        assert set(packages) == import_names(PROJECT["optional-dependencies"][extra])
     (everything,) = map(Requirement, PROJECT["optional-dependencies"]["all"])
     assert (everything.name, everything.extras) == ("mnemolog", set(PACKAGES))
 
@@ -56,11 +54,7 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_all_that_a_command_lacks_is_named_at_once(
-    command: list[str],
-    settings: dict[str, str],
-    wanted: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: list[str], settings: dict[str, str], wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     for name in ("KAFKA", "POSTGRES", "PROVIDER", "EMBEDDING_PROVIDER"):
         monkeypatch.delenv(f"MNEMOLOG_{name}", raising=False)

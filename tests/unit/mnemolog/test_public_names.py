@@ -3,8 +3,7 @@
 import ast
 import dataclasses
 import inspect
-import subprocess
-import sys
+import pydoc
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, get_args, get_origin, get_type_hints
@@ -22,18 +21,9 @@ from tests.support.paths import ROOT
 VARIABLE = {"positional", "arguments", "scope", "scope_args", "turn", "ids"}
 """The names of the bundles of keywords."""
 INNER = {
-    "ClientBase",
-    "ResultMixin",
-    "SearchMixin",
-    "FactQueryMixin",
-    "DecisionQueryMixin",
-    "EntityQueryMixin",
-    "CommandBase",
-    "FactCommandMixin",
-    "EntityCommandMixin",
-    "ScopeCommandMixin",
-    "ImportMixin",
-}
+    "ClientBase", "ResultMixin", "SearchMixin", "FactQueryMixin", "DecisionQueryMixin", "EntityQueryMixin",
+    "CommandBase", "FactCommandMixin", "EntityCommandMixin", "ScopeCommandMixin", "ImportMixin",
+}  # fmt: skip
 
 
 def methods(owner: type) -> Iterator[Callable[..., Any]]:
@@ -87,10 +77,6 @@ def test_every_public_name_can_be_imported_and_is_what_it_says() -> None:
     assert set(mnemolog.__all__) <= set(dir(mnemolog))
 
 
-def test_what_does_not_exist_is_an_attribute_error() -> None:
-    assert not hasattr(mnemolog, "NoSuchName")
-
-
 def test_the_import_loads_no_driver() -> None:
     assert packages_loaded_by("mnemolog", "aiokafka", "psycopg", "pydantic", "structlog") == []
 
@@ -100,16 +86,8 @@ def test_help_shows_arguments_and_meaning_of_every_method() -> None:
         for name, method in inspect.getmembers(owner, inspect.isroutine):
             if not name.startswith("_") and name != "from_settings":
                 assert inspect.getdoc(method), f"{owner.__name__}.{name}"
-    shown = subprocess.run(
-        [sys.executable, "-c", "import mnemolog; help(mnemolog.MemoryClient.add)"],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    ).stdout
-    assert "wait" in shown
-    assert "Publish one turn" in shown
-    assert "TurnReceipt" in shown
+    shown = pydoc.render_doc(MemoryClient.add)
+    assert all(words in shown for words in ("wait", "Publish one turn", "TurnReceipt"))
 
 
 def test_the_stub_of_the_blocking_client_has_its_methods_and_their_arguments() -> None:

@@ -9,18 +9,12 @@ from mnemolog.errors import SettingsError
 from mnemolog.settings import PREFIX, Settings, load_settings
 
 KUBERNETES = {
-    "MNEMOLOG_SERVICE_HOST": "10.0.0.1",
-    "MNEMOLOG_SERVICE_PORT": "9464",
-    "MNEMOLOG_SERVICE_PORT_METRICS": "9464",
-    "MNEMOLOG_PORT": "tcp://10.0.0.1:9464",
-    "MNEMOLOG_PORT_9464_TCP": "tcp://10.0.0.1:9464",
-    "MNEMOLOG_PORT_9464_TCP_ADDR": "10.0.0.1",
-    "MNEMOLOG_PORT_9464_TCP_PORT": "9464",
-    "MNEMOLOG_PORT_9464_TCP_PROTO": "tcp",
-    "MNEMOLOG_KAFKA_PORT": "tcp://10.0.0.2:9092",
-    "MNEMOLOG_KAFKA_SERVICE_HOST": "10.0.0.2",
-    "MNEMOLOG_TENANT_PORT": "tcp://10.0.0.3:80",
-}
+    "MNEMOLOG_SERVICE_HOST": "10.0.0.1", "MNEMOLOG_SERVICE_PORT": "9464", "MNEMOLOG_SERVICE_PORT_METRICS": "9464",
+    "MNEMOLOG_PORT": "tcp://10.0.0.1:9464", "MNEMOLOG_PORT_9464_TCP": "tcp://10.0.0.1:9464",
+    "MNEMOLOG_PORT_9464_TCP_ADDR": "10.0.0.1", "MNEMOLOG_PORT_9464_TCP_PORT": "9464",
+    "MNEMOLOG_PORT_9464_TCP_PROTO": "tcp", "MNEMOLOG_KAFKA_PORT": "tcp://10.0.0.2:9092",
+    "MNEMOLOG_KAFKA_SERVICE_HOST": "10.0.0.2", "MNEMOLOG_TENANT_PORT": "tcp://10.0.0.3:80",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -40,21 +34,18 @@ def test_a_near_miss_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, mean
         load_settings()
 
 
-@pytest.mark.parametrize(
-    "name", [*KUBERNETES, "MNEMOLOG_TEST_DIALOGUES", "MNEMOLOG_CHAOS_ROUNDS", "MNEMOLOG_CI", "MNEMOLOG_KA"]
-)
-def test_other_variables_are_ignored(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(name, KUBERNETES.get(name, "1"))
+def test_other_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*KUBERNETES, "MNEMOLOG_TEST_DIALOGUES", "MNEMOLOG_CHAOS_ROUNDS", "MNEMOLOG_CI", "MNEMOLOG_KA"):
+        monkeypatch.setenv(name, KUBERNETES.get(name, "1"))
     load_settings()
 
 
-@pytest.mark.parametrize("name", Settings.model_fields)
-def test_a_setting_is_no_near_miss_of_another(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(PREFIX + name.upper(), "tcp://wrong for most")
-    try:
+def test_a_setting_is_no_near_miss_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.setenv(PREFIX + name.upper(), "tcp://wrong for most")
+    with pytest.raises(SettingsError) as error:
         load_settings()
-    except SettingsError as error:
-        assert "is not a setting" not in str(error)  # noqa: PT017 - a valid value is as good
+    assert "is not a setting" not in str(error.value)
 
 
 def test_a_kubernetes_service_of_the_same_name_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,12 +56,12 @@ def test_a_kubernetes_service_of_the_same_name_is_named(monkeypatch: pytest.Monk
         load_settings()
 
 
-@pytest.mark.parametrize("name", ["COMMAND_TOKEN", "TENANT", "PARTITIONS"])
-def test_an_empty_variable_says_what_to_do(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(PREFIX + name, "")
-    noun = "token" if name == "COMMAND_TOKEN" else "value"
-    with pytest.raises(SettingsError, match=f"^{PREFIX}{name} is empty: unset it, or give a {noun}$"):
-        load_settings()
+def test_an_empty_variable_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, noun in (("COMMAND_TOKEN", "token"), ("TENANT", "value"), ("PARTITIONS", "value")):
+        with monkeypatch.context() as patched:
+            patched.setenv(PREFIX + name, "")
+            with pytest.raises(SettingsError, match=f"^{PREFIX}{name} is empty: unset it, or give a {noun}$"):
+                load_settings()
 
 
 def test_what_was_given_is_not_blamed_on_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

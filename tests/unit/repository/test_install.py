@@ -24,44 +24,28 @@ class RecordedCalls:
         return not any(word in self.calls[-1] for word in self._failing)
 
 
-@pytest.fixture
-def fetches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The fetches of jars that were begun."""
-    begun: list[str] = []
-    monkeypatch.setattr(install, "start_fetching_jars", lambda: begun.append("jars"))
-    return begun
-
-
-def test_uv_installs_what_is_locked(fetches: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = RecordedCalls()
-    monkeypatch.setattr(install, "run", calls)
-    install.install(install.ROOT / "requirements.lock")
-    by_pip, *by_uv = calls.calls
-    assert by_pip.endswith("--require-hashes --requirement uv.lock")
-    assert [call.split()[0] for call in by_uv] == ["uv"] * 3
-    assert [call.split()[-1] for call in by_uv] == ["jars.lock", "requirements.lock", install.ROOT.name]
-    assert all("--require-hashes" in call or "--no-deps" in call for call in calls.calls)
-    assert fetches == ["jars"]
-
-
-@pytest.mark.parametrize("failing", ["uv.lock", "uv pip"])
-def test_without_uv_pip_does_it(
-    failing: str, fetches: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("failing", ["nothing", "uv.lock", "uv pip", "install"])
+def test_uv_installs_what_is_locked_and_pip_where_it_cannot(
+    failing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls = RecordedCalls(failing)
+    fetches: list[str] = []
     monkeypatch.setattr(install, "run", calls)
-    install.install(install.ROOT / "requirements-dev.lock")
-    assert [call.split()[-1] for call in calls.calls[-3:]] == ["jars.lock", "requirements-dev.lock", install.ROOT.name]
-    assert all("-m pip install" in call for call in calls.calls[-3:])
-    assert "uv cannot be used here: pip does it" in capsys.readouterr().out
+    monkeypatch.setattr(install, "start_fetching_jars", lambda: fetches.append("jars"))
+    lock = install.ROOT / "requirements.lock"
+    if failing == "install":
+        with pytest.raises(SystemExit, match="could not be installed: see above"):
+            install.install(lock)
+        assert fetches == []
+        return
+    install.install(lock)
     assert fetches == ["jars"]
-
-
-def test_packages_that_cannot_be_had_end_it(fetches: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(install, "run", RecordedCalls("install"))
-    with pytest.raises(SystemExit, match="could not be installed: see above"):
-        install.install(install.ROOT / "requirements.lock")
-    assert fetches == []
+    assert calls.calls[0].endswith("--require-hashes --requirement uv.lock")
+    last = calls.calls[-3:]
+    assert [call.split()[-1] for call in last] == ["jars.lock", "requirements.lock", install.ROOT.name]
+    assert all(("uv pip" if failing == "nothing" else "-m pip install") in call for call in last)
+    assert all("--require-hashes" in call or "--no-deps" in call for call in calls.calls)
+    assert ("uv cannot be used here: pip does it" in capsys.readouterr().out) == (failing != "nothing")
 
 
 def test_fetching_jars_needs_only_what_its_lock_has() -> None:

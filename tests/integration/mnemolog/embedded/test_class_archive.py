@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,7 @@ import pytest
 
 from mnemolog.embedded import kafka
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
-from mnemolog.embedded.kafka import ClassArchive
+from mnemolog.embedded.kafka import ClassArchive, KafkaPlan
 from mnemolog.embedded.stack import EmbeddedStack
 from tests.support.polling import eventually
 
@@ -37,43 +38,25 @@ async def kafka_uses_archive(data_folder: Path, *, wait_for_archive: bool = Fals
     return any(file.endswith(".jsa") for file in files)
 
 
-def _archive_of(java: Path, cache: Path) -> Path:
+def archive_of(java: Path, cache: Path) -> Path:
     return ClassArchive.of(java, sorted(cache.glob("*/*.jar"))).path
 
 
-def _archives(cache: Path) -> list[Path]:
+def archives(cache: Path) -> list[Path]:
     return list(cache.glob("*.jsa"))
 
 
-def _java_processes(folder: Path) -> int:
-    """Those that work in the data folder: Kafka, and the making of an archive."""
-    return sum((one.info["cwd"] or "").startswith(str(folder)) for one in psutil.process_iter(["cwd"]))
-
-
-def _overwrite_middle(archive: Path) -> None:
+async def test_an_archive_is_made_used_and_after_damage_made_anew(data_folder: Path, cache: Path) -> None:
+    archive = archive_of(kafka.java_executable(), cache)
+    archive.with_name(f"{archive.stem.rpartition('-')[0]}-0123456789abcdef.jsa").touch()  # an older one
+    assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
+    assert archives(cache) == [archive]
+    assert await kafka_uses_archive(data_folder)
     with archive.open("r+b") as file:
         file.seek(archive.stat().st_size // 2)
         file.write(b"\xff" * 300)
-
-
-def _cut_short(archive: Path) -> None:
-    with archive.open("r+b") as file:
-        file.truncate(archive.stat().st_size // 2)
-
-
-async def test_an_archive_is_made_used_and_after_damage_made_anew(data_folder: Path, cache: Path) -> None:
-    assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
-    (archive,) = _archives(cache)
-    older = archive.with_name(f"{archive.stem.rpartition('-')[0]}-0123456789abcdef.jsa")
-    older.touch()
-    assert await kafka_uses_archive(data_folder)
-    _overwrite_middle(archive)
-    assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
-    assert _archives(cache) == [archive]
-    assert await kafka_uses_archive(data_folder)
-    _cut_short(archive)
     assert not await kafka_uses_archive(data_folder)
-    assert _archives(cache) == []  # removed, and made anew as above
+    assert archives(cache) == []  # removed, and made anew as above
 
 
 async def test_an_archive_that_ends_java_does_not_end_the_start(
@@ -88,21 +71,30 @@ async def test_an_archive_that_ends_java_does_not_end_the_start(
     )
     crashing.chmod(0o755)
     monkeypatch.setattr(kafka, "java_executable", lambda: crashing)
-    archive = _archive_of(crashing, cache)
+    archive = archive_of(crashing, cache)
     archive.touch()
     assert not await kafka_uses_archive(data_folder)
     assert not archive.exists() or archive.stat().st_size
 
 
-async def test_an_archive_that_cannot_be_written_is_done_without(data_folder: Path, cache: Path) -> None:
-    archive = _archive_of(kafka.java_executable(), cache)
-    (archive.with_suffix(".new") / "full").mkdir(parents=True)
-    assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
-    assert _archives(cache) == []
+async def test_an_archive_that_cannot_be_made_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / kafka.CLASS_LIST).write_bytes(b"java/lang/Object\n")
+    plan = KafkaPlan(folder=tmp_path, jars=tmp_path, port=20_001, controller_port=20_002, log=tmp_path / "log")
+    archive = ClassArchive(path=tmp_path / "jars-0123456789abcdef.jsa")
+    failing = replace(kafka._command(plan, ()), arguments=["false"])
+    await archive.make(tmp_path, lambda _: failing)
+    archive.path.with_suffix(".lock").unlink()
+    archive.path.with_suffix(".lock").mkdir()
+    await archive.make(tmp_path, lambda _: failing)
+    assert archives(tmp_path) == []
 
 
 async def test_a_stop_ends_the_making_of_an_archive(data_folder: Path, cache: Path) -> None:
+    def java_processes() -> int:
+        """Those that work in the data folder: Kafka, and the making of an archive."""
+        return sum((one.info["cwd"] or "").startswith(str(data_folder)) for one in psutil.process_iter(["cwd"]))
+
     async with await EmbeddedStack.start(data_folder, postgres=False, test=True):
-        await eventually(lambda: _java_processes(data_folder) == 2)
-    assert _archives(cache) == []
-    assert _java_processes(data_folder) == 0
+        await eventually(lambda: java_processes() == 2)
+    assert archives(cache) == []
+    assert java_processes() == 0

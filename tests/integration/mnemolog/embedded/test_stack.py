@@ -1,4 +1,4 @@
-"""Starts, stops, kills and restarts of real servers over real folders."""
+"""Starts, stops and restarts of real servers over real folders; `tests/acceptance/test_up.py` kills their owner."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import os
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -19,22 +17,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-u
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped] # as above
 
 from mnemolog.embedded.stack import EmbeddedStack
-from mnemolog.errors import DataFolderError, DataFolderInUse, ServerFailedError, WrongStateError
-from tests.support.polling import eventually
+from mnemolog.errors import ServerFailedError, WrongStateError
 
 TOPIC = "greetings"
-OWNER = """
-import asyncio, json, sys
-from pathlib import Path
-from mnemolog.embedded.stack import EmbeddedStack
-
-async def main() -> None:
-    async with await EmbeddedStack.start(Path(sys.argv[1]), test=True) as stack:
-        print(json.dumps({**stack.pids, "bootstrap": stack.bootstrap, "url": stack.postgres_url}), flush=True)
-        await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
 
 
 async def _publish(bootstrap: str, value: bytes) -> None:
@@ -58,119 +43,52 @@ async def _execute(url: str, query: str) -> list[tuple[object, ...]]:
         return await cursor.fetchall() if cursor.description else []
 
 
-@contextmanager
-def _owner(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, object]]]:
-    """Another process that holds a running stack; killed at the latest afterwards."""
-    with subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
-
-
-def _alive(pid: object) -> bool:
-    assert isinstance(pid, int)
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
 def _processes_below(folder: Path) -> list[psutil.Process]:
     return [process for process in psutil.process_iter(["cwd"]) if (process.info["cwd"] or "").startswith(str(folder))]
 
 
-async def test_data_ports_and_password_survive_a_restart(data_folder: Path) -> None:
-    async with await EmbeddedStack.start(data_folder, test=True) as stack:
-        addresses = (stack.bootstrap, stack.postgres_url)
-        await _publish(stack.bootstrap, b"hello")
-        await _execute(stack.postgres_url, "CREATE TABLE greetings AS SELECT 'hello' AS text")
-        assert len(_processes_below(data_folder)) > 2
-    assert not _processes_below(data_folder)
-    async with await EmbeddedStack.start(data_folder, test=True) as stack:
-        assert (stack.bootstrap, stack.postgres_url) == addresses
-        assert await _published(stack.bootstrap) == b"hello"
-        assert await _execute(stack.postgres_url, "SELECT text FROM greetings") == [("hello",)]
-
-
-async def test_a_killed_owner_leaves_nothing_that_blocks_the_next_start(data_folder: Path) -> None:
-    with _owner(data_folder) as (process, started):
-        with pytest.raises(DataFolderInUse, match=f"process {process.pid} since"):
-            await EmbeddedStack.start(data_folder, test=True)
-        for server in ("kafka", "postgres"):
-            # Ctrl-C in a terminal goes to a whole process group; the servers have to outlive what drains into them.
-            assert os.getpgid(int(str(started[server]))) != os.getpgid(process.pid)
-        await _publish(str(started["bootstrap"]), b"hello")
-        await _execute(str(started["url"]), "CREATE TABLE greetings AS SELECT 'hello' AS text")
-        process.kill()
-    await eventually(lambda: not _alive(started["kafka"]) and not _alive(started["postgres"]))
-    async with await EmbeddedStack.start(data_folder, test=True) as stack:
-        assert await _published(stack.bootstrap) == b"hello"
-        assert await _execute(stack.postgres_url, "SELECT text FROM greetings") == [("hello",)]
-
-
-async def test_two_folders_side_by_side(data_folder: Path) -> None:
+async def test_two_folders_side_by_side_one_with_a_long_and_odd_name(data_folder: Path) -> None:
+    data_folder.parent.chmod(0o700)  # Postgres is another user when the tests run as root
+    deep = data_folder / ("deep" * 25) / "with späce, comma"
     async with (
         await EmbeddedStack.start(data_folder / "left", kafka=False, test=True) as left,
-        await EmbeddedStack.start(data_folder / "right", test=True) as right,
+        await EmbeddedStack.start(deep, test=True) as right,
     ):
+        await _publish(right.bootstrap, b"hello")
         await _execute(left.postgres_url, "CREATE TABLE side AS SELECT 'left' AS name")
         await _execute(right.postgres_url, "CREATE TABLE side AS SELECT 'right' AS name")
         assert await _execute(left.postgres_url, "SELECT name FROM side") == [("left",)]
         assert left.postgres_url.split("@")[0] != right.postgres_url.split("@")[0]
 
 
-def _ports(data_folder: Path) -> list[int]:
-    return list(json.loads((data_folder / "state.json").read_text())["ports"].values())
-
-
-async def test_taken_ports_are_replaced(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ports_that_were_taken_between_the_look_at_them_and_the_start_are_replaced(
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with await EmbeddedStack.start(data_folder, test=True) as stack:
         await _publish(stack.bootstrap, b"hello")
         first = (stack.bootstrap, stack.postgres_url)
-    with ExitStack() as strangers:
-        for port in _ports(data_folder):
-            strangers.enter_context(socket.create_server(("127.0.0.1", port)))
-        async with await EmbeddedStack.start(data_folder, test=True) as stack:
-            second = (stack.bootstrap, stack.postgres_url)
-            assert await _published(stack.bootstrap) == b"hello"
-        # Now as if they were taken between the look at them and the start.
-        monkeypatch.setattr("mnemolog.embedded.data_folder.is_free", lambda _: True)
-        for port in _ports(data_folder):
-            strangers.enter_context(socket.create_server(("127.0.0.1", port)))
-        async with await EmbeddedStack.start(data_folder, test=True) as stack:
-            third = (stack.bootstrap, stack.postgres_url)
-    assert len({kafka for kafka, _ in (first, second, third)}) == 3
-    assert len({postgres for _, postgres in (first, second, third)}) == 3
-
-
-async def test_a_server_that_cannot_start_shows_the_end_of_its_log(data_folder: Path) -> None:
-    async with await EmbeddedStack.start(data_folder, kafka=False, test=True):
-        pass
-    (data_folder / "postgres" / "data" / "PG_VERSION").write_text("9\n")
-    with pytest.raises(ServerFailedError, match=r"before it was ready; the last lines of .*\n.*FATAL"):
-        await EmbeddedStack.start(data_folder, test=True)
+        assert len(_processes_below(data_folder)) > 2
     assert not _processes_below(data_folder)
+    monkeypatch.setattr("mnemolog.embedded.data_folder.is_free", lambda _: True)
+    with ExitStack() as strangers:
+        for port in json.loads((data_folder / "state.json").read_text())["ports"].values():
+            strangers.enter_context(socket.create_server(("127.0.0.1", port)))
+        async with await EmbeddedStack.start(data_folder, test=True) as stack:
+            assert stack.bootstrap != first[0]
+            assert stack.postgres_url != first[1]
+            assert await _published(stack.bootstrap) == b"hello"
 
 
-async def test_a_server_that_ends_by_itself_is_reported(data_folder: Path) -> None:
+async def test_a_postgres_that_ends_by_itself_or_finds_a_strangers_pid_or_cannot_start(data_folder: Path) -> None:
     async with await EmbeddedStack.start(data_folder, kafka=False, test=True) as stack:
+        with pytest.raises(WrongStateError, match="Kafka is not running"):
+            _ = stack.bootstrap
         os.kill(stack.pids["postgres"], signal.SIGINT)
         with pytest.raises(ServerFailedError, match="postgres ended by itself"):
             await stack.watch()
-
-
-async def test_a_stopped_stack_has_no_addresses(data_folder: Path) -> None:
-    stack = await EmbeddedStack.start(data_folder, kafka=False, test=True)
-    with pytest.raises(WrongStateError, match="Kafka is not running"):
-        _ = stack.bootstrap
-    await stack.stop()
     await stack.stop()
     with pytest.raises(WrongStateError, match="Postgres is not running"):
         _ = stack.postgres_url
-
-
-async def test_a_pid_file_whose_number_belongs_to_another_now_does_not_block(data_folder: Path) -> None:
-    async with await EmbeddedStack.start(data_folder, kafka=False, test=True):
-        pass
     data = data_folder / "postgres" / "data"
     # Of Postgres's user: it would not care about a process that it may not touch.
     with subprocess.Popen(["sleep", "60"], user=data.stat().st_uid) as other:
@@ -178,22 +96,7 @@ async def test_a_pid_file_whose_number_belongs_to_another_now_does_not_block(dat
         async with await EmbeddedStack.start(data_folder, kafka=False, test=True) as stack:
             assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
         other.kill()
-
-
-async def test_a_folder_with_a_long_and_odd_name_works(data_folder: Path) -> None:
-    deep = data_folder / ("deep" * 25) / "with späce, comma"
-    async with await EmbeddedStack.start(deep, test=True) as stack:
-        await _publish(stack.bootstrap, b"hello")
-        assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
-
-
-async def test_a_folder_that_other_users_cannot_pass_works(data_folder: Path) -> None:
-    data_folder.parent.chmod(0o700)  # Postgres is another user when the tests run as root
-    async with await EmbeddedStack.start(data_folder, kafka=False, test=True) as stack:
-        assert await _execute(stack.postgres_url, "SELECT 1") == [(1,)]
-
-
-async def test_a_folder_below_a_file_is_refused(data_folder: Path) -> None:
-    data_folder.touch()  # noqa: ASYNC240 - nothing else runs in this loop
-    with pytest.raises(DataFolderError, match="cannot be used as a data folder"):
-        await EmbeddedStack.start(data_folder / "below")
+    (data / "PG_VERSION").write_text("9\n")
+    with pytest.raises(ServerFailedError, match=r"before it was ready; the last lines of .*\n.*FATAL"):
+        await EmbeddedStack.start(data_folder, test=True)
+    assert not _processes_below(data_folder)

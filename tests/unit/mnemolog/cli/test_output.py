@@ -2,19 +2,24 @@
 
 import io
 import json
+import re
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, Self
 from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
 
+from mnemolog.cli.app import run
 from mnemolog.cli.errors import print_error
 from mnemolog.cli.output import prepare_streams, print_json, print_line, program_name, read_input
+from mnemolog.cli.servers import StartSteps
 from mnemolog.cli.tables import Entry, print_entries, print_table
+from mnemolog.client.producer import RecordProducer
 
 
 class Model(BaseModel):
@@ -46,14 +51,11 @@ def test_every_kind_of_value_has_its_json(capsys: pytest.CaptureFixture[str]) ->
     }
 
 
-def test_json_is_ascii_where_the_stream_takes_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
-    out = ascii_stream(monkeypatch)
+def test_text_of_users_is_escaped_where_the_stream_takes_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding="ascii", write_through=True))
     print_json({"text": "Zürich \U0001f600"})
     assert json.loads(out.getvalue().decode("ascii")) == {"text": "Zürich \U0001f600"}
-
-
-def test_text_of_users_is_escaped_where_the_stream_takes_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
-    out = ascii_stream(monkeypatch)
     prepare_streams()
     print_line("Zürich \U0001f600 \udcff")
     print_entries("1 fact", [Entry("3f2a1b4c", "Łódź")])
@@ -86,34 +88,32 @@ def test_a_plain_locale_gets_ascii(environment: dict[str, str], encoding: str, m
     assert sys.stdout.encoding.lower() == encoding
 
 
-def test_output_that_goes_to_no_terminal_has_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
-    print_entries("1 fact", [Entry("3f2a1b4c", "text", ["below"])])
-    print_error(ValueError("wrong"))
-    shown = capsys.readouterr()
-    assert "\x1b" not in shown.out + shown.err
-
-
-def test_a_line_is_not_cut_however_narrow_the_terminal(
+def test_output_that_goes_to_no_terminal_has_no_colour_and_no_line_is_cut(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
+    print_entries("1 fact", [Entry("3f2a1b4c", "text", ["below"])])
+    print_error(ValueError("wrong"))
     print_line("x" * 100)
-    assert "x" * 100 in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
+    assert "x" * 100 in shown.out
 
 
-def test_at_a_terminal_it_is_said_that_stdin_is_read(
+def test_at_a_terminal_it_is_said_that_stdin_is_read_and_an_interruption_what_it_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True, buffer=io.BytesIO(b"said")))
     assert read_input("the text") == b"said"
     assert "reading the text from the terminal; Ctrl-D" in capsys.readouterr().err
 
+    def interrupted() -> bytes:
+        raise KeyboardInterrupt
 
-def ascii_stream(monkeypatch: pytest.MonkeyPatch) -> io.BytesIO:
-    """Make stdout a stream that takes ASCII alone, and give its bytes."""
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
-    return written
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=interrupted), isatty=lambda: False))
+    with pytest.raises(KeyboardInterrupt):
+        read_input("the text")
+    assert capsys.readouterr().err == "stopped: nothing was changed\n"
 
 
 def test_the_program_is_named_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -129,13 +129,58 @@ def test_the_program_is_named_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch
     assert program_name() == "mnemolog"
 
 
-def test_reading_that_is_interrupted_says_what_it_left(
+def test_on_a_terminal_running_steps_are_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted() -> bytes:
-        raise KeyboardInterrupt
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with StartSteps() as steps:
+        steps("starting Kafka", 0, 1)
+        steps("fetching Kafka", 0, 46)
+        steps("fetching Kafka", 45, 46)
+        steps("fetching Kafka", 46, 46)
+        steps("starting Kafka", 1, 1)
+    shown = capsys.readouterr().err
+    assert "\x1b" in shown
+    assert re.search(r"^.*fetching Kafka: \d\.\d s\s*$", shown, re.MULTILINE)
+    assert shown.index("starting Kafka") < shown.index("fetching Kafka: ") < shown.index("starting Kafka: ")
+    assert "starting Kafka ..." not in shown
 
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=interrupted), isatty=lambda: False))
-    with pytest.raises(KeyboardInterrupt):
-        read_input("the text")
-    assert capsys.readouterr().err == "stopped: nothing was changed\n"
+
+def test_elsewhere_each_step_has_two_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    with StartSteps() as steps:
+        steps("fetching Kafka", 0, 46)
+        steps("fetching Kafka", 1, 46)
+        steps("fetching Kafka", 46, 46)
+    assert re.fullmatch(r"fetching Kafka \.\.\.\nfetching Kafka: \d\.\d s\n", capsys.readouterr().err)
+
+
+class SilentProducer:
+    """Takes every record of a stream and acknowledges none: none may come."""
+
+    async def publish_stream(self, records: Any) -> Any:
+        async for record in records:
+            yield record
+
+    @classmethod
+    async def connect(cls, *_: object, **__: object) -> Self:
+        return cls()
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("raw", [[], ["--raw"]])
+def test_refused_commands_are_no_success(
+    raw: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MNEMOLOG_KAFKA", "localhost:1")
+    monkeypatch.setenv("MNEMOLOG_POSTGRES", "postgresql://localhost:1/x")
+    monkeypatch.setattr(RecordProducer, "connect", SilentProducer.connect)
+    file = tmp_path / "turns.jsonl"
+    file.write_text('{"kind": "command"}\n')
+    assert run(["publish", str(file), "--wait", *raw]) == 1
+    shown = capsys.readouterr()
+    assert "finished" not in shown.out
+    assert "0 acknowledged" in shown.out
+    assert "line 1 refused" in shown.err

@@ -1,14 +1,20 @@
-"""How ends of turns and commands, changes and figures are shown: what is unknown, and what was not done, is said."""
+"""How ends of turns and commands, changes, figures and policies are shown: what is unknown or not done is said."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+import typer
 
+from mnemolog.cli.commands import _read_instructions, _show_policies
 from mnemolog.cli.output import program_name
 from mnemolog.cli.show_decisions import show_diff, show_quality, show_receipts, show_results, show_status, show_why_not
+from mnemolog.cli.tables import WHOLE_IDS
 from mnemolog.client.producer import CommandReceipt
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.quality import CostFigures, DecisionQuality, HeldOverwrites, ModelCost
@@ -16,6 +22,8 @@ from mnemolog.projections.queries.results import EventResult, WriteResult
 from mnemolog.projections.queries.trace import Trace, TracedCall
 from mnemolog.projections.queries.write_result import WhyNot
 from mnemolog.schemas.costs import Cost
+from mnemolog.schemas.instructions import DescribedCategory, ForbiddenTopic, Instructions
+from mnemolog.schemas.policy import Limits, Policy, StoredPolicies
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 PARTLY = Cost(amount=None, known="1.5", unknown=("m2",))
@@ -28,16 +36,12 @@ def quality(**fields: Any) -> DecisionQuality:
     )  # fmt: skip
 
 
-def test_a_rate_without_a_figure_is_unknown(shown: Callable[..., str]) -> None:
-    text = shown(show_quality, quality())
-    assert "overwrite rate unknown, rate of wrong ones unknown" in text
-    assert "resolution rate unknown" in text
-
-
-def test_money_is_shown_by_model_and_in_all_or_as_unknown(
+def test_rates_and_money_by_model_and_in_all_are_shown_or_unknown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shown: Callable[..., str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    assert "overwrite rate unknown, rate of wrong ones unknown" in shown(show_quality, quality())
+    assert "resolution rate unknown" in shown(show_quality, quality())
     costs = (Cost(amount="1.5", known="1.5"), Cost(amount=None, unknown=("m2",)))
     models = tuple(
         ModelCost(model=model, input_tokens=7, cached_tokens=0, output_tokens=3, cost=cost)
@@ -56,23 +60,16 @@ def test_money_is_shown_by_model_and_in_all_or_as_unknown(
     assert "at least 1.5 USD, unknown price of m2" in shown(show_results, [turn])
 
 
-def test_a_command_that_is_not_waited_for_names_the_next_step(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_names_the_next_step_or_that_nothing_was_sent_or_changed(
+    capsys: pytest.CaptureFixture[str], shown: Callable[..., str]
+) -> None:
+    assert shown(show_receipts, []) == shown(show_results, []) == "no scope matches: no command was sent"
     show_receipts([CommandReceipt(command_id="c1")])
-    assert capsys.readouterr().out.splitlines() == [
-        "command c1 was sent",
-        f"its result: {program_name()} status c1 --wait",
-    ]
-
-
-def test_a_policy_changes_no_fact(capsys: pytest.CaptureFixture[str]) -> None:
+    next_step = f"its result: {program_name()} status c1 --wait"
+    assert capsys.readouterr().out.splitlines() == ["command c1 was sent", next_step]
     set_policy = EventResult(fact_id=None, text=None, event="policy_set", reason="a human set the policy of the scope")
     show_results([WriteResult(turn_id="c1", status="done", order="set_policy", success=True, memories=(set_policy,))])
     assert capsys.readouterr().out.splitlines()[1:3] == ["no fact changed", "    policy_set"]
-
-
-@pytest.mark.parametrize("show", [show_receipts, show_results])
-def test_a_command_without_a_scope_says_that_none_was_sent(show: Any, shown: Callable[..., str]) -> None:
-    assert shown(show, []) == "no scope matches: no command was sent"
 
 
 def test_the_reason_of_a_refusal_is_wrapped_at_its_words(
@@ -108,6 +105,7 @@ def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(shown:
     assert places == sorted(places)
     assert f"instead of {old_id} Lives in Rome." in text
     assert "active from then on" in text
+    assert "so since 2026-03-02 00:00 UTC" in shown(show_diff, replace(diff, axis="true"))
 
 
 def test_calls_that_other_turns_shared_are_shown_with_these_turns(shown: Callable[..., str]) -> None:
@@ -123,3 +121,30 @@ def test_calls_that_other_turns_shared_are_shown_with_these_turns(shown: Callabl
     assert f"{sentences} every statement became a fact" in shown(show_why_not, why_not)
     trace = Trace(decisions=(), reprompts=(), omitted=(), thresholds=None, shared_calls=calls)
     assert sentences in shown(show_status, WriteResult(turn_id="t1", status="facts", success=True, trace=trace))
+
+
+def test_budgets_and_instructions_are_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    told = Instructions(
+        text="Look for pets.",
+        categories=(DescribedCategory(name="pet", description="animals"),),
+        never_store=(ForbiddenTopic(name="salary"),),
+        languages=("de",),
+    )
+    policy = Policy(limits=Limits(cost_per_day=Decimal("2.50")), when_spent="raw", instructions=told)
+    _show_policies(StoredPolicies(tenant=policy), WHOLE_IDS)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "when_spent raw" in shown
+    assert "cost_per_day 2.50" in shown
+    assert f"instructions {told.version}; 14 characters; 1 category; never stored: salary; in de" in shown
+
+
+def test_a_file_of_instructions_has_to_be_json(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    file.write_text('{"text": "Look for pets."}')
+    assert _read_instructions(file) == {"text": "Look for pets."}
+    file.write_text("Look for pets.")
+    with pytest.raises(typer.BadParameter, match="is not JSON"):
+        _read_instructions(file)

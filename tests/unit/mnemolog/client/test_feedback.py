@@ -9,8 +9,8 @@ from mnemolog.client.commands import all_shown, scope_of_shown, shown_ids
 from mnemolog.client.search import SearchResult
 from mnemolog.projections.context import ContextRules, compose
 from mnemolog.projections.search.search import Hit, Score
-from tests.support.builders.known_facts import known_fact
-from tests.support.builders.values import day
+from tests.support.builders.commits import day
+from tests.support.builders.hits import known_fact
 
 FIRST, SECOND = known_fact("Alice likes tea.", run_id="r1"), known_fact("Alice lives in Bern.")
 SCORE = Score(
@@ -22,26 +22,20 @@ CONTEXT = compose([], [FIRST, SECOND], ContextRules(), at=day(1))
 BOTH = [FIRST.fact_id, SECOND.fact_id]
 
 
-@pytest.mark.parametrize(
-    "given", [RESULT, CONTEXT, HITS, [FIRST, SECOND], BOTH, list(map(str, BOTH)), [*BOTH, BOTH[0]]]
-)
-def test_ids_are_found_in_their_order_and_each_once(given: Any) -> None:
-    assert shown_ids("shown", given) == BOTH
+def test_ids_are_found_in_their_order_and_each_once_and_what_is_none_is_named() -> None:
+    same: list[Any] = [RESULT, CONTEXT, HITS, [FIRST, SECOND], BOTH, list(map(str, BOTH)), [*BOTH, BOTH[0]]]
+    for given in same:
+        assert shown_ids("shown", given) == BOTH
     assert shown_ids("used", FIRST) == BOTH[:1]
-
-
-@pytest.mark.parametrize(
-    ("given", "fault"),
-    [
+    faults: list[tuple[Any, str]] = [
         ([str(BOTH[0])[:8]], r"shown\.0 must be a fact or its whole id"),
         ([3], r"shown\.0 must be a fact or its whole id, not int"),
         ({}, "shown must be a result, facts or whole ids, not a dict"),
         (None, "shown must be a result"),
-    ],
-)
-def test_what_is_none_is_named(given: Any, fault: str) -> None:
-    with pytest.raises(InvalidCommandError, match=fault):
-        shown_ids("shown", given)
+    ]
+    for given, fault in faults:
+        with pytest.raises(InvalidCommandError, match=fault):
+            shown_ids("shown", given)
 
 
 def test_the_scope_is_that_of_what_was_shown_unless_somebody_is_named() -> None:

@@ -67,10 +67,7 @@ def test_what_is_no_text_is_left_out_and_named(given: Any, left_out: str) -> Non
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (
-            [{"role": "user", "content": [IMAGE]}],
-            "no message has any text besides image_url (messages.0), and only text",
-        ),
+        ([{"role": "user", "content": [IMAGE]}], "no message has any text besides image_url (messages.0), and only"),
         ([{"role": "user", "content": [5]}], "messages.0.content.0 must be a part such as"),
         ([{"role": "user", "content": [{"text": "x"}]}], "messages.0.content.0 must be a part such as"),
         ([{"role": "user", "content": [{"type": "text"}]}], "messages.0.content.0.text must be text, not None"),
@@ -85,13 +82,11 @@ def test_what_cannot_be_read_is_refused_with_its_place(given: Any, words: str) -
         as_messages(given)
 
 
+DOCUMENT = {"turn_id": "t1", "scope": {"user_id": "ada"}, "messages": [SAID], "occurred_at": "2026-03-01T09:00:00Z"}
+
+
 def test_a_line_of_json_may_have_that_form_too() -> None:
-    document = {
-        "turn_id": "t1",
-        "scope": {"user_id": "ada"},
-        "occurred_at": "2026-03-01T09:00:00Z",
-        "messages": [{"role": "user", "content": [TEXT, IMAGE]}],
-    }
+    document = DOCUMENT | {"messages": [{"role": "user", "content": [TEXT, IMAGE]}]}
     turn = read_turn(json.dumps(document).encode(), max_bytes=4096)
     assert turn.messages == (Message(role="user", content="I live in Bern."),)
     document["messages"] = [{"role": "boss", "content": "x"}]
@@ -106,13 +101,6 @@ LIMIT = 4096
 def built(*, messages: Any = "I live in Bern.", **changes: Any) -> Turn:
     arguments: TurnArgs = {"turn_id": "t1", "occurred_at": AT, "tenant": "default", "user_id": "alice"}
     return build_turn(as_messages(messages)[0], {**arguments, **changes}, max_bytes=LIMIT)  # type: ignore[typeddict-item] # wrong ones too
-
-
-def test_a_text_becomes_one_message_of_the_user() -> None:
-    turn = built()
-    assert turn.messages == (Message(role="user", content="I live in Bern."),)
-    assert turn.scope.owner == "default/alice"
-    assert turn.infer
 
 
 def test_everything_given_is_in_the_turn() -> None:
@@ -165,16 +153,13 @@ def test_what_is_no_turn_is_refused_with_its_field(changes: dict[str, Any], word
 
 def test_a_turn_is_read_back_from_its_bytes() -> None:
     turn = built()
+    assert (turn.scope.owner, turn.infer) == ("default/alice", True)
     assert read_turn(turn.to_bytes(), max_bytes=LIMIT) == turn
     assert validated_turn(turn, max_bytes=LIMIT) == turn
 
 
 def test_a_document_without_turn_id_is_refused() -> None:
-    document = {
-        "scope": {"user_id": "a"},
-        "messages": [{"role": "user", "content": "x"}],
-        "occurred_at": "2026-03-01T09:00:00Z",
-    }
+    document = {name: value for name, value in DOCUMENT.items() if name != "turn_id"}
     with pytest.raises(InvalidTurnError, match="turn_id is missing"):
         read_turn(json.dumps(document).encode(), max_bytes=LIMIT)
 

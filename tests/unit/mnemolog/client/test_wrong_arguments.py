@@ -35,73 +35,30 @@ MESSAGE = Message(role="user", content="Hi.")
 TURN = Turn(turn_id="t1", scope=Scope(user_id="alice"), messages=(MESSAGE,), occurred_at=AT)
 FOREIGN = re.compile(r"psycopg|aiokafka|pydantic|openai|[Ii]nput should|object at 0x|Traceback")
 VALID: dict[str, dict[str, Any]] = {
-    "add": {"messages": "Hi."},
-    "add_many": {"turns": [TURN]},
-    "dry_run": {"messages": "Hi."},
-    "status": {"turn_id": "t1"},
-    "wait": {"turn_id": "t1", "timeout": 0.05},
-    "find_turn_id": {"beginning": "abcd"},
-    "get": {"fact_id": ID},
-    "history": {"fact_id": ID},
-    "explain": {"fact_id": ID},
-    "why_not": {"turn_id": "t1"},
-    "search": {"query": "x"},
-    "context": {"query": "x"},
-    "facts": {},
-    "facts_as_of": {"believed_at": "2026-01-31"},
-    "profile": {},
-    "pending": {},
-    "unresolved": {},
-    "diff": {"since": "2026-01-31"},
-    "quality": {},
-    "policies": {},
-    "failed_turns": {},
-    "received_turn": {"turn_id": "t1"},
-    "short_ids": {"whole_ids": [UUID(ID)]},
-    "update": {"fact_id": ID, "text": "x"},
-    "batch_update": {"edits": [{"fact_id": ID, "text": "x"}]},
-    "delete": {"fact_id": ID},
-    "batch_delete": {"fact_ids": [ID]},
-    "delete_all": {},
-    "get_all": {},
-    "count": {},
-    "users": {},
-    "agents": {},
-    "entities": {},
-    "entity": {"name": "Ana"},
-    "relations": {},
-    "neighbours": {"entity": "Ana"},
-    "who": {"name": "my wife"},
-    "graph": {},
-    "rename_entity": {"entity": ID, "name": "Ana"},
-    "alias_entity": {"entity": ID, "name": "Ana"},
-    "merge_entities": {"entities": [ID], "into": ID},
-    "split_entity": {"entity": ID, "name": "Ana", "names": ["Annie"]},
-    "forget_entity": {"entity": ID},
-    "summarise_entity": {"entity": ID},
-    "runs": {},
-    "export": {"file": io.BytesIO()},
-    "import_facts": {"file": ROOT / "tests/data/one_fact.jsonl"},
-    "confirm": {"fact_ids": ID},
-    "reject": {"fact_ids": ID},
-    "correct": {"fact_id": ID, "text": "x"},
-    "resolve": {"fact_id": ID, "action": "keep_old"},
-    "promote": {"fact_ids": [ID], "run_id": "r1"},
-    "undo": {"turn_id": "t1"},
-    "end_session": {},
-    "feedback": {"shown": [ID], "used": [ID]},
+    "add": {"messages": "Hi."}, "add_many": {"turns": [TURN]}, "dry_run": {"messages": "Hi."},
+    "status": {"turn_id": "t1"}, "wait": {"turn_id": "t1", "timeout": 0.05}, "find_turn_id": {"beginning": "abcd"},
+    "get": {"fact_id": ID}, "history": {"fact_id": ID}, "explain": {"fact_id": ID}, "why_not": {"turn_id": "t1"},
+    "search": {"query": "x"}, "context": {"query": "x"}, "facts": {}, "facts_as_of": {"believed_at": "2026-01-31"},
+    "profile": {}, "pending": {}, "unresolved": {}, "diff": {"since": "2026-01-31"}, "quality": {}, "policies": {},
+    "failed_turns": {}, "received_turn": {"turn_id": "t1"}, "short_ids": {"whole_ids": [UUID(ID)]},
+    "update": {"fact_id": ID, "text": "x"}, "batch_update": {"edits": [{"fact_id": ID, "text": "x"}]},
+    "delete": {"fact_id": ID}, "batch_delete": {"fact_ids": [ID]}, "delete_all": {}, "get_all": {}, "count": {},
+    "users": {}, "agents": {}, "runs": {}, "entities": {}, "entity": {"name": "Ana"}, "relations": {},
+    "neighbours": {"entity": "Ana"}, "who": {"name": "my wife"}, "graph": {},
+    "rename_entity": {"entity": ID, "name": "Ana"}, "alias_entity": {"entity": ID, "name": "Ana"},
+    "merge_entities": {"entities": [ID], "into": ID}, "forget_entity": {"entity": ID},
+    "split_entity": {"entity": ID, "name": "Ana", "names": ["Annie"]}, "summarise_entity": {"entity": ID},
+    "export": {"file": io.BytesIO()}, "import_facts": {"file": ROOT / "tests/data/one_fact.jsonl"},
+    "confirm": {"fact_ids": ID}, "reject": {"fact_ids": ID}, "correct": {"fact_id": ID, "text": "x"},
+    "resolve": {"fact_id": ID, "action": "keep_old"}, "promote": {"fact_ids": [ID], "run_id": "r1"},
+    "undo": {"turn_id": "t1"}, "end_session": {}, "feedback": {"shown": [ID], "used": [ID]},
     "set_policy": {"policy": {"add_only": True}},
-}
+}  # fmt: skip
 METHODS = {
     name: method
     for name, method in inspect.getmembers(AsyncMemoryClient, inspect.iscoroutinefunction)
     if not name.startswith("_") and name != "close"
 }
-CHECKED = [
-    (name, argument)
-    for name, method in METHODS.items()
-    for argument in hint_checks(argument_hints(inspect.unwrap(method)))
-]
 
 
 @pytest.fixture
@@ -114,11 +71,12 @@ def test_the_table_has_every_method() -> None:
     assert set(VALID) == set(METHODS)
 
 
-@pytest.mark.parametrize(("name", "argument"), CHECKED)
-async def test_a_value_of_a_wrong_kind_is_named(client: AsyncMemoryClient, name: str, argument: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=rf"^{argument} (must be|is) ") as caught:
-        await getattr(client, name)(**VALID[name] | {argument: object()})
-    assert not FOREIGN.search(str(caught.value))
+@pytest.mark.parametrize("name", METHODS)
+async def test_a_value_of_a_wrong_kind_is_named(client: AsyncMemoryClient, name: str) -> None:
+    for argument in hint_checks(argument_hints(inspect.unwrap(METHODS[name]))):
+        with pytest.raises(InvalidArgumentError, match=rf"^{argument} (must be|is) ") as caught:
+            await getattr(client, name)(**VALID[name] | {argument: object()})
+        assert not FOREIGN.search(str(caught.value))
 
 
 @pytest.mark.parametrize("name", VALID)
@@ -164,79 +122,79 @@ async def test_nothing_is_published_where_the_end_could_not_be_asked_for(tmp_pat
 
 Call = Callable[[Any], Any]
 SENTENCES: dict[str, tuple[Call, str]] = {
-    "a text that is empty": (lambda c: c.add(""), "no message has any text: publish at least one message"),
-    "a text of spaces": (lambda c: c.add(" \n"), "no message has any text"),
+    "an empty text": (lambda c: c.add(""), "no message has any text: publish at least one message"),
     "no messages": (lambda c: c.add([]), "no message has any text"),
     "a number": (lambda c: c.add(5), "messages must be a text, or a list of messages with role and content, not int"),
-    "nothing": (lambda c: c.add(None), "messages must be a text, or a list .* not None"),
-    "bytes": (lambda c: c.add(b"Hi."), "messages must be a text, or a list .* not bytes"),
     "texts": (lambda c: c.add(["Hi."]), r'messages\.0 must be a message such as {"role": "user", "content": '),
-    "a wrong role": (
-        lambda c: c.add([{"role": "boss", "content": "x"}]),
-        r"messages\.0\.role is 'boss': choose one of",
-    ),
+    "a wrong role": (lambda c: c.add([{"role": "boss", "content": "x"}]), r"\.0\.role is 'boss': choose one of"),
     "no role": (lambda c: c.add([{"content": "x"}]), r"messages\.0\.role is missing: give one of system, developer"),
     "no content": (lambda c: c.add([{"role": "user"}]), r"messages\.0\.content is missing: give the text"),
-    "a number as content": (
-        lambda c: c.add([{"role": "user", "content": 5}]),
-        "content must be text, or a list of parts",
-    ),
-    "a day without sense": (
-        lambda c: c.add("Hi.", occurred_at="soon"),
-        "occurred_at is not a time .'soon'.: write 2026",
-    ),
-    "a time without zone": (
-        lambda c: c.add("Hi.", occurred_at="2026-01-01T10:00"),
-        r"occurred_at has no zone .* write 2026-01-01T10:00:00\+00:00",
-    ),
+    "a number as content": (lambda c: c.add([{"role": "user", "content": 5}]), "must be text, or a list of parts"),
+    "no day": (lambda c: c.add("Hi.", occurred_at="soon"), "occurred_at is not a time .'soon'.: write 2026"),
+    "no zone": (lambda c: c.add("Hi.", occurred_at="2026-01-01T10:00"),
+                r"occurred_at has no zone .* write 2026-01-01T10:00:00\+00:00"),
     "a number as time": (lambda c: c.diff(1767225600), "since must be a datetime with a zone, or a text .* not int"),
-    "a query of a number": (lambda c: c.search(5), "query must be text, not int"),
-    "an empty query": (lambda c: c.search(" "), "the text to search for is empty"),
-    "a negative top_k": (lambda c: c.search("x", top_k=-1), "top_k must be at least 1, not -1"),
-    "a large top_k": (lambda c: c.search("x", top_k=1000), "top_k must be at most 100, not 1000"),
-    "limit": (lambda c: c.search("x", limit=5), r"search\(\) has no argument 'limit': did you mean 'top_k'"),
     "another axis": (lambda c: c.diff(AT, axis="real"), "axis is 'real': choose one of believed, true"),
     "an unknown action": (lambda c: c.resolve(ID, "keep"), "action is 'keep': choose one of keep_both, keep_old"),
     "a negative wait": (lambda c: c.add("Hi.", wait=-1), "wait is -1: give the seconds, 0 or more"),
     "a wait in words": (lambda c: c.delete(ID, wait="yes"), "wait must be a number of seconds, not text"),
     "a timeout of nan": (lambda c: c.wait("t1", timeout=float("nan")), "timeout is nan: give the seconds"),
-    "a wait for a number": (
-        lambda c: c.wait(7),
-        "turn_id must be text, or what `add`, a command, .* returned, not int",
-    ),
+    "a wait for a number": (lambda c: c.wait(7), "turn_id must be text, or what `add`, a command, .* not int"),
+    "a wait for a dict": (lambda c: c.wait({"turn_id": "t1"}), "turn_id must be text, or .* not a dict"),
     "a wait for nothing": (lambda c: c.wait(""), "turn_id is empty"),
-    "a status of numbers": (lambda c: c.status([7]), "turn_id must be text, or what"),
-    "no fact id": (
-        lambda c: c.get("the first"),
-        "fact_id 'the first' is not an id: give all of it, or at least its first 4",
-    ),
-    "a number as fact id": (lambda c: c.get(7), "fact_id must be an id, not int"),
+    "no fact id": (lambda c: c.get("the first"), "'the first' is not an id: give all of it, or at least its first 4"),
     "no event id": (lambda c: c.undo(event_id="the first"), "event_id 'the first' is not an id: give all of it"),
     "a short fact id": (lambda c: c.delete("ab"), "fact_id 'ab' is not an id"),
     "no fact ids": (lambda c: c.confirm(7), "fact_ids must be an id or a list of ids, not int"),
-    "ids to shorten that are no ids": (lambda c: c.short_ids([ID]), "whole_ids must be a list of UUIDs"),
-    "a number to shorten": (lambda c: c.short_ids(5), "whole_ids must be a list of UUIDs"),
+    "ids to shorten that are texts": (lambda c: c.short_ids([ID]), "whole_ids must be a list of UUIDs"),
     "fact ids of numbers": (lambda c: c.batch_delete([7]), r"fact_ids\.0 must be the id of a fact, not int"),
     "edits of texts": (lambda c: c.batch_update(["x"]), r"edits\.0 must be an edit with fact_id and text, not text"),
     "one edit": (lambda c: c.batch_update({"fact_id": ID}), "edits must be a list of edits .* not a dict"),
     "turns of dicts": (lambda c: c.add_many([{}]), r"turns\.0 must be a Turn, not a dict"),
-    "one turn": (lambda c: c.add_many(TURN), "turns must be a list of Turn"),
-    "a policy of text": (lambda c: c.set_policy("strict"), "policy must be an object of names and values, not text"),
     "infer in words": (lambda c: c.add("Hi.", infer="no"), "infer must be True or False, not text"),
     "metadata of text": (lambda c: c.add("Hi.", metadata="x"), "metadata must be an object of names and values"),
     "recalled of text": (lambda c: c.add("Hi.", recalled="x"), "recalled must be a list, not text"),
-    "a query of nobody": (lambda c: c.facts(user_id=None), "name a user_id or an agent_id"),
+    "nobody": (lambda c: c.facts(user_id=None), "name a user_id or an agent_id"),
     "half an emoji": (lambda c: c.search("\ud83d"), "unpaired surrogate"),
-    "half an emoji to keep": (lambda c: c.add("\ud83d"), "unpaired surrogate|half characters"),
-    "a dict to wait for": (lambda c: c.wait({"turn_id": "t1"}), "turn_id must be text, or .* not a dict"),
+    "a page after a number": (lambda c: c.entities(after=5), "after must be an id, not int"),
+    "a page after a name": (lambda c: c.entities(after="Ana"), "after 'Ana' is not an id"),
+    "a page after a part": (lambda c: c.entities(after="e87c5d02"), "after 'e87c5d02' is a part of an id"),
+    "an empty query": (lambda c: c.search(" "), "the text to search for is empty"),
+    "a negative top_k": (lambda c: c.search("x", top_k=-1), "top_k must be at least 1, not -1"),
+    "a large top_k": (lambda c: c.search("x", top_k=1000), "top_k must be at most 100, not 1000"),
+    "limit": (lambda c: c.search("x", limit=5), r"search\(\) has no argument 'limit': did you mean 'top_k'"),
     "a threshold in words": (lambda c: c.search("x", threshold="high"), "threshold must be a number, not text"),
     "a threshold of percents": (lambda c: c.search("x", threshold=70), "threshold must be at most 1, not 70"),
+    "a period of numbers": (lambda c: c.search("x", period=[1, 2]), r"period\.0"),
+    "a period without zone": (lambda c: c.search("x", period=["2026-03-01T00:00:00", "2026-04-01"]), r"period\.0"),
+    "another use of a time": (lambda c: c.search("x", when="soon"), "when"),
+    "too few variants": (lambda c: c.search("x", variants=-1), "variants"),
+    "too many variants": (lambda c: c.search("x", variants=6), "variants"),
+    "variants that are no number": (lambda c: c.search("x", variants=True), "variants"),
+    "an order in words": (lambda c: c.search("x", rerank="yes"), "rerank"),
+    "messages to search": (lambda c: c.search("x", include="messages"), r"include\.0"),
+    "nothing to search": (lambda c: c.search("x", include=[]), "include"),
+    "another end of turns": (lambda c: c.search("x", include="turns", turn_status="pending"), r"turn_status\.0"),
+    "an end of facts": (lambda c: c.search("x", turn_status="failed"), "turn_status is about turns"),
+    "a state of turns": (lambda c: c.search("x", include="turns", state="active"),
+                         "state is about facts, and only turns are searched"),
+    "a threshold of turns": (lambda c: c.search("x", include="turns", threshold=0.5), "threshold is about facts"),
+    "neighbours of turns": (lambda c: c.search("x", include="turns", neighbours=2), "neighbours is about facts"),
+    "a true time of turns": (lambda c: c.search("x", include="turns", true_at=AT, rerank=True),
+                             "true_at, rerank are about facts"),
+    "categories of turns": (lambda c: c.search("x", include="turns", filters={"categories": "health"}),
+                            r"filters\.categories is about facts"),
+    "keys of turns": (lambda c: c.search("x", include="turns", filters={"OR": [{"NOT": {"key": "k"}}]}),
+                      r"filters\.key is about facts"),
+    "a filter of facts": (lambda c: c.facts(filters={"colour": 1}), "colour"),
+    "a filter of a count": (lambda c: c.count(filters={"colour": 1}), "colour"),
+    "a filter of an export": (lambda c: c.export(io.BytesIO(), filters={"colour": 1}), "colour"),
+    "a filter of a deletion": (lambda c: c.delete_all(filters={"colour": 1}), "colour"),
     "an option of a client": (lambda _: AsyncMemoryClient(kafk="x"), "has no argument 'kafk': did you mean 'kafka'"),  # type: ignore[call-arg] # wrong
     "a number as server": (lambda _: MemoryClient(kafka=5), "kafka must be text, not int"),  # type: ignore[arg-type] # wrong
     "settings of a dict": (lambda _: MemoryClient(settings={}), "settings must be Settings, not a dict"),  # type: ignore[arg-type] # wrong
-    "a timeout in words": (lambda _: MemoryClient(publish_timeout="x"), "publish_timeout must be a number of seconds"),  # type: ignore[arg-type] # wrong
-    "a scope of numbers": (lambda c: c.scope(user_id=7), "user_id must be text, not int"),
-}
+    "a user of numbers": (lambda c: c.scope(user_id=7), "user_id must be text, not int"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SENTENCES)

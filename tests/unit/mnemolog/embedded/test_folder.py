@@ -8,11 +8,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import psutil
 import pytest
 
-from mnemolog.embedded import data_folder as data_folders
+from mnemolog.embedded import data_folder
 from mnemolog.embedded.data_folder import PORTS, FolderState, RunningChild, is_free, locked_data_folder
 from mnemolog.errors import DataFolderError, DataFolderInUse
 
@@ -30,13 +31,6 @@ def test_a_second_opener_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     assert f"process {os.getpid()} since 2026-05-04 12:00:00 UTC" in str(refusal.value)
 
 
-def test_the_folder_is_free_again_afterwards(tmp_path: Path) -> None:
-    with locked_data_folder(tmp_path):
-        pass
-    with locked_data_folder(tmp_path):
-        assert "pid" in (tmp_path / "lock").read_text()
-
-
 def test_a_dead_holder_blocks_nobody(tmp_path: Path) -> None:
     code = (
         "import os; from pathlib import Path; from mnemolog.embedded.data_folder import locked_data_folder\n"
@@ -50,78 +44,53 @@ def test_a_dead_holder_blocks_nobody(tmp_path: Path) -> None:
 def test_ports_are_kept_while_they_are_free(tmp_path: Path) -> None:
     with locked_data_folder(tmp_path) as folder:
         first = folder.port("kafka", Random(1))
-    with locked_data_folder(tmp_path) as folder:
-        assert folder.port("kafka", Random(2)) == first
-        assert first in PORTS
-        assert folder.port("postgres", Random(1)) != first
-
-
-def test_a_port_that_was_taken_meanwhile_is_replaced(tmp_path: Path) -> None:
-    with locked_data_folder(tmp_path) as folder:
-        first = folder.port("kafka", Random(1))
         with socket.create_server(("127.0.0.1", first)):
-            second = folder.port("kafka", Random(1))
-        assert second != first
-        assert folder.port("kafka", Random(1)) == second
-        assert folder.port("kafka", Random(1), choose_new=True) != second
-
-
-def test_a_listening_port_is_not_free() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        assert not is_free(port)
-    assert is_free(port)
+            assert not is_free(first)
+            taken = folder.port("kafka", Random(1))
+        assert taken != first
+        assert is_free(first)
+    with locked_data_folder(tmp_path) as folder:
+        assert folder.port("kafka", Random(2)) == taken in PORTS
+        assert folder.port("postgres", Random(1)) != taken
+        assert folder.port("kafka", Random(1), choose_new=True) != taken
 
 
 def test_the_password_is_made_once_and_private(tmp_path: Path) -> None:
-    with locked_data_folder(tmp_path) as folder:
-        password = folder.password()
-    with locked_data_folder(tmp_path) as folder:
-        assert folder.password() == password
+    passwords = set()
+    for _ in range(2):
+        with locked_data_folder(tmp_path) as folder:
+            passwords.add(folder.password())
+    (password,) = passwords
     assert (tmp_path / "postgres.password").stat().st_mode & 0o777 == 0o600
     assert len(password) >= 32
 
 
-def test_a_state_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path, words: str) -> None:
+        with pytest.raises(DataFolderError, match=words), locked_data_folder(folder):
+            pass
+
     (tmp_path / "state.json").write_text("{")
-    with pytest.raises(DataFolderError, match=r"state\.json cannot be read: delete it"), locked_data_folder(tmp_path):
-        pass
+    refuse(tmp_path, r"state\.json cannot be read: delete it")
+    refuse(tmp_path / "state.json" / "data", "cannot be used as a data folder")
+    (tmp_path / "state.json").unlink()
+    monkeypatch.setattr(data_folder, "MIN_FREE_BYTES", 2**60)
+    refuse(tmp_path, "MiB left on its disk")
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(DataFolderError, match="cannot be used as a data folder"),
-        locked_data_folder(tmp_path / "file" / "data"),
-    ):
-        pass
-
-
-def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_folders, "MIN_FREE_BYTES", 2**60)
-    with pytest.raises(DataFolderError, match="MiB left on its disk"), locked_data_folder(tmp_path):
-        pass
-
-
-def test_stale_children_are_ended(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as sleeper:
-        with locked_data_folder(tmp_path) as folder:
-            folder.remember_child("kafka", sleeper.pid)
-        with locked_data_folder(tmp_path) as folder:
-            folder.stop_stale_children()
-            assert folder.state.children == {}
-        assert sleeper.wait(5) != 0
-
-
-def test_a_stale_child_that_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_folders, "STALE_CHILD_SECONDS", 0.2)
-    deaf = [sys.executable, "-c", "import signal; signal.signal(2, signal.SIG_IGN); print(flush=True); signal.pause()"]
-    with subprocess.Popen(deaf, stdout=subprocess.PIPE) as child, locked_data_folder(tmp_path) as folder:
+@pytest.mark.parametrize("deaf", [False, True])
+def test_stale_children_are_ended(tmp_path: Path, deaf: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_folder, "STALE_CHILD_SECONDS", 0.2)
+    hear = "signal.signal(2, signal.SIG_IGN); " if deaf else ""
+    program = [sys.executable, "-c", f"import signal; {hear}print(flush=True); signal.pause()"]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(program, **pipes) as child, locked_data_folder(tmp_path) as folder:
         assert child.stdout is not None
         child.stdout.readline()
         folder.remember_child("kafka", child.pid)
         folder.stop_stale_children()
-        assert child.wait(5) == -signal.SIGKILL
+        assert folder.state.children == {}
+        assert (child.wait(5) == -signal.SIGKILL) == deaf
 
 
 def test_a_stranger_with_a_stale_childs_number_is_left_alone(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemolog.embedded import jars as fetching
+from mnemolog.embedded import jars
 from mnemolog.embedded.jars import Jar, cache_folder, ensure_jars, read_lock
 from mnemolog.errors import JarsUnavailableError
 
@@ -36,21 +36,10 @@ class CopyingFetch:
 
 
 def test_the_lock_names_kafka_and_every_sum() -> None:
-    jars = read_lock()
-    assert {"kafka_2.13", "kafka-clients", "slf4j-simple"} <= {jar.artifact for jar in jars}
-    assert all(len(jar.sha256) == 64 for jar in jars)
-    assert len({jar.file_name for jar in jars}) == len(jars)
-
-
-def test_jars_are_fetched_once(tmp_path: Path) -> None:
-    fetch = CopyingFetch()
-    folder = ensure_jars(tmp_path, jars=JARS, fetch=fetch)
-    assert ensure_jars(tmp_path, jars=JARS, fetch=fetch) == folder
-    assert sorted(fetch.fetched) == ["one", "two"]
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        "one-1.0.jar": b"first jar",
-        "two-1.0.jar": b"second jar",
-    }
+    locked = read_lock()
+    assert {"kafka_2.13", "kafka-clients", "slf4j-simple"} <= {jar.artifact for jar in locked}
+    assert all(len(jar.sha256) == 64 for jar in locked)
+    assert len({jar.file_name for jar in locked}) == len(locked)
 
 
 def test_a_damaged_jar_is_fetched_again(tmp_path: Path) -> None:
@@ -69,13 +58,11 @@ def test_a_broken_download_is_tried_again(tmp_path: Path) -> None:
     assert (folder / "one-1.0.jar").read_bytes() == b"first jar"
 
 
-def test_a_jar_with_another_sum_never_gets_into_the_folder(tmp_path: Path) -> None:
+def test_a_jar_with_another_sum_never_gets_into_the_folder_and_what_the_network_said_is_told(tmp_path: Path) -> None:
     with pytest.raises(JarsUnavailableError, match=r"another sha256 .*check the network"):
         ensure_jars(tmp_path, jars=JARS, fetch=CopyingFetch(spoil=lambda _, content: content + b"!"))
     assert not list(tmp_path.rglob("*.jar"))
 
-
-def test_what_the_network_said_is_in_the_error(tmp_path: Path) -> None:
     def unreachable(jar: Jar, scratch: Path) -> Path:
         raise ConnectionError(f"no route to {jar.artifact} for {scratch.name}")
 
@@ -92,19 +79,21 @@ def test_what_a_killed_fetch_left_is_removed(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"one-1.0.jar", "two-1.0.jar"}
 
 
-def test_fetchers_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
+def test_jars_are_fetched_once_however_many_ask_for_them(tmp_path: Path) -> None:
     fetch = CopyingFetch()
-    with ThreadPoolExecutor(4) as pool:
-        calls = [pool.submit(ensure_jars, tmp_path, jars=JARS, fetch=fetch) for _ in range(4)]
-        assert len({call.result() for call in calls}) == 1
-    assert sorted(fetch.fetched) == ["one", "two"]
-
-
-def test_progress_counts_jars(tmp_path: Path) -> None:
     steps: list[tuple[str, int, int]] = []
-    ensure_jars(
-        tmp_path, jars=JARS, fetch=CopyingFetch(), progress=lambda step, done, total: steps.append((step, done, total))
-    )
+
+    def ensure() -> Path:
+        return ensure_jars(tmp_path, jars=JARS, fetch=fetch, progress=lambda *step: steps.append(step))
+
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(ensure) for _ in range(4)]
+        (folder,) = {call.result() for call in calls}
+    assert sorted(fetch.fetched) == ["one", "two"]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "one-1.0.jar": b"first jar",
+        "two-1.0.jar": b"second jar",
+    }
     assert steps == [("fetching Kafka", 0, 2), ("fetching Kafka", 1, 2), ("fetching Kafka", 2, 2)]
 
 
@@ -119,6 +108,6 @@ def test_a_fetch_during_the_installation_fails_with_a_sentence(monkeypatch: pyte
     def away(*_: object, **__: object) -> Path:
         raise JarsUnavailableError("no network")
 
-    monkeypatch.setattr(fetching, "ensure_jars", away)
+    monkeypatch.setattr(jars, "ensure_jars", away)
     with pytest.raises(SystemExit, match="Kafka could not be fetched: no network"):
-        fetching.main()
+        jars.main()

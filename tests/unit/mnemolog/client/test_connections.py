@@ -1,0 +1,151 @@
+"""Servers are found, connected to and measured."""
+
+import asyncio
+import gc
+import json
+import os
+import stat
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError
+from mnemolog.client.discovery import DISCOVERY_FILE, ServerAddresses, discovery_file, with_discovered_servers
+from mnemolog.client.metrics import CATALOGUE, measured, search_phase
+from mnemolog.client.producer import RecordProducer
+from mnemolog.errors import NotConnectedError, SettingsError
+from mnemolog.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def unset_server_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MNEMOLOG_KAFKA", "MNEMOLOG_POSTGRES", "MNEMOLOG_TOPIC_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def connection(pid: int = os.getpid()) -> ServerAddresses:
+    return ServerAddresses(kafka="k:1", postgres="postgresql://p", topic_prefix="x.", metrics_url=None, pid=pid)
+
+
+def test_the_file_is_found_and_private_and_gone_afterwards(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    with discovery_file(tmp_path, connection()):
+        assert stat.S_IMODE((tmp_path / DISCOVERY_FILE).stat().st_mode) == 0o600
+        found = with_discovered_servers(settings)
+    assert (found.kafka, found.postgres, found.topic_prefix) == ("k:1", "postgresql://p", "x.")
+    assert not (tmp_path / DISCOVERY_FILE).exists()
+
+
+def test_what_is_set_goes_first_and_the_count_of_partitions_comes_with_the_servers(tmp_path: Path) -> None:
+    counted = ServerAddresses.model_validate({**connection().model_dump(), "partitions": 4})
+    with discovery_file(tmp_path, counted):
+        assert with_discovered_servers(Settings(data_dir=tmp_path)).partitions == 4
+        assert with_discovered_servers(Settings(data_dir=tmp_path, partitions=3)).partitions == 3
+        found = with_discovered_servers(Settings(data_dir=tmp_path, kafka="mine:9092"))
+        assert (found.kafka, found.postgres, found.partitions) == ("mine:9092", "postgresql://p", 12)
+        path = tmp_path / DISCOVERY_FILE
+        known = json.loads(path.read_text())
+        path.write_text(json.dumps({key: value for key, value in known.items() if key != "partitions"}))
+        assert with_discovered_servers(Settings(data_dir=tmp_path)).partitions == 12
+    assert with_discovered_servers(Settings(data_dir=tmp_path, kafka="a:1", postgres="postgresql://b")).kafka == "a:1"
+
+
+def test_where_nothing_runs_the_error_says_what_to_do(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    to_do = f"no stack runs over {tmp_path}: `mnemolog up --data {tmp_path}` runs one"
+    with pytest.raises(NotConnectedError, match=to_do):
+        with_discovered_servers(settings)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with discovery_file(tmp_path, connection(ended.pid)), pytest.raises(NotConnectedError, match="has ended"):
+        with_discovered_servers(settings)
+    (tmp_path / DISCOVERY_FILE).write_text("{")
+    with pytest.raises(NotConnectedError, match="cannot be read"):
+        with_discovered_servers(settings)
+
+
+def test_an_invalid_address_is_named(tmp_path: Path) -> None:
+    for given, words in (
+        ({"kafka": "localhost", "postgres": "postgresql://b"}, "MNEMOLOG_KAFKA is 'localhost': write host:port"),
+        (
+            {"kafka": "a:1", "postgres": "sqlite://b"},
+            r"MNEMOLOG_POSTGRES is not a valid database URL .*: write it like",
+        ),
+    ):
+        with pytest.raises(SettingsError, match=words):
+            with_discovered_servers(Settings.model_validate({"data_dir": tmp_path, **given}))
+
+
+async def test_a_connecting_publisher_that_is_cancelled_leaves_nothing_open() -> None:
+    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
+    connecting = asyncio.create_task(RecordProducer.connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    silent = await asyncio.wait_for(accepted.get(), 10)
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    silent.close()
+    await silent.wait_closed()
+    server.close()
+    await server.wait_closed()
+    del connecting
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        gc.collect()
+    assert [str(one.message) for one in warned if "AIOKafkaProducer" in str(one.message)] == []
+
+
+NOWHERE = Settings(postgres="postgresql://127.0.0.1:1/none", kafka="127.0.0.1:1")
+
+
+def counted(operation: str, outcome: str) -> float:
+    labels = {"operation": operation, "outcome": outcome}
+    return REGISTRY.get_sample_value("mnemolog_client_query_seconds_count", labels) or 0
+
+
+@measured
+class Reads:
+    async def find(self) -> str:
+        """Find it."""
+        return "found"
+
+    async def _find(self) -> str:
+        return "found"
+
+
+async def test_a_call_that_answers_is_measured_and_stays_itself() -> None:
+    before = counted("find", "ok")
+    assert await Reads().find() == await Reads()._find() == "found"
+    assert counted("find", "ok") == before + 1
+    assert Reads.find.__doc__ == "Find it."
+    assert not hasattr(Reads._find, "__wrapped__")
+
+
+def test_a_call_that_fails_is_measured_once_as_an_error() -> None:
+    before = counted("facts", "error"), counted("facts", "ok")
+    with MemoryClient(settings=NOWHERE) as memory, pytest.raises(MnemologError):
+        memory.facts(user_id="alice")
+    assert (counted("facts", "error"), counted("facts", "ok")) == (before[0] + 1, before[1])
+
+
+def test_every_reading_method_is_measured() -> None:
+    names = {"search", "context", "get", "facts", "facts_as_of", "profile", "history", "explain", "why_not", "pending"}
+    names |= {"unresolved", "diff", "quality", "failed_turns", "received_turn", "short_ids"}
+    assert all(hasattr(getattr(AsyncMemoryClient, name), "__wrapped__") for name in names)
+    assert all(metric.name.startswith("mnemolog_client_") for metric in CATALOGUE)
+
+
+def test_a_part_of_a_search_is_measured_also_where_it_fails() -> None:
+    def seconds() -> float:
+        return REGISTRY.get_sample_value("mnemolog_client_search_seconds_count", {"phase": "sql"}) or 0
+
+    before = seconds()
+    with search_phase("sql"):
+        pass
+    with pytest.raises(KeyError), search_phase("sql"):
+        raise KeyError
+    assert seconds() == before + 2
