@@ -1,7 +1,7 @@
 """Views and functions of a schema are replaced by those of this program; what others made over them stays."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import psycopg
@@ -31,7 +31,9 @@ def replace_definitions(connection: Connection[Any], schema: str, text: str) -> 
             before = _functions(connection, schema, names)
             connection.execute(made)
             untouched = before & _functions(connection, schema, names)
-            _drop_functions(connection, untouched)
+            for oid, _, signature in untouched:
+                _refuse_dependents(connection, [oid])
+                connection.execute(SQL("DROP FUNCTION {}").format(SQL(signature)))
             connection.execute(comments)
     except _OTHER_COLUMNS:
         _create_anew(connection, schema, names, text)
@@ -48,12 +50,6 @@ def _statements(text: str) -> tuple[bytes, bytes]:
 def _functions(connection: Connection[Any], schema: str, names: Sequence[str]) -> set[tuple[int, str, str]]:
     """Each function of these names by its oid, the transaction that wrote it, and its signature."""
     return set(connection.execute(_SQL["functions"], {"schema": schema, "names": names}).fetchall())
-
-
-def _drop_functions(connection: Connection[Any], functions: Iterable[tuple[int, str, str]]) -> None:
-    for oid, _, signature in functions:
-        _refuse_dependents(connection, [oid])
-        connection.execute(SQL("DROP FUNCTION {}").format(SQL(signature)))
 
 
 def _create_anew(connection: Connection[Any], schema: str, names: Sequence[str], text: str) -> None:

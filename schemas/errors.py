@@ -117,12 +117,8 @@ def describe_faults(error: ValidationError) -> str:
 def true_faults(error: ValidationError) -> Sequence[ErrorDetails]:
     """All faults but those that follow from another: a list whose items are wrong is not too short besides."""
     faults = error.errors(include_url=False)
-    return [fault for fault in faults if not (fault["type"] == "too_short" and _has_fault_inside(fault, faults))]
-
-
-def _has_fault_inside(outer: ErrorDetails, faults: Sequence[ErrorDetails]) -> bool:
-    depth = len(outer["loc"])
-    return any(len(one["loc"]) > depth and one["loc"][:depth] == outer["loc"] for one in faults)
+    inside = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
+    return [fault for fault in faults if fault["type"] != "too_short" or fault["loc"] not in inside]
 
 
 def _described(fault: ErrorDetails) -> str:
@@ -141,16 +137,11 @@ def _sentence(fault: ErrorDetails) -> str:
         return f" {words}"
     if words := _OF_A_BOUND.get(f"string_{kind}" if isinstance(given, str) else kind) or _OF_A_BOUND.get(kind):
         said = re.sub(r"\b1 (item|character)s", r"1 \1", words.format(**context))
-        return f" {said}{_instead(given) if kind in _VALUES_SHOWN else ''}"
+        is_shown = kind in _VALUES_SHOWN and len(ascii(given)) <= _SHOWN_CHARACTERS
+        return f" {said}, not {given!a}" if is_shown else f" {said}"
     what = kind.partition("_")[0]
     if wanted := _WANTED.get(what):
         is_other_text = isinstance(given, str) and what in _WRITTEN_AS_TEXT
         shown = "" if is_other_text else f", not {_NAMES_OF_TYPES.get(type(given).__name__, type(given).__name__)}"
         return f" must be {wanted}{shown}"
     return f": {fault['msg'].removeprefix('Value error, ')}"
-
-
-def _instead(given: object) -> str:
-    """What was given, where it is short."""
-    shown = ascii(given)
-    return f", not {shown}" if len(shown) <= _SHOWN_CHARACTERS else ""

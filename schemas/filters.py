@@ -43,19 +43,15 @@ def _written_as_time(value: object) -> object:
     Seconds since 1970 are refused: they are a number that somebody mistook for a time more often than a time.
     """
     if isinstance(value, str) and _IS_A_DAY.fullmatch(value):
-        return _beginning(value.strip())
+        try:
+            return datetime.combine(date.fromisoformat(value.strip()), time(), UTC)
+        except ValueError as error:
+            raise ValueError(f"is not a day of the calendar ({error})") from error
     if isinstance(value, datetime) or (isinstance(value, str) and _BEGINS_WITH_A_DAY.match(value)):
         return value
     if isinstance(value, date):
         return datetime.combine(value, time(), UTC)
     raise ValueError("must be a time such as 2026-01-31T09:30:00+01:00, or a day such as 2026-01-31")
-
-
-def _beginning(day: str) -> datetime:
-    try:
-        return datetime.combine(date.fromisoformat(day), time(), UTC)
-    except ValueError as error:
-        raise ValueError(f"is not a day of the calendar ({error})") from error
 
 
 Time = Annotated[Timestamp, BeforeValidator(_written_as_time)]
@@ -198,11 +194,11 @@ class Filter(Record):
         return self.state is not None or any(part.asks_about_state for part in parts)
 
 
-def _as_parts(value: object) -> object:
-    return [value] if isinstance(value, Mapping) else value
-
-
-_Parts = Annotated[tuple[Filter, ...], Field(min_length=1), BeforeValidator(_as_parts)]
+_Parts = Annotated[
+    tuple[Filter, ...],
+    Field(min_length=1),
+    BeforeValidator(lambda value: [value] if isinstance(value, Mapping) else value),
+]
 Filter.model_rebuild()
 EVERYTHING: Final = Filter()
 """A filter without conditions."""

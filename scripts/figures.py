@@ -129,11 +129,6 @@ FIGURES: Final = (
         expr=WRONG_OVERWRITE_RATE,
     ),
     Figure(
-        name="wrong-overwrite rate of a model",
-        definition="the same for each model and prompt version that proposed overwrites",
-        expr=WRONG_OVERWRITE_RATE_BY_MODEL,
-    ),
-    Figure(
         name="pending-confirmation resolution rate",
         definition="of the overwrites held back in the last 30 days, those that a confirmation or a rejection settled",
         expr=ratio(held('settlement=~"confirmed|rejected"'), held()),
@@ -150,44 +145,9 @@ FIGURES: Final = (
         expr=hit_rate("vector|both"),
     ),
     Figure(
-        name="time of a search",
-        definition="the time that 95 of 100 searches did not exceed in each of their parts, of applications that "
-        "export their registry",
-        expr=quantile(0.95, "mnemolog_client_search_seconds", "phase"),
-    ),
-    Figure(
-        name="tokens of a context",
-        definition="the tokens that 95 of 100 contexts for prompts did not exceed, of applications that export their "
-        "registry",
-        expr=quantile(0.95, "mnemolog_client_context_tokens"),
-    ),
-    Figure(
         name="top-k recall by feedback",
         definition="of the facts that feedback of the last 30 days names as used, the share that the search or context "
         "had shown within the first ten; those that were not shown count as missed",
         expr=recall_by_feedback("1|2-5|6-10"),
-    ),
-    Figure(
-        name="turn to fact",
-        definition="the time within which 95 of 100 turns had their facts in the tables, from the broker's timestamp "
-        "of the turn on",
-        expr=quantile(0.95, "mnemolog_turn_to_fact_seconds"),
-    ),
-    Figure(
-        name="stages without a worker",
-        definition="how many of the six stages have no process that is a member of the stage's group; a stage of "
-        "which no process is scraped is one of them",
-        expr=STAGES_DOWN,
-    ),
-    Figure(
-        name="dead letters",
-        definition="records written to the topic `dead_letters` in the time shown, the first of each stage and reason "
-        "included",
-        expr=or_zero(total("mnemolog_dead_letters_total")),
-    ),
-    Figure(
-        name="oldest unread record",
-        definition="for each stage the time since the broker appended the oldest record that it has not committed",
-        expr="max by (stage) (mnemolog_backlog_oldest_seconds)",
     ),
 )

@@ -31,17 +31,16 @@ commands print at 80 columns.
 
 * **Where it looks.** The stack of `mnemolog up` over `./.mnemolog`, or over `MNEMOLOG_DATA_DIR`; other servers by
   `MNEMOLOG_KAFKA` and `MNEMOLOG_POSTGRES`. `mnemolog status` shows which, and how they are.
-* **Ids.** Facts and events are shown by the first eight characters of their ids, by more where eight are not unique in
-  the database; `--full-ids` and `--json` show them whole. Ids of turns and commands are always whole. Each command
-  takes the first characters of an id, four or more, where only one id of the tenant begins so; otherwise it names the
-  candidates. An id of a script should be whole: later facts may begin as a short one does.
-* **Waiting.** `--wait [SECONDS]` waits for the end of what was published, 60 seconds at the most unless told otherwise.
-  Commands that change facts wait unless told `--wait 0`; `add`, `publish` and `retry` wait where told so.
+* **Ids.** Facts and events are shown by the first eight characters of their ids, by more where eight are not unique;
+  `--full-ids` and `--json` show them whole. Each command takes the first characters of an id, four or more, where only
+  one id of the tenant begins so. An id of a script should be whole: later facts may begin as a short one does.
+* **Waiting.** `--wait [SECONDS]` waits for the end of what was published, 60 seconds if no number is given. Commands
+  that change facts wait without it, but for `--wait 0`.
 * **Exit codes.** 0: done. 1: it failed, was rejected, is unknown, did not finish in time, or differences were found.
   2: wrong usage or settings. 3: a server is unavailable. 130: interrupted by Ctrl-C; the last line says what is left.
-* **Output.** Data is on stdout, notes and errors are on stderr. `--json` writes one JSON document. Times are in UTC and
-  say so; a time that is given without a zone is UTC as well. Where the locale is C or POSIX, or the stream's encoding
-  is no UTF-8, other characters are written as escapes. There is colour at a terminal only, and none with `NO_COLOR`.
+* **Output.** Data is on stdout, notes and errors are on stderr. `--json` writes one JSON document. Times are in UTC. A
+  stream that is not UTF-8 gets other characters as escapes. There is colour at a terminal only, and none with
+  `NO_COLOR`.
 * **Completion.** `mnemolog --install-completion` sets up completion of the current shell (bash, zsh, fish);
   `--show-completion` prints what it would install.
 """
@@ -50,28 +49,25 @@ METRICS_PURPOSE: Final = (
     "No label names a user or holds text."
 )
 CLIENT_METRICS: Final = """\
-They are in the default registry of `prometheus_client` in the application's process. The client starts no server for
-them: the application serves them with its own metrics, with `prometheus_client.start_http_server(port)` for example.
-The command line shows them nowhere.
+They are in the default registry of `prometheus_client` in the application's process, which has to serve them: the
+client starts no server.
 """
 OVERWRITES: Final = """\
 An overwrite is a decision that ends a known fact, or announces its end: an event `facts_merged`, `fact_replaced`,
-`fact_contradicted`, `fact_retracted`, `fact_expired`, `fact_corrected`, or `conflict_resolved` other than `keep_both`,
-that ended at least one fact; and `fact_pending`, which was held back from it. The undo of a decision, the rejection of
-a pending fact, and late news that was history when it came are none. The view `overwrites` has each of them in a row.
+`fact_contradicted`, `fact_retracted`, `fact_expired`, `fact_corrected`, or `conflict_resolved` other than `keep_both`;
+and `fact_pending`, which was held back from it. An undo, a rejection and late news that was history when it came are
+none. The view `overwrites` has a row for each.
 
-* It belongs to who proposed it. `by` is `model`, with the model and its prompt version, `application` or `human` for a
-  command, `timer` for an end that has come, or the rule that decided it (`policy`, `threshold` ...). One that was held
-  back belongs to the model that proposed it, whoever confirmed or rejected it.
-* It is carried out, once, at the event that ended the fact: at once, or for a held one at its first confirmation,
-  also if that is taken back later.
-* Its result is `undone` if it, or the confirmation that carried it out, was undone; `rejected` if it was held back, and
-  a command or a repetition of the old fact rejected it; `corrected` if a human said that the fact in its place was
-  never true, by `correct` without an end or by confirming or resolving a contradiction of it. Else it is `kept` if it
-  was carried out, `open` while it is held back, and `overtaken` if it was held back and the pending fact ended in
-  another way. An undo that was itself undone counts for nothing.
+* It belongs to who proposed it: `by` is `model`, with the model and its prompt version, `application` or `human` for a
+  command, `timer` for an end that has come, or the rule that decided it. An overwrite that was held back belongs to the
+  model that proposed it, whoever confirmed or rejected it.
+* It counts once, at the event that ended the fact; a held one at its first confirmation.
+* Its result is `undone` if it was undone; `rejected` if it was held back, and a command or a repetition of the old fact
+  rejected it; `corrected` if a human said that the fact in its place was never true. Else it is `kept` if it was
+  carried out, `open` while it is held back, and `overtaken` if the pending fact ended in another way. An undo that was
+  itself undone counts for nothing.
 """
-FIGURES_INTRO: Final = "The panels of Grafana show these. `scripts/figures.py` has the PromQL of each.\n"
+FIGURES_INTRO: Final = "The panels of Grafana show these and more. `scripts/figures.py` has the PromQL of each.\n"
 ALERTS_INTRO: Final = """\
 The rules are in `deploy/alerts.yml`, which the Prometheus of `docker-compose.yml` reads, and
 [incidents](how-to/incidents.md) has a runbook for each. They are sent nowhere until an Alertmanager is configured.

@@ -1,8 +1,9 @@
-"""Writes docs/screens.md: what commands print at 80 columns, from a run on a stack of its own.
+"""Writes what commands print at 80 columns, from a run on a stack of its own: docs/screens.md, tests/data/screens.txt.
 
     python -m scripts.screens
 
-It starts `mnemolog up` in a temporary folder and takes a minute or two. What differs from run to run (ports, times,
+The page has what a reader wants to see; the file of test data has the rest. This starts `mnemolog up` in a temporary
+folder and takes a minute or two. What differs from run to run (ports, times,
 random ids) is replaced by values of the same length; `masked` hides what may differ from machine to machine as well.
 """
 
@@ -25,7 +26,9 @@ from unittest.mock import patch
 from tests.support.databases import server_folder
 from tests.support.harnesses.command_line import EXECUTABLE, InProcessCommandLine
 
-PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "screens.md"
+ROOT: Final = Path(__file__).resolve().parent.parent
+PAGE: Final = ROOT / "docs" / "screens.md"
+OTHERS: Final = ROOT / "tests" / "data" / "screens.txt"
 TIMEOUT_SECONDS: Final = 300
 SHOWN_DAY: Final = date(2026, 3, 9)
 """The day that stands for today on the page; it begins the week that stands for any interval."""
@@ -37,13 +40,14 @@ INTRO: Final = """\
 # Screens
 
 What commands print at 80 columns. This page is written by `make screens` from a run with the offline provider, and a
-test compares it with what they print now. [The command line](cli.md) has the list of all commands.
+test compares it with what they print now. [The command line](cli.md) has the list of all commands; `mnemolog demo`
+shows the rest.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A command with its words on the page; names in braces are filled in, `stdin` is typed."""
+    """A command; names in braces are filled in, `stdin` is typed. Without a title it is not on the page."""
 
     title: str
     command: str
@@ -55,30 +59,36 @@ SCREENS: Final = (
     Screen("Something changes", 'add "I moved from Zurich to Munich." {alice} --turn-id t2 --at {second} --wait'),
     Screen("Something that is no fact", 'add "Thank you!" {alice} --turn-id t3 --at {second} --wait'),
     Screen("What is known", "facts --user alice"),
-    Screen("What was known, too", "facts --user alice --all"),
+    Screen("", "facts --user alice --all"),
     Screen("A search", 'search "Where does Alice live?" --user alice'),
     Screen("The profile", "profile --user alice"),
     Screen("Why a fact is known", "explain {fact}"),
-    Screen("What happened to it", "history {fact}"),
+    Screen("", "history {fact}"),
     Screen("Why a turn gave no fact", "why-not t3"),
-    Screen("What changed", "diff --since {first} --user alice"),
+    Screen("", "diff --since {first} --user alice"),
     Screen("Something that might end a known fact", 'add "I moved to Ulm." {alice} --turn-id t4 --wait'),
     Screen("What waits for a confirmation", "pending --user alice"),
     Screen("It was not meant so", "reject {held}"),
-    Screen("A change taken back", "undo --turn t2 --user alice"),
+    Screen("", "undo --turn t2 --user alice"),
     Screen("A turn that cannot be read", "publish - --raw --wait", BROKEN),
     Screen("What failed", "failed"),
-    Screen("The record itself", "dead-letters"),
+    Screen("", "dead-letters"),
     Screen("The stack", "status"),
     Screen("No tenant has lost a turn", "audit"),
 )
 
 
-def page() -> str:
-    """The whole page, from a run that is made now."""
+def printed() -> dict[Path, str]:
+    """The whole text of both files, from a run that is made now."""
+    texts = {PAGE: [INTRO], OTHERS: [""]}
     with server_folder() as folder:
-        shown = [_section(title, command, output) for title, command, output in _screens(folder)]
-    return "\n".join((INTRO, *shown))
+        for title, command, output in _screens(folder):
+            text = f"$ mnemolog {command}\n{output.rstrip()}\n"
+            if title:
+                texts[PAGE].append(f"## {title}\n\n```text\n{text}```\n")
+            else:
+                texts[OTHERS].append(text)
+    return {path: "\n".join(parts).lstrip("\n") for path, parts in texts.items()}
 
 
 def masked(text: str) -> str:
@@ -90,11 +100,6 @@ def masked(text: str) -> str:
     text = re.sub(r"(?<=\S) {2,}", " ", text)
     text = _STEPS.sub(lambda found: "".join(sorted(found[0].splitlines(keepends=True))), text)
     return re.sub(r"\b\d\.\d+", lambda found: re.sub(r"\d", "#", found[0]), text)
-
-
-def _section(title: str, command: str, output: str) -> str:
-    prompt = f"$ mnemolog {command}\n"
-    return f"## {title}\n\n```text\n{prompt}{output.rstrip()}\n```\n"
 
 
 def _screens(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -115,7 +120,7 @@ def _screens(folder: Path) -> Iterator[tuple[str, str, str]]:
             command = screen.command.format(**named)
             texts.append((screen.title, command, _run(folder, *shlex.split(command), stdin=screen.stdin)))
             started = started or log.read_text()
-    demo = ("The demonstration", "demo", _run_demo(folder))
+    demo = ("", "demo", _run_demo(folder))
     values = Placeholders(folder, today)
     for title, command, output in (("The stack started", "up", started), *texts, demo):
         yield title, values.shown(command), values.shown(output)
@@ -215,4 +220,5 @@ _DIGEST: Final = "(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for path, text in printed().items():
+        path.write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from mnemolog.common.cancellation import cancel_all
 from mnemolog.streams.errors import BatcherClosedError, ResultCountMismatch
 
 T = TypeVar("T")
@@ -96,9 +97,7 @@ class MicroBatcher(Generic[T, R]):
         self._closed = True
         tasks = [] if self._dispatcher is None else [self._dispatcher]
         while tasks := [*tasks, *self._calls]:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_all(tasks)
             tasks = []
         while not self._queue.empty():
             _fail_as_closed([self._queue.get_nowait()])
@@ -129,7 +128,13 @@ class MicroBatcher(Generic[T, R]):
             ticket.call = call
         call.task = task = asyncio.create_task(run(tickets))
         self._calls.add(task)
-        task.add_done_callback(partial(self._on_call_done, tickets))
+
+        def finish(done: asyncio.Task[None]) -> None:
+            self._calls.discard(done)
+            if done.cancelled() or self._closed:
+                _fail_as_closed(tickets)
+
+        task.add_done_callback(finish)
         return task
 
     async def _run_batch(self, tickets: Sequence[_BatchItem[T, R]]) -> None:
@@ -170,11 +175,6 @@ class MicroBatcher(Generic[T, R]):
             _fail_pending(tickets, error)
         else:
             _give_results(tickets, [result])
-
-    def _on_call_done(self, tickets: Sequence[_BatchItem[T, R]], call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
-        if call.cancelled() or self._closed:
-            _fail_as_closed(tickets)
 
 
 def _give_results(tickets: Sequence[_BatchItem[T, R]], results: Sequence[R]) -> None:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tests.support.scheduling import FolderScheduling
 
 # A deadline for each example would measure how busy the machine is; pytest-timeout ends what hangs.
-hypothesis.settings.register_profile("tests", deadline=None)
+_TOO_SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("tests", deadline=None, suppress_health_check=_TOO_SLOW)
 hypothesis.settings.load_profile("tests")
 
 

@@ -5,31 +5,19 @@ application the level and the form are those of its own logging: nothing below w
 """
 
 import logging
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
 
-class Logger(Protocol):
-    """What the packages call: a static name of the event, and fields."""
+class Logger:
+    """Takes a static name of the event, and fields.
 
-    def debug(self, event: str, **fields: Any) -> None: ...
-    def info(self, event: str, **fields: Any) -> None: ...
-    def warning(self, event: str, **fields: Any) -> None: ...
-    def error(self, event: str, **fields: Any) -> None: ...
-    def exception(self, event: str, **fields: Any) -> None: ...
-
-
-def get_logger(name: str) -> Logger:
-    """The logger of a module."""
-    return _Logger(name)
-
-
-class _Logger:
-    """Chooses at each event, because a process may set structlog up after the import."""
+    It chooses at each event, because a process may set structlog up after the import.
+    """
 
     def __init__(self, name: str) -> None:
-        self._structlog: Logger = structlog.get_logger(name)
+        self._structlog: Any = structlog.get_logger(name)
         self._standard = logging.getLogger(name)
 
     def debug(self, event: str, **fields: Any) -> None:
@@ -60,3 +48,8 @@ class _Logger:
 def _in_words(event: str, fields: dict[str, Any]) -> str:
     """The event and its fields in one line."""
     return " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
+
+
+def get_logger(name: str) -> Logger:
+    """The logger of a module."""
+    return Logger(name)

@@ -81,7 +81,15 @@ def _migrate(url: str) -> None:
     with psycopg.connect(url) as connection:
         for name in ("set_wait", "lock", "set_timeouts"):
             connection.execute(_SQL[name], {"lock": _MIGRATION_LOCK} if name == "lock" else None)
-        applied = _applied(connection)
+        former, current = connection.execute(_SQL["has_tables"]).fetchone() or (None, None)
+        if former is not None:
+            raise MigrationRefusedError(
+                "the database was made by a program from before the first release, from which no upgrade leads: "
+                "migrate an empty database, and rebuild its tables from the log"
+            )
+        applied: dict[str, str] = {}
+        if current is not None:
+            applied = dict(connection.execute(_SQL["applied"]).fetchall())
         _refuse_unknown(applied)
         if not applied:
             connection.execute(migration_text("database.sql").encode())
@@ -91,17 +99,6 @@ def _migrate(url: str) -> None:
             connection.execute(SQL("SET LOCAL search_path = {}, public").format(Identifier(schema)))
             _bring_up_to_date(connection, folder, schema, applied)
         ensure_memory_schema(connection)
-
-
-def _applied(connection: Connection[Any]) -> dict[str, str]:
-    """The digest of each file that ran on this database."""
-    former, current = connection.execute(_SQL["has_tables"]).fetchone() or (None, None)
-    if former is not None:
-        raise MigrationRefusedError(
-            "the database was made by a program from before the first release, from which no upgrade leads: "
-            "migrate an empty database, and rebuild its tables from the log"
-        )
-    return dict(connection.execute(_SQL["applied"]).fetchall()) if current is not None else {}
 
 
 def _refuse_unknown(applied: Mapping[str, str]) -> None:

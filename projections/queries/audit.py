@@ -3,7 +3,7 @@
 Lists turns that ended without an effect, too, and counts what the tables hold.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
@@ -133,7 +133,11 @@ async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: time
         findings=(
             *_turn_findings(accounts, ends, overdue),
             *_log_findings(partitions),
-            *_link_findings(links),
+            *(
+                Finding(severity="error", what=f"{links[link]} {what}", advice=_REBUILD_ADVICE)
+                for link, what in _BROKEN_LINKS.items()
+                if links[link]
+            ),
         ),
     )
 
@@ -210,9 +214,3 @@ _BROKEN_LINKS: Final = {
     "former_states_astray": "former states belong to no fact or no event",
     "undone_astray": "events were undone by no event",
 }
-
-
-def _link_findings(links: Mapping[str, int]) -> Iterator[Finding]:
-    for link, what in _BROKEN_LINKS.items():
-        if links[link]:
-            yield Finding(severity="error", what=f"{links[link]} {what}", advice=_REBUILD_ADVICE)

@@ -331,18 +331,15 @@ def of_one_name(given: str, found: Sequence[Entity]) -> Entity:
     """The only one that was found. Raises `UnknownEntityError`, and `AmbiguousIdError` for several."""
     if not found:
         raise UnknownEntityError(given)
-    if len(found) > 1:
-        is_name = not all(str(one.entity_id).startswith(given) for one in found)
-        raise AmbiguousIdError("entity", given, _candidates(found), is_name=is_name)
-    return found[0]
-
-
-def _candidates(found: Sequence[Entity]) -> list[tuple[str, str]]:
-    """The id of each with its name, and whose it is where they are of several scopes."""
+    if len(found) == 1:
+        return found[0]
+    is_name = not all(str(one.entity_id).startswith(given) for one in found)
     if len({one.scope_ids for one in found}) == 1:
-        return [(str(one.entity_id), ", also ".join((one.name, *one.aliases[:1]))) for one in found]
-    whose = [scope_in_words(one.scope) for one in found]
-    return [(str(one.entity_id), f"{its}: {one.name}") for one, its in zip(found, whose, strict=True)]
+        shown = [", also ".join((one.name, *one.aliases[:1])) for one in found]
+    else:
+        shown = [f"{scope_in_words(one.scope)}: {one.name}" for one in found]
+    candidates = [(str(one.entity_id), words) for one, words in zip(found, shown, strict=True)]
+    raise AmbiguousIdError("entity", given, candidates, is_name=is_name)
 
 
 async def details(

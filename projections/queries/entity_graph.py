@@ -42,14 +42,11 @@ def _lines(names: Mapping[UUID, str], edges: Iterable[tuple[UUID, str, UUID, boo
 
 def label(text: str) -> str:
     """A text that stands for itself in a quoted label: signs are codes, controls are spaces, and it has an end."""
-    shown = " ".join("".join(map(_shown, text)).split())
+    # Controls, and signs that turn the direction of text round, are no part of a name.
+    printed = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text)
+    shown = " ".join("".join(printed).split())
     cut = shown if len(shown) <= MAX_LABEL else f"{shown[: MAX_LABEL - 1]}…"
     return "".join(sign if sign.isalnum() or sign in _PLAIN else f"#{ord(sign)};" for sign in cut) or "#63;"
-
-
-def _shown(sign: str) -> str:
-    """Controls, and signs that turn the direction of text round, are no part of a name."""
-    return " " if unicodedata.category(sign)[0] in "CZ" else sign
 
 
 MAX_HOPS: Final = 2
@@ -135,25 +132,19 @@ async def neighbours(
     known = await relations(conn, scope, mirrors=True, as_of=as_of)
     paths: dict[UUID, list[EntityRelation]] = {entity.entity_id: []}
     for _ in range(hops):
-        paths |= _one_hop_further(paths, known)
+        # The shortest paths to what none leads to yet; among equal ones those of relations that were learned first.
+        further: dict[UUID, list[EntityRelation]] = {}
+        for end, path in paths.items():
+            for relation in known:
+                if relation.subject_id == end and relation.object_id not in paths:
+                    further.setdefault(relation.object_id, [*path, relation])
+        paths |= further
     found = {one.entity_id: one for one in await _entities(conn, scope, list(paths))}
     return [
         Neighbour(entity=found[reached], hops=len(path), path=path)
         for reached, path in paths.items()
         if path and reached in found
     ]
-
-
-def _one_hop_further(
-    paths: Mapping[UUID, list[EntityRelation]], known: Sequence[EntityRelation]
-) -> dict[UUID, list[EntityRelation]]:
-    """The shortest paths to what none leads to yet; among equal ones those of relations that were learned first."""
-    new: dict[UUID, list[EntityRelation]] = {}
-    for end, path in paths.items():
-        for relation in known:
-            if relation.subject_id == end and relation.object_id not in paths:
-                new.setdefault(relation.object_id, [*path, relation])
-    return new
 
 
 async def related(

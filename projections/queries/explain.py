@@ -212,8 +212,8 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     if not facts:
         raise UnknownFactError(tenant, fact_id)
     (fact,) = facts
-    origin = await conn.execute(queries("history")["origin"], named)
-    ((event_id, record, messages),) = await origin.fetchall()
+    rows = await conn.execute(queries("history")["origin"], named)
+    ((event_id, record, messages),) = await rows.fetchall()
     commit = await with_shown_reasons(conn, Commit.from_bytes(record))
     event = next(event for event in commit.events if event.event_id == event_id)
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
@@ -224,9 +224,24 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     repeated = await (await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})).fetchall()
     repetitions = [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]
     thresholds = commit.provenance.thresholds
+    origin = event.promoted_from
+    source = FactSource(
+        said_at=origin.said_at if origin else _settled(commit, event),
+        promoted_from=origin.fact_id if origin else None,
+        said_in=origin.source_id if origin else None,
+        source_id=commit.source_id,
+        kind=commit.source_kind,
+        occurred_at=commit.occurred_at,
+        published_at=commit.published_at,
+        decided_at=commit.decided_at,
+        position=commit.origin.position,
+        order=commit.order.kind if commit.order else None,
+        actor=commit.actor,
+        messages=messages,
+    )
     explanation = Explanation(
         fact=fact,
-        source=_source(commit, event, messages),
+        source=source,
         extraction=_extraction(commit, event),
         decision=traced_decision(event, texts),
         thresholds=thresholds.model_dump() if thresholds else None,
@@ -295,24 +310,6 @@ def _settled(commit: Commit, event: MemoryEvent) -> datetime | None:
         return None
     held_against = {known.fact_id for known in event.decision.before}
     return None if held_against.issuperset(event.targets) else event.fact.said_at or commit.occurred_at
-
-
-def _source(commit: Commit, event: MemoryEvent, messages: list[dict[str, Any]] | None) -> FactSource:
-    origin = event.promoted_from
-    return FactSource(
-        said_at=origin.said_at if origin else _settled(commit, event),
-        promoted_from=origin.fact_id if origin else None,
-        said_in=origin.source_id if origin else None,
-        source_id=commit.source_id,
-        kind=commit.source_kind,
-        occurred_at=commit.occurred_at,
-        published_at=commit.published_at,
-        decided_at=commit.decided_at,
-        position=commit.origin.position,
-        order=commit.order.kind if commit.order else None,
-        actor=commit.actor,
-        messages=messages,
-    )
 
 
 def _extraction(commit: Commit, event: MemoryEvent) -> FactExtraction | None:

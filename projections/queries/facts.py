@@ -130,16 +130,19 @@ def check_exact(scope: ScopeFilter) -> None:
 
 def with_upcoming(stored: Profile, at: datetime) -> Profile:
     """The entries that have not ended at `at`; those that begin later are in `upcoming`, the earliest first."""
-    valid = {name: [one for one in getattr(stored, name) if _has_not_ended(one, at)] for name in FACT_SECTIONS}
+    valid = {
+        name: [
+            one
+            for one in getattr(stored, name)
+            if one["valid_until"] is None or datetime.fromisoformat(one["valid_until"]) > at
+        ]
+        for name in FACT_SECTIONS
+    }
     upcoming = [one for entries in valid.values() for one in entries if _begins_later(one, at)]
     present: dict[str, Any] = {
         name: [one for one in entries if not _begins_later(one, at)] for name, entries in valid.items()
     }
     return replace(stored, **present, upcoming=sorted(upcoming, key=itemgetter("at", "fact_id")))
-
-
-def _has_not_ended(entry: Mapping[str, Any], at: datetime) -> bool:
-    return entry["valid_until"] is None or datetime.fromisoformat(entry["valid_until"]) > at
 
 
 def _begins_later(entry: Mapping[str, Any], at: datetime) -> bool:
@@ -168,26 +171,17 @@ async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter,
     published_at = await fetch_value(conn, _PROFILES["published_at"], {**scope.parameters, "every": every})
     if published_at is None:
         return Profile()
-    return await _with_sources(conn, await _profile_at(conn, scope, published_at, at))
-
-
-async def _profile_at(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, published_at: datetime, at: datetime
-) -> Profile:
     parameters = {**scope.parameters, "published_at": published_at, "at": at}
     sections: dict[str, list[dict[str, Any]]] = {name: [] for name in FACT_SECTIONS}
     for entry in await fetch_rows(conn, dict, _PROFILES["entries_at"], parameters):
         sections[entry.pop("section")].append(entry)
-    changes = await fetch_rows(conn, dict, _PROFILES["changes_at"], parameters)
-    return with_upcoming(
-        Profile(
-            **{name: list(islice(entries, SECTION_ENTRIES)) for name, entries in sections.items()},
-            recent_changes=changes,
-            updated_at=published_at,
-            published_at=published_at,
-        ),
-        at,
+    seen = Profile(
+        **{name: list(islice(entries, SECTION_ENTRIES)) for name, entries in sections.items()},
+        recent_changes=await fetch_rows(conn, dict, _PROFILES["changes_at"], parameters),
+        updated_at=published_at,
+        published_at=published_at,
     )
+    return await _with_sources(conn, with_upcoming(seen, at))
 
 
 async def _with_sources(conn: AsyncConnection[TupleRow], known: Profile) -> Profile:

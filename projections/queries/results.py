@@ -23,17 +23,17 @@ Status = Literal["pending"] | Outcome
 def brief_repr(value: object, *names: str) -> str:
     """A representation for people: these fields, as far as they say anything, in the form of the constructor."""
     shown = ((name, getattr(value, name)) for name in names)
-    words = ", ".join(f"{name}={_brief(one)}" for name, one in shown if one not in _SAYS_NOTHING)
+    words = ", ".join(
+        f"{name}={(str(one) if isinstance(one, UUID | datetime) else one)!r}"
+        for name, one in shown
+        if one not in _SAYS_NOTHING
+    )
     return f"{type(value).__name__}({words})"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun, in the singular or the plural."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
-
-
-def _brief(value: object) -> str:
-    return repr(str(value)) if isinstance(value, UUID | datetime) else repr(value)
 
 
 def structured_attributes(moment: datetime) -> dict[str, Any]:

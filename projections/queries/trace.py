@@ -17,9 +17,9 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import AnsweredName, EntityLink, ResolutionStep, UnlinkedName, UnlinkedReason
-from mnemolog.schemas.entity_events import AnyEntityEvent, EntityRegistered, FactLinked
+from mnemolog.schemas.entity_events import EntityRegistered, FactLinked
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.provenance import FactSnapshot, Step
+from mnemolog.schemas.provenance import FactSnapshot
 
 HIDDEN: Final = "(hidden)"
 
@@ -59,24 +59,22 @@ def _without_reasons(commit: Commit, hidden: set[UUID]) -> Commit:
     def shown_answer(answer: AnsweredName) -> AnsweredName:
         return answer.model_copy(update={"reason": HIDDEN}) if not hidden.isdisjoint(answer.twins) else answer
 
-    def shown_step(step: Step) -> Step:
-        return step.model_copy(update={"answered_names": tuple(map(shown_answer, step.answered_names))})
-
     def shown_link(link: EntityLink) -> EntityLink:
         is_hidden = link.reason is not None and not hidden.isdisjoint(_named(link))
         return link.model_copy(update={"reason": HIDDEN}) if is_hidden else link
 
-    def shown_event(event: AnyEntityEvent) -> AnyEntityEvent:
-        if not isinstance(event, FactLinked):
-            return event
-        return event.model_copy(update={"links": tuple(map(shown_link, event.links))})
-
-    steps = tuple(map(shown_step, commit.provenance.steps))
-    update: dict[str, Any] = {
-        "provenance": commit.provenance.model_copy(update={"steps": steps}),
-        "entity_events": tuple(map(shown_event, commit.entity_events)),
-    }
-    return commit.model_copy(update=update)
+    steps = tuple(
+        step.model_copy(update={"answered_names": tuple(map(shown_answer, step.answered_names))})
+        for step in commit.provenance.steps
+    )
+    events = tuple(
+        event.model_copy(update={"links": tuple(map(shown_link, event.links))})
+        if isinstance(event, FactLinked)
+        else event
+        for event in commit.entity_events
+    )
+    provenance = commit.provenance.model_copy(update={"steps": steps})
+    return commit.model_copy(update={"provenance": provenance, "entity_events": events})
 
 
 class CalledEntity(NamedTuple):

@@ -31,7 +31,7 @@ from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.costs import NO_PRICES, PriceTable, usages_of
 from mnemolog.schemas.entities import AnsweredName
-from mnemolog.schemas.entity_events import AnyEntityEvent, EntityRegistered, FactLinked
+from mnemolog.schemas.entity_events import EntityRegistered, FactLinked
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
@@ -158,7 +158,11 @@ def write_result(
         facts_unchanged=_count(map(_unchanged_ids, events)),
         facts_deleted=_count(map(_deleted_ids, events)),
         facts_pending=sum(isinstance(event, FactPending) for event in events),
-        entities_resolved=_count(map(_linked_ids, commit.entity_events)),
+        entities_resolved=_count(
+            tuple(link.entity_id for link in event.links)
+            for event in commit.entity_events
+            if isinstance(event, FactLinked)
+        ),
         entities_added=sum(isinstance(event, EntityRegistered) for event in commit.entity_events),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
@@ -177,26 +181,23 @@ def write_result(
 
 def _memory_of(event: MemoryEvent) -> EventResult:
     shown = event.new_fact or event.words or next(iter(event.decision.before), None)
+    match event:
+        case DecisionUndone():
+            action: str | None = event.undone_event
+        case FactPending() | PendingConfirmed() | ConflictResolved():
+            action = event.action
+        case _:
+            action = None
     return EventResult(
         fact_id=event.subject_id,
         text=shown.text if shown else None,
         event=event.event,
         targets=event.affected_ids,
         reason=event.decision.reason,
-        action=_action(event),
+        action=action,
         unresolved=isinstance(event, FactAdded) and event.unresolved,
         needs_human=isinstance(event, FactPending) and event.needs_human,
     )
-
-
-def _action(event: MemoryEvent) -> str | None:
-    match event:
-        case DecisionUndone():
-            return event.undone_event
-        case FactPending() | PendingConfirmed() | ConflictResolved():
-            return event.action
-        case _:
-            return None
 
 
 def _added_ids(event: MemoryEvent) -> tuple[UUID, ...]:
@@ -234,11 +235,6 @@ def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
             return event.ended_ids
         case _:
             return event.affected_ids if event.overwrite in ("contradict", "retract", "expire") else ()
-
-
-def _linked_ids(event: AnyEntityEvent) -> tuple[UUID, ...]:
-    """The entities that a fact names."""
-    return tuple(link.entity_id for link in event.links) if isinstance(event, FactLinked) else ()
 
 
 def _count(ids: Iterable[tuple[UUID, ...]]) -> int:

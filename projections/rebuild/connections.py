@@ -119,7 +119,9 @@ class RowReader:
     async def fetch(self, query: SQL | Composed, parameters: Mapping[str, Any]) -> list[TupleRow]:
         """All rows. Where this is cancelled, so is the query, and nothing uses the connection any more."""
         async with self._in_use:
-            reading = asyncio.ensure_future(asyncio.to_thread(self._fetch, query, parameters))
+            reading = asyncio.ensure_future(
+                asyncio.to_thread(lambda: self._connection.execute(query, parameters, binary=True).fetchall())
+            )
             try:
                 return await asyncio.shield(reading)
             except asyncio.CancelledError:
@@ -132,9 +134,6 @@ class RowReader:
             await asyncio.gather(asyncio.to_thread(self._connection.cancel_safe), return_exceptions=True)
             await asyncio.wait([reading], timeout=CANCEL_SECONDS)
         await asyncio.gather(reading, return_exceptions=True)
-
-    def _fetch(self, query: SQL | Composed, parameters: Mapping[str, Any]) -> list[TupleRow]:
-        return self._connection.execute(query, parameters, binary=True).fetchall()
 
 
 @asynccontextmanager

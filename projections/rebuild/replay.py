@@ -9,7 +9,6 @@ from functools import partial
 from typing import Final, Protocol, cast
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from mnemolog.projections.database import LIVE_SCHEMA, Pool, RowConnection, open_pool
 from mnemolog.projections.errors import LogGapError, LogTooShortError
@@ -80,18 +79,19 @@ class TableLogSource:
         return (await self._ends()).get(partition, 0)
 
     async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
-        while start < stop and (rows := await self._page(partition, start, stop)):
+        query = queries("rebuild")["log_page"]
+        while start < stop:
+            parameters = {"partition": partition, "start": start, "stop": stop, "page": PAGE_RECORDS}
+            if self._reader:
+                rows = await self._reader.fetch(query, parameters)
+            else:
+                async with self._pool.connection() as conn:
+                    rows = await (await conn.execute(query, parameters, binary=True)).fetchall()
+            if not rows:
+                return
             for offset, record in rows:
                 yield LogRecord(offset=offset, value=bytes(record))
             start = rows[-1][0] + 1
-
-    async def _page(self, partition: int, start: int, stop: int) -> list[TupleRow]:
-        query = queries("rebuild")["log_page"]
-        parameters = {"partition": partition, "start": start, "stop": stop, "page": PAGE_RECORDS}
-        if self._reader:
-            return await self._reader.fetch(query, parameters)
-        async with self._pool.connection() as conn:
-            return await (await conn.execute(query, parameters, binary=True)).fetchall()
 
     async def _ends(self) -> dict[int, int]:
         async with self._pool.connection() as conn:

@@ -105,10 +105,6 @@ DEFAULT_FUSION: Final[Fusion] = "weighted"
 DEFAULT_HALF_LIFE_DAYS: Final = 365.0
 
 
-def _as_states(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
 class SearchOptions(Record):
     """What a search takes besides its question and its scope. It refuses what it does not know.
 
@@ -127,7 +123,9 @@ class SearchOptions(Record):
     threshold: Annotated[StrictFloat, Field(ge=0, le=1)] | None = None
     filters: Annotated[Filter, BeforeValidator(parse_filter)] = EVERYTHING
     state: Annotated[
-        tuple[FactStatus, ...] | None, Field(min_length=1, max_length=MAX_STATES), BeforeValidator(_as_states)
+        tuple[FactStatus, ...] | None,
+        Field(min_length=1, max_length=MAX_STATES),
+        BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
     ] = None
     believed_at: Timestamp | None = None
     true_at: Timestamp | None = None
@@ -432,7 +430,10 @@ async def search(
     """
     scopes = checked_scopes(scope)
     parameters = {**scope_parameters(scopes), **_parameters(text, vector, options, at)}
-    for indexed in _routes(scopes, options):
+    # Facts are found by a scan or by indexes, in turn until a statement answers; None is a scan in any case. The third
+    # one is for a scope that has lost its indexes between the first two.
+    may_be_indexed = len(scopes) == 1 and scopes[0].is_exact and not options.narrows
+    for indexed in (False, True, False) if may_be_indexed else (None,):
         query, of_filter = search_query(scopes, options, indexed=bool(indexed))
         if rows := await fetch_long(conn, query, {**parameters, **of_filter, "indexed": indexed}):
             return _findings(rows, "hybrid" if vector else "lexical")
@@ -451,14 +452,6 @@ def checked_scopes(scope: ScopeFilter | Sequence[ScopeFilter]) -> tuple[ScopeFil
     if len(scopes) > 1 and not all(one.is_exact for one in scopes):
         raise QueryError("one of several scopes has a wildcard: name each id, or leave it out, instead of '*'")
     return scopes
-
-
-def _routes(scopes: Sequence[ScopeFilter], options: SearchOptions) -> tuple[bool | None, ...]:
-    """How the facts are found, in turn until a statement answers: by a scan or indexes; None is a scan in any case.
-
-    A third one is for a scope that has lost its indexes between the first two.
-    """
-    return (False, True, False) if len(scopes) == 1 and scopes[0].is_exact and not options.narrows else (None,)
 
 
 def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: datetime) -> dict[str, Any]:

@@ -107,8 +107,23 @@ async def search_turns(
     """
     scopes = checked_scopes(scope)
     query, of_filter = turns_query(scopes, options)
-    given = {**scope_parameters(scopes), **_parameters(text, options, at), "statuses": list(statuses), **of_filter}
-    rows = await fetch_long(conn, query, given)
+    known_at, _ = options.times(at)
+    given = {
+        **scope_parameters(scopes),
+        **of_filter,
+        **{f"{name}_weight": weight for name, weight in options.shares.items()},
+        "text": storable_question(text),
+        "at": at,
+        "believed_at": known_at,
+        "period_from": options.period[0] if options.period else None,
+        "period_to": options.period[1] if options.period else None,
+        "only_period": options.only_period,
+        "half_life_days": options.half_life_days,
+        "max_words": MAX_QUERY_WORDS,
+        "top_k": options.top_k,
+        "statuses": list(statuses),
+    }
+    rows = await fetch_long(conn, query, given)  # the first row is there even where nothing was found
     return TurnFindings(
         turns=tuple(_hit(row) for row in rows if row["turn_id"] is not None), left_out=rows[0]["left_out"] or {}
     )
@@ -142,22 +157,6 @@ def _composed(*, wildcards: tuple[tuple[str, str], ...], is_filtered: bool, is_e
         weight=parts["weight"],
     )
     return SQL(query.as_string())
-
-
-def _parameters(text: str, options: SearchOptions, now: datetime) -> dict[str, Any]:
-    known_at, _ = options.times(now)
-    return {
-        **{f"{name}_weight": weight for name, weight in options.shares.items()},
-        "text": storable_question(text),
-        "at": now,
-        "believed_at": known_at,
-        "period_from": options.period[0] if options.period else None,
-        "period_to": options.period[1] if options.period else None,
-        "only_period": options.only_period,
-        "half_life_days": options.half_life_days,
-        "max_words": MAX_QUERY_WORDS,
-        "top_k": options.top_k,
-    }
 
 
 def _hit(row: Mapping[str, Any]) -> TurnHit:

@@ -230,19 +230,12 @@ async def find_spent_budget(
     for level, limits in rules.limits.items():
         if limits.cost_per_day is None:
             continue
-        spent = await _spent(connection, level, scope, day, prices)
+        named = scope.columns if level == "scope" else {**dict.fromkeys(SCOPE_FIELDS, ""), "tenant": scope.tenant}
+        usages = await fetch_rows(connection, ModelUsage, _USAGE_OF_DAY, {**named, "day": day.date()})
+        spent = sum((amount for amount in map(prices.amount, usages) if amount is not None), Decimal(0))
         if spent >= limits.cost_per_day:
             return LimitHit(name="cost_per_day", level=level, count=float(spent), limit=float(limits.cost_per_day))
     return None
-
-
-async def _spent(
-    connection: AsyncConnection[TupleRow], level: Level, scope: Scope, day: datetime, prices: PriceTable
-) -> Decimal:
-    named = scope.columns if level == "scope" else {**dict.fromkeys(SCOPE_FIELDS, ""), "tenant": scope.tenant}
-    usages = await fetch_rows(connection, ModelUsage, _USAGE_OF_DAY, {**named, "day": day.date()})
-    amounts = map(prices.amount, usages)
-    return sum((amount for amount in amounts if amount is not None), Decimal(0))
 
 
 LIMIT_LOCK: Final = 0x6D6E_0003

@@ -225,7 +225,12 @@ class CurrentState:
             return entity.name
         named = [one for one in self.aliases if one.kind == "name" and self._is_in(one.entity_id, entity)]
         current = (one for one in named if self._is_current(one, known))
-        first = min(current, key=lambda one: _log_order(one, entity), default=None)
+        # The names of the entity itself first, in the order in which they were given.
+        first = min(
+            current,
+            key=lambda one: (one.entity_id != entity.entity_id, one.log_offset, one.place, one.key),
+            default=None,
+        )
         return entity.name if first is None else self._names.get(first.entity_id, first.text)
 
     def _type_of(self, entity: RegisteredEntity) -> str:
@@ -247,11 +252,6 @@ class CurrentState:
         entity = self.entities[alias.entity_id]
         is_users = alias.kind == "user" or (entity.is_user and alias.event_id == entity.event_id)
         return self._root(alias.entity_id) in known and (alias.is_own or alias.is_said or is_users)
-
-
-def _log_order(alias: GivenAlias, entity: RegisteredEntity) -> tuple[bool, int, int, str]:
-    """The names of the entity itself first, in the order in which they were given."""
-    return alias.entity_id != entity.entity_id, alias.log_offset, alias.place, alias.key
 
 
 EntityScopes = Mapping[UUID, ScopeColumns]

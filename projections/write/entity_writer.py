@@ -136,11 +136,17 @@ _DERIVED: Final = ("name", "type", "status", "merged_into")
 
 async def refresh_entities(connection: RowConnection, changes: Changes) -> None:
     """Derive the entities anew that these changes affect; sends nothing where they affect none."""
-    affected = set(_changed_entities(changes))
+    affected: set[UUID] = set()
+    for row in changes.entities:
+        match row:
+            case EntityChangeRow():
+                affected |= set(row.event.entity_ids)
+            case StaleEntity(entity_id=entity_id):
+                affected.add(entity_id)
     if facts := _undone_facts(changes):
         affected |= set(await _ids(connection, "named_by_facts", fact_ids=facts))
     if changes.undone:
-        turned = [row.event_id for row in changes.undone]
+        turned = [undone.event_id for undone in changes.undone]
         affected |= set(await _ids(connection, "entities_of_repetitions", event_ids=turned))
     if affected:
         await derive_entities(connection, sorted(affected))
@@ -188,15 +194,6 @@ async def _write(connection: RowConnection, state: CurrentState) -> None:
             "moved_to": [None if to == entity_id else to for (_, entity_id), to in state.moved.items()],
         }
         await connection.execute(_CHANGES["update_links"], moved)
-
-
-def _changed_entities(changes: Changes) -> Iterable[UUID]:
-    for row in changes.entities:
-        match row:
-            case EntityChangeRow():
-                yield from row.event.entity_ids
-            case StaleEntity(entity_id=entity_id):
-                yield entity_id
 
 
 def _undone_facts(changes: Changes) -> list[UUID]:

@@ -1,7 +1,6 @@
 """The tables that the projector fills: each column once, with its Postgres type and where a row has its value."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -179,12 +178,6 @@ COMMITS_WITHOUT_RECORDS: Final = Table[CommitRow](
 COMMITS: Final = Table[CommitRow]("commits", [*COMMITS_WITHOUT_RECORDS.columns, ("record", "bytea", "record")])
 
 
-def _said_at(row: EventRow) -> datetime:
-    """When the source of an event occurred; of a promoted statement when that was said."""
-    origin = row.event.promoted_from
-    return origin.said_at if origin else row.commit.occurred_at
-
-
 MEMORY_EVENTS: Final = Table[EventRow](
     "memory_events",
     [
@@ -194,7 +187,12 @@ MEMORY_EVENTS: Final = Table[EventRow](
         ("event", "text", "event.event"),
         ("fact_id", "uuid", "fact_id"),
         ("targets", "uuid[]", lambda row: list(row.targets)),
-        ("occurred_at", "timestamptz", _said_at),
+        # A promoted statement occurred when it was said.
+        (
+            "occurred_at",
+            "timestamptz",
+            lambda row: origin.said_at if (origin := row.event.promoted_from) else row.commit.occurred_at,
+        ),
         ("decided_at", "timestamptz", "commit.decided_at"),
         ("decided_by", "text", "event.decision.by"),
         ("reason", "text", "event.decision.reason"),

@@ -6,6 +6,7 @@ Queries exclude such facts from the very second of their end; the commands only 
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Final
@@ -26,26 +27,19 @@ REPEAT_AFTER: Final = timedelta(minutes=15)
 MAX_REQUESTED: Final = 100_000
 
 
+@dataclass(slots=True)
 class ExpirySweep:
     """Publishes expire commands for facts of the scopes that `owns_scope`; other workers do so for theirs.
 
     `publish` returns when the broker has the command.
     """
 
-    def __init__(
-        self,
-        facts: ExpiryReader,
-        *,
-        publish: PublishCommand,
-        owns_scope: Callable[[Scope], bool] = lambda _: True,
-        batch_size: int = BATCH_SIZE,
-    ) -> None:
-        self._facts = facts
-        self._publish = publish
-        self._owns_scope = owns_scope
-        self._batch_size = batch_size
-        self._after: DueExpiry | None = None
-        self._requested: dict[UUID, datetime] = {}
+    facts: ExpiryReader
+    publish: PublishCommand = field(kw_only=True)
+    owns_scope: Callable[[Scope], bool] = field(default=lambda _: True, kw_only=True)
+    batch_size: int = field(default=BATCH_SIZE, kw_only=True)
+    _after: DueExpiry | None = field(default=None, init=False)
+    _requested: dict[UUID, datetime] = field(default_factory=dict, init=False)
 
     @property
     def has_more(self) -> bool:
@@ -58,11 +52,11 @@ class ExpirySweep:
         if len(self._requested) >= MAX_REQUESTED:
             self._after = None
             return 0
-        page = await self._facts.due_expiries(now - CLOCK_MARGIN, after=self._after, limit=self._batch_size)
-        due = [expiry for expiry in page if expiry.fact_id not in self._requested and self._owns_scope(expiry.scope)]
-        await asyncio.gather(*(self._publish(command) for command in expire_commands(due, now)))
+        page = await self.facts.due_expiries(now - CLOCK_MARGIN, after=self._after, limit=self.batch_size)
+        due = [expiry for expiry in page if expiry.fact_id not in self._requested and self.owns_scope(expiry.scope)]
+        await asyncio.gather(*(self.publish(command) for command in expire_commands(due, now)))
         self._requested |= dict.fromkeys((expiry.fact_id for expiry in due), now)
-        self._after = page[-1] if len(page) == self._batch_size else None
+        self._after = page[-1] if len(page) == self.batch_size else None
         return len(due)
 
 

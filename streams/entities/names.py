@@ -269,7 +269,8 @@ def likeness_of(name: str, kind: EntityType, entity: KnownEntity) -> Likeness | 
 
 def are_first_names_alike(one: str, other: str) -> bool:
     """Whether one name is a first name alone, spelled nearly as the other's first name: "Jonh" and "John Miller"."""
-    words, others = (_untitled(_keys(name)[0]).split() for name in (one, other))
+    keys = (_keys(name)[0] for name in (one, other))
+    words, others = (key.removeprefix(_titles(key)).split() for key in keys)
     fewer, more = sorted((len(words), len(others)))
     if fewer != 1 or more == 1:
         return False
@@ -354,10 +355,6 @@ def _keys(name: str) -> tuple[str, str]:
 def _titles(key: str) -> str:
     first = key.partition(" ")[0]
     return first if first in _TITLES else ""
-
-
-def _untitled(key: str) -> str:
-    return key.removeprefix(_titles(key)).lstrip()
 
 
 def _numbers(key: str) -> str:

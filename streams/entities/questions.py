@@ -19,7 +19,6 @@ MAX_COMPARED: Final = 10
 """Possible entities of a name from which the twins are taken: a name may have hundreds."""
 SHOWN_FACTS: Final = 3
 """Facts of a possible twin that the model sees."""
-_UNNAMED: Final = "unnamed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +104,13 @@ def without_decided(names: Sequence[DoubtfulName], decided: Collection[tuple[UUI
 
 def as_shown(names: Sequence[DoubtfulName], shown: Mapping[UUID, TwinDetails]) -> tuple[DoubtfulName, ...]:
     """The doubtful names, their twins without the names that readers do not see."""
-    return tuple(replace(name, twins=tuple(_as_shown(twin, shown) for twin in name.twins)) for name in names)
-
-
-def _as_shown(twin: KnownEntity, shown: Mapping[UUID, TwinDetails]) -> KnownEntity:
-    seen = shown[twin.entity_id].names if twin.entity_id in shown else ()
-    own = twin.name if twin.name in seen else next(iter(seen), _UNNAMED)
-    aliases = tuple(alias for alias in twin.aliases if alias.text in seen)
-    return twin.model_copy(update={"name": own, "aliases": aliases})
+    found = []
+    for name in names:
+        twins = []
+        for twin in name.twins:
+            seen = shown[twin.entity_id].names if twin.entity_id in shown else ()
+            own = twin.name if twin.name in seen else next(iter(seen), "unnamed")
+            aliases = tuple(alias for alias in twin.aliases if alias.text in seen)
+            twins.append(twin.model_copy(update={"name": own, "aliases": aliases}))
+        found.append(replace(name, twins=tuple(twins)))
+    return tuple(found)

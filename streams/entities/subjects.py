@@ -29,14 +29,11 @@ def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> Entit
         return "same"
     if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
         return None
-    are_twins = other.entity_id in one.possible_twins or one.entity_id in other.possible_twins
-    return "twin" if are_twins or _may_be_one(one, other) else "other"
-
-
-def _may_be_one(one: KnownEntity, other: KnownEntity) -> bool:
-    """Whether one has all words of a name of the other, and one type is unknown: "Mira" and "Mira Kovac"."""
+    if other.entity_id in one.possible_twins or one.entity_id in other.possible_twins:
+        return "twin"
+    # Where a type is unknown, "Mira" and "Mira Kovac" may be one: one has all words of a name of the other.
     pairs = product(names_of(one), names_of(other)) if "other" in (one.type, other.type) else ()
-    return any(compare_subjects(name, known) != "other" for name, known in pairs)
+    return "twin" if any(compare_subjects(name, known) != "other" for name, known in pairs) else "other"
 
 
 def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:

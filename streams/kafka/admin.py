@@ -18,8 +18,6 @@ from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
 APPEAR_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
 
-Offsets = Mapping[TopicPartition, int]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicState:
@@ -60,7 +58,12 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
         counts = await partition_counts(admin)
         present = [topic for topic in TOPICS if topic_name(topic, prefix) in counts]
         configs = await _configs(admin, [topic_name(topic, prefix) for topic in present])
-    starts, ends = await _bounds(bootstrap, {name: counts[name] for name in configs})
+    places = [TopicPartition(name, number) for name in configs for number in range(counts[name])]
+    starts: Mapping[TopicPartition, int] = {}
+    ends: Mapping[TopicPartition, int] = {}
+    if places:  # a consumer that is stopped right after its start raises CancelledError
+        async with connected_consumer(bootstrap) as consumer:
+            starts, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
 
     def state(topic: Topic) -> TopicState:
         name = topic_name(topic, prefix)
@@ -162,12 +165,3 @@ async def _configs(admin: Any, names: Sequence[str]) -> dict[str, dict[str, str]
         for answer in answers
         for resource in answer.resources
     }
-
-
-async def _bounds(bootstrap: str, counts: Mapping[str, int]) -> tuple[Offsets, Offsets]:
-    """The first and the next offset of every partition."""
-    if not counts:
-        return {}, {}  # a consumer that is stopped right after its start raises CancelledError
-    wanted = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]
-    async with connected_consumer(bootstrap) as consumer:
-        return await consumer.beginning_offsets(wanted), await consumer.end_offsets(wanted)

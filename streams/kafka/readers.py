@@ -91,8 +91,14 @@ class KafkaLogReader:
 
     async def partitions(self) -> list[int]:
         """The partitions of the log; they are asked for once, because their number never changes."""
+
+        async def describe() -> list[int]:
+            async with connected_admin(self._bootstrap) as admin:
+                (topic,) = await admin.describe_topics([self._topic])
+            return sorted(one["partition"] for one in topic["partitions"])
+
         if not self._partitions:
-            self._partitions = await self._retry_until_timeout(self._describe_partitions)
+            self._partitions = await self._retry_until_timeout(describe)
         if not self._partitions:
             raise LogUnreadableError(f"topic {self._topic} does not exist at {self._bootstrap}: check both names")
         return self._partitions
@@ -141,11 +147,6 @@ class KafkaLogReader:
         consumer: Any = (await asyncio.gather(connecting, return_exceptions=True))[0]
         if not isinstance(consumer, BaseException):
             await finish(consumer.stop())
-
-    async def _describe_partitions(self) -> list[int]:
-        async with connected_admin(self._bootstrap) as admin:
-            (topic,) = await admin.describe_topics([self._topic])
-        return sorted(one["partition"] for one in topic["partitions"])
 
     async def _connected_consumer(self) -> Any:
         """The consumer of all callers. They share one attempt to connect, so that its timeout is nobody's twice."""

@@ -348,21 +348,22 @@ class Window:
         that were not delivered, and then up to `linger` seconds; not at all while a quarter of the places is held by
         keys that wait so, or the window is full. While it drains there are none.
         """
-        await self._linger(record, lambda: self._has_next(record, enough) or not self._has_unread(record), arriving)
-        await self._linger(record, lambda: self._has_next(record, enough), linger)
+
+        def has_next() -> bool:
+            queue = self._queues.get(self._key_of(record))
+            return queue is not None and len(queue.waiting) >= enough
+
+        def has_unread() -> bool:
+            progress = self._partitions.get(record.topic_partition)
+            return progress is not None and progress.has_unread
+
+        await self._linger(record, lambda: has_next() or not has_unread(), arriving)
+        await self._linger(record, has_next, linger)
         queue = self._queues.get(self._key_of(record))
         if queue is None or self._horizon is not None:
             return ()
         waiting = (entry.record for entry in islice(queue.waiting, most))
         return [one for one in waiting if one.topic_partition == record.topic_partition]
-
-    def _has_next(self, record: KafkaRecord, enough: int) -> bool:
-        queue = self._queues.get(self._key_of(record))
-        return queue is not None and len(queue.waiting) >= enough
-
-    def _has_unread(self, record: KafkaRecord) -> bool:
-        progress = self._partitions.get(record.topic_partition)
-        return progress is not None and progress.has_unread
 
     async def _linger(self, record: KafkaRecord, is_enough: Callable[[], bool], seconds: float) -> None:
         queue = self._queues.get(self._key_of(record))

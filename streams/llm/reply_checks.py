@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, time, timedelta, tzinfo
+from datetime import datetime, time, timedelta
 from itertools import chain
 from typing import Final
 
@@ -174,19 +174,16 @@ def _end_faults(claim: DecisionClaim, said_at: datetime) -> Iterator[str]:
         yield "EXPIRE needs ended_at, the time of the end: give it, or choose RETRACT"
     if claim.action not in VERDICTS_WITH_END_TIME or claim.ended_at is None:
         return
-    zone = said_at.tzinfo
+    zone, ended_at = said_at.tzinfo, claim.ended_at
+    is_date = time() in (ended_at.time(), ended_at.astimezone(zone).time())
     for label, known in claim.targets:
-        if _is_before(claim.ended_at, known.true_from, zone):
+        began = known.true_from.astimezone(zone)
+        if began.date() > ended_at.astimezone(zone).date() if is_date else ended_at < began:
             yield f"ended_at lies before K{label} began: a fact ends after its beginning"
     texts = [claim.fact.text, claim.fact.excerpt, *(known.text for known in claim.known)]
     is_named = any(str(claim.ended_at.astimezone(zone).year) in read(text).details for text in texts)
     if not is_named and claim.ended_at > max(said_at, claim.conflict.valid_from) + LONGEST_UNSAID:
         yield f"ended_at {claim.ended_at:%Y-%m-%d} is more than ten years ahead, and nobody said so: give the end told"
-
-
-def _is_before(ended_at: datetime, true_from: datetime, zone: tzinfo | None) -> bool:
-    is_date = time() in (ended_at.time(), ended_at.astimezone(zone).time())
-    return true_from.astimezone(zone).date() > ended_at.astimezone(zone).date() if is_date else ended_at < true_from
 
 
 def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:

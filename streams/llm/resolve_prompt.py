@@ -328,8 +328,23 @@ def parse_decisions(
     if faults := first_complaints(_faults(decisions, subject)):
         return ParsedReply(complaints=faults)
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
-    ordered = sorted(decisions, key=lambda decision: decision.new)
-    parsed = (_parsed_decision(decision, conflicts[decision.new], subject.user_names) for decision in ordered)
+    parsed: list[ParsedDecision] = []
+    for decision in sorted(decisions, key=lambda decision: decision.new):
+        claim = _claim(decision, conflicts[decision.new])
+        merged = claim.merged if decision.action == "MERGE" else None
+        is_keep_of_several = decision.action == "KEEP" and len(claim.targets) > 1
+        targets = repeated(claim, subject.user_names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))
+        parsed.append(
+            ParsedDecision(
+                number=decision.new,
+                verdict=decision.action,
+                targets=targets,
+                text=merged,
+                search_text=merged and ((decision.search_text or "").strip() or merged),
+                reason=decision.reason.strip(),
+                ended_at=decision.ended_at if decision.action in VERDICTS_WITH_END_TIME else None,
+            )
+        )
     return ParsedReply(value=tuple(parsed))
 
 
@@ -389,21 +404,3 @@ def _is_history(decision: ReplyDecision, conflict: NumberedConflict, known: Cand
     """Whether a statement is older than the known fact: it ends nothing, but two facts of any age can be merged."""
     last_said = known.said_at or known.true_from
     return decision.action != "MERGE" and max(said_at, conflict.valid_from) < last_said
-
-
-def _parsed_decision(
-    decision: ReplyDecision, conflict: NumberedConflict, user_names: tuple[str, ...]
-) -> ParsedDecision:
-    claim = _claim(decision, conflict)
-    merged = claim.merged if decision.action == "MERGE" else None
-    is_keep_of_several = decision.action == "KEEP" and len(claim.targets) > 1
-    targets = repeated(claim, user_names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))
-    return ParsedDecision(
-        number=decision.new,
-        verdict=decision.action,
-        targets=targets,
-        text=merged,
-        search_text=merged and ((decision.search_text or "").strip() or merged),
-        reason=decision.reason.strip(),
-        ended_at=decision.ended_at if decision.action in VERDICTS_WITH_END_TIME else None,
-    )

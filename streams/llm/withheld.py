@@ -92,21 +92,20 @@ def _withheld(topic: ForbiddenTopic) -> DroppedStatement:
 
 @lru_cache(maxsize=256)
 def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    patterns = [_word_pattern(word) for word in words if _comparable(word.removesuffix("*"))]
+    patterns = []
+    for word in words:
+        if not (plain := _comparable(word.removesuffix("*"))):
+            continue
+        if any(unicodedata.name(letter, "").startswith(_WITHOUT_SPACES) for letter in plain):
+            patterns.append(re.escape(plain))
+        else:  # a word with a star is the beginning of words
+            patterns.append(rf"(?<!\w){re.escape(plain)}" + ("" if word.endswith("*") else r"(?!\w)"))
     return re.compile("|".join(patterns) or "(?!)")
 
 
 def _comparable(text: str) -> str:
     """A text without case, accents, hyphens and invisible signs; letters that look alike are one."""
     return _GAPS.sub(" ", plain_letters(text).translate(_LOOK_ALIKE)).strip()
-
-
-def _word_pattern(word: str) -> str:
-    is_beginning = word.endswith("*")
-    plain = _comparable(word.removesuffix("*"))
-    if any(unicodedata.name(letter, "").startswith(_WITHOUT_SPACES) for letter in plain):
-        return re.escape(plain)
-    return rf"(?<!\w){re.escape(plain)}" + ("" if is_beginning else r"(?!\w)")
 
 
 def with_instructions(step: Step, instructions: Instructions | None) -> Step:

@@ -469,12 +469,12 @@ def read_mood_of(turn: Turn) -> dict[str, Any]:
     """The mood as a model's reply has it: neutral where no word of the user names a feeling."""
     said = " ".join(message.content for message in turn.messages if message.role == "user")
     words = plain(said)
-    emotion = next((name for name, pattern in _EMOTIONS.items() if _is_felt(pattern, words)), "neutral")
+    felt = (
+        name
+        for name, pattern in _EMOTIONS.items()
+        if any(not _NOT.search(words[: found.start()]) for found in pattern.finditer(words))  # named, and not denied
+    )
+    emotion = next(felt, "neutral")
     intensity = 0.0 if emotion == "neutral" else 0.8 if _STRONG.search(words) else 0.5
     energy = next((name for name, pattern in _ENERGIES.items() if pattern.search(said)), "medium")
     return {"emotion": emotion, "intensity": intensity, "energy": energy}
-
-
-def _is_felt(pattern: re.Pattern[str], words: str) -> bool:
-    """Whether the words name it, and do not deny it."""
-    return any(not _NOT.search(words[: found.start()]) for found in pattern.finditer(words))

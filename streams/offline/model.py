@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import orjson
 
-from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.ports import (
     ExtractionTask,
     NumberedConflicts,
@@ -50,17 +49,17 @@ def _answer(task: ExtractionTask | NumberedConflicts | SummaryTask) -> dict[str,
     match task:
         case ExtractionTask():
             facts, left_out = read_turn(task.turn, task.background.messages)
+            fallback = "other" if "other" in task.categories else task.categories[-1]
+            stated = [
+                # `importance` follows from its category; a reply does not carry it.
+                fact.model_dump(mode="json", exclude={"importance"})
+                | {"category": fact.category if fact.category in task.categories else fallback}
+                for fact in facts
+            ]
             omitted = [{"text": sentence.text, "reason": sentence.omitted} for sentence in left_out]
             mood = {"mood": read_mood_of(task.turn)} if task.detect_mood else {}
-            return {"facts": [_stated(fact, task.categories) for fact in facts], "omitted": omitted, **mood}
+            return {"facts": stated, "omitted": omitted, **mood}
         case SummaryTask():
             return {"sentences": joined_facts(task)}
         case _:
             return {"decisions": list(judge(task))}
-
-
-def _stated(fact: ExtractedFact, categories: tuple[str, ...]) -> dict[str, Any]:
-    """`importance` follows from its category; a reply does not carry it."""
-    fallback = "other" if "other" in categories else categories[-1]
-    category = fact.category if fact.category in categories else fallback
-    return fact.model_dump(mode="json", exclude={"importance"}) | {"category": category}

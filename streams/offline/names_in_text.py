@@ -108,7 +108,11 @@ def sentence_entities(said: str, subject: str | None, named: Collection[str] = (
     """The entities that a sentence names, each once. `named` are the `names_heard` before it."""
     marked, rest = _marked(said, subject, named)
     found: dict[str, NamedEntity] = {}
-    for name in _bare_names(rest, named):
+    first_name = _FIRST_NAME.match(rest)
+    if first_name is not None and not _begins_with_name(first_name, rest, named):
+        first_name = None
+    inner = (match[0] for match in _INNER_NAME.finditer(rest, first_name.end() if first_name else 0))
+    for name in (*([first_name["name"]] if first_name else ()), *inner):
         if not (is_user_word(name) or any(word in DATES for word in name.casefold().split())):
             first, _, surname = name_key(name).partition(" ")
             is_person = surname and forms_of(first)  # a first name alone may be that of a dog
@@ -185,17 +189,6 @@ def _has_clear_origin(words: str, named: Collection[str], *, is_first: bool) -> 
     first, name = words.casefold().split()[0], read_name(words)
     is_common = name is not None and name.origin in _ORIGINS
     return first not in _BEGINNINGS and (not is_first or is_common or _is_known(first, named))
-
-
-def _bare_names(text: str, named: Collection[str]) -> Iterator[str]:
-    """Names inside a sentence, and one at its beginning."""
-    first = _FIRST_NAME.match(text)
-    start = 0
-    if first and _begins_with_name(first, text, named):
-        start = first.end()
-        yield first["name"]
-    for match in _INNER_NAME.finditer(text, start):
-        yield match[0]
 
 
 def _begins_with_name(first: re.Match[str], text: str, named: Collection[str]) -> bool:

@@ -68,7 +68,9 @@ def _findings(conflict: NumberedConflict, turn: NumberedConflicts) -> Iterator[t
     for label, known in conflict.candidates:
         if relate_subjects(fact, known, turn.user_names) != "same":
             continue
-        if conflict.valid_from < known.true_from and not _tells_end_of(fact, known, said_at):
+        is_said_later = known.event_time is None and (known.said_at is None or known.said_at <= said_at)
+        tells_change = fact.action_hint != "new" and is_said_later  # though it may have come about earlier
+        if conflict.valid_from < known.true_from and not tells_change:
             finding = _finding(known, fact, known.true_from)
             if finding and finding[0] in OVERWRITE_OF_VERDICT:
                 finding = ("REPLACE", finding[1])
@@ -83,12 +85,6 @@ def _findings(conflict: NumberedConflict, turn: NumberedConflicts) -> Iterator[t
                 ("REPLACE", "it has another end now") if changes else ("SIMILAR", "the same for a while: both are kept")
             )
         yield label, finding
-
-
-def _tells_end_of(fact: ExtractedFact, known: Candidate, said_at: datetime) -> bool:
-    """Whether a fact states a change and was said after the known fact, though it may have come about earlier."""
-    is_later = known.said_at is None or known.said_at <= said_at
-    return fact.action_hint != "new" and known.event_time is None and is_later
 
 
 def _finding(new: _Fact, old: _Fact, at: datetime) -> _Finding | None:

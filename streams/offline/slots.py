@@ -137,10 +137,6 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
             return
 
 
-def _is_place(name: str) -> bool:
-    return name.partition(",")[0].casefold() in CITIES | COUNTRIES or bool(WORDS["city_form"].match(name))
-
-
 def _statements(act: str, slot: str, match: re.Match[str], *, rest: str, is_sure: bool) -> Iterator[SlotStatement]:
     got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
     keys = frozenset(got.keys() & SLOTS.keys()) or COUPLES.get(slot, frozenset({slot}))
@@ -153,7 +149,11 @@ def _statements(act: str, slot: str, match: re.Match[str], *, rest: str, is_sure
             continue
         if slot == "home_city" and value.casefold() in COUNTRIES:
             keys = frozenset({"home_country"})
-        is_home = any(map(_is_place, filter(None, (value, got.get("old")))))
+        is_home = any(
+            place.partition(",")[0].casefold() in CITIES | COUNTRIES or WORDS["city_form"].match(place)
+            for place in (value, got.get("old"))
+            if place
+        )
         done = "changes" if act == "moves" and is_home else act
         done = "states" if done == "changes" and not is_sure else done
         yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), rest=rest)

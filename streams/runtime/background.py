@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafk
 from psycopg import OperationalError
 from psycopg_pool import PoolTimeout
 
+from mnemolog.common.cancellation import cancel_all
 from mnemolog.common.logs import get_logger
 from mnemolog.common.retry import growing_delay
 from mnemolog.projections import metrics as table_metrics
@@ -123,9 +124,7 @@ async def running_loops(loops: Iterable[BackgroundLoop], failing: MutableMapping
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
 
 
 async def publish_command(settings: StreamsSettings, sender: Sender, command: Command) -> None:

@@ -88,10 +88,18 @@ class DryRun:
 
         `on_wait` is told what it waits for, after `REPORT_SECONDS` and again where that has changed.
         """
+        record = KafkaRecord(
+            topic=CONVERSATION_TURNS.name,
+            partition=0,
+            offset=0,  # means nothing
+            key=turn.scope.key,
+            value=turn.to_bytes(),
+            timestamp=self._clock().timestamp(),
+        )
         self._last_failure = ""
         reporting = asyncio.create_task(self._report(on_wait))
         try:
-            return await self._decide(turn)
+            return await self._stages.decide(record)
         finally:
             reporting.cancel()
             with suppress(asyncio.CancelledError):
@@ -104,14 +112,3 @@ class DryRun:
             if (words := self.waits_for) != said:
                 on_wait(words)
                 said = words
-
-    async def _decide(self, turn: Turn) -> Commit:
-        record = KafkaRecord(
-            topic=CONVERSATION_TURNS.name,
-            partition=0,
-            offset=0,  # means nothing
-            key=turn.scope.key,
-            value=turn.to_bytes(),
-            timestamp=self._clock().timestamp(),
-        )
-        return await self._stages.decide(record)

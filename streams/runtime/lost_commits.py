@@ -62,8 +62,17 @@ async def find_losses(log: LogSource, tables: LogSource) -> list[PartitionLoss]:
 
     Reads both whole. Raises `LogUnreadableError`, and `LogGapError` where the log has lost its beginning.
     """
-    found = [await _loss_of(log, tables, partition) for partition in await tables.partitions()]
-    return [loss for loss in found if loss.missing]
+    found = []
+    for partition in await tables.partitions():
+        log_end, table_end = await log.end_offset(partition), await tables.end_offset(partition)
+        differs_at = await _first_difference(log, tables, partition, min(log_end, table_end))
+        loss = PartitionLoss(
+            partition=partition, log_end=log_end, table_end=table_end, differs_at=differs_at, missing=0
+        )
+        missing = [1 async for _ in _missing_records(loss, log, tables)]
+        if missing:
+            found.append(replace(loss, missing=len(missing)))
+    return found
 
 
 async def append_lost_commits(
@@ -87,14 +96,6 @@ async def append_lost_commits(
             written += len(batch)
             on_appended(len(batch))
         await _verify(loss, log, tables)
-
-
-async def _loss_of(log: LogSource, tables: LogSource, partition: int) -> PartitionLoss:
-    log_end, table_end = await log.end_offset(partition), await tables.end_offset(partition)
-    differs_at = await _first_difference(log, tables, partition, min(log_end, table_end))
-    loss = PartitionLoss(partition=partition, log_end=log_end, table_end=table_end, differs_at=differs_at, missing=0)
-    missing = [1 async for _ in _missing_records(loss, log, tables)]
-    return replace(loss, missing=len(missing))
 
 
 async def _first_difference(log: LogSource, tables: LogSource, partition: int, stop: int) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection, Error, OperationalError
 from psycopg.sql import SQL, Identifier
 
+from mnemolog.common.cancellation import cancel_all
 from mnemolog.common.logs import get_logger
 from mnemolog.common.retry import growing_delay
 from mnemolog.projections.database import connection_settings
@@ -59,18 +60,15 @@ class ProjectionNotices:
                 self._on_notice()  # what was announced before went unheard
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._round_seconds):
-                        await self._pass_on(connection)
+                        while True:
+                            await _wait_for_data(connection)
+                            async for _ in connection.notifies(timeout=READ_SECONDS, stop_after=1):
+                                self._on_notice()
                 return
         if not self._is_deaf:
             self._is_deaf = True
             log.warning("projection_notices_unheard", error=fault, instead="offsets are read with growing pauses")
         await asyncio.sleep(self._round_seconds)
-
-    async def _pass_on(self, connection: AsyncConnection[Any]) -> None:
-        while True:
-            await _wait_for_data(connection)
-            async for _ in connection.notifies(timeout=READ_SECONDS, stop_after=1):
-                self._on_notice()
 
     async def _fault(self, connection: AsyncConnection[Any]) -> str | None:
         """Why this connection hears nothing; None where it hears what another one announces.
@@ -172,8 +170,7 @@ class Watermark:
     async def close(self) -> None:
         """Stop polling and cancel whoever still waits."""
         if self._poller is not None:
-            self._poller.cancel()
-            await asyncio.gather(self._poller, return_exceptions=True)
+            await cancel_all([self._poller])
         for waiter in self._waiting:
             waiter.done.cancel()
         self._waiting.clear()

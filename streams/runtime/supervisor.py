@@ -14,7 +14,6 @@ from mnemolog.common.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
 from mnemolog.streams.kafka.app import StageApp
-from mnemolog.streams.kafka.window import WindowProgress
 
 log = get_logger(__name__)
 
@@ -71,17 +70,6 @@ async def run_stages(
     for supervisor in supervisors:
         if supervisor.start_error is not None:
             raise supervisor.start_error
-
-
-def _show_windows(app: StageApp) -> list[WindowProgress]:
-    """Show how the windows of an App stand, one for each stage of its chain; their progress."""
-    found = [window.progress for window in app.window.chain]
-    for stage, one in zip(app.chain, found, strict=True):
-        metrics.WINDOW_RUNNING.labels(stage=stage).set(one.running)
-        metrics.WINDOW_PENDING.labels(stage=stage).set(one.pending - one.handed_on)
-        metrics.WINDOW_OLDEST.labels(stage=stage).set(one.oldest_age)
-        metrics.WINDOW_STALLED.labels(stage=stage).set(one.stalled_for)
-    return found
 
 
 @dataclass(slots=True)
@@ -145,7 +133,13 @@ class _Supervisor:
         while True:
             is_ready = app.is_group_member
             self._set_ready(app, ready=is_ready)
-            progress = max(_show_windows(app), key=lambda one: one.stalled_for)
+            windows = [window.progress for window in app.window.chain]
+            for stage, one in zip(app.chain, windows, strict=True):
+                metrics.WINDOW_RUNNING.labels(stage=stage).set(one.running)
+                metrics.WINDOW_PENDING.labels(stage=stage).set(one.pending - one.handed_on)
+                metrics.WINDOW_OLDEST.labels(stage=stage).set(one.oldest_age)
+                metrics.WINDOW_STALLED.labels(stage=stage).set(one.stalled_for)
+            progress = max(windows, key=lambda one: one.stalled_for)
             if progress.stalled_for > self.settings.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
             await asyncio.sleep(self.settings.check_interval if is_ready else self.settings.start_interval)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from mnemolog.common.cancellation import cancel_all
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.rebuild.replay import TableLogSource
@@ -151,9 +152,7 @@ async def _finished_before(stop: asyncio.Event, work: Coroutine[Any, Any, None])
         task.result()
         return True
     finally:
-        for one in (task, stopped):
-            one.cancel()
-        await asyncio.gather(task, stopped, return_exceptions=True)
+        await cancel_all([task, stopped])
 
 
 async def _run_prepared(
@@ -196,8 +195,7 @@ async def _run_prepared(
                 supervision = SupervisorSettings(stall_timeout=settings.watchdog)
                 await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
         finally:
-            announcing.cancel()
-            await asyncio.gather(announcing, return_exceptions=True)
+            await cancel_all([announcing])
 
 
 def _open_pool(settings: StreamsSettings, application_name: str, *, min_size: int, max_size: int) -> Pool:

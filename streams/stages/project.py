@@ -37,17 +37,14 @@ class ProjectStage:
             await self._projector.apply(batch)
         except _STOPPING as error:
             if len(batch) > 1:
-                await self._apply_one_by_one(batch, but=getattr(error, "partition", None))
+                for partition, found in batch.items():
+                    if partition != getattr(error, "partition", None):
+                        with suppress(*_STOPPING):
+                            await self._projector.apply({partition: found})
             raise
         finally:
             self._on_written()
         metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
-
-    async def _apply_one_by_one(self, batch: Mapping[int, list[LogRecord]], *, but: int | None) -> None:
-        for partition, records in batch.items():
-            if partition != but:
-                with suppress(*_STOPPING):
-                    await self._projector.apply({partition: records})
 
 
 def start_offsets(projector: Projector, log: LogSource, applied_log: LogSource) -> StartOffsetLookup:

@@ -62,8 +62,8 @@ def compare_subjects(one: str | None, other: str | None, user_names: Sequence[st
         return "same"
     if not (left and right) or (_USER & (left | right) and not names):
         return "unsure"
-    spoken = [_spoken_names(side, names) for side in (left, right)]
-    alike = any(_have_common_words(a, b) for a in spoken[0] for b in spoken[1])
+    words, others = ([frozenset(name.split()) for name in (names if side == _USER else side)] for side in (left, right))
+    alike = any(one <= other or other <= one for one in words for other in others)
     return "unsure" if alike else "other"
 
 
@@ -96,15 +96,6 @@ def _identity(subject: str | None, names: frozenset[str]) -> frozenset[str]:
     """One normalised name, that of the user for each of theirs; empty where there is no subject."""
     name = normalise(subject or "")
     return _USER if name in USER_WORDS or name in names else frozenset({name} - {""})
-
-
-def _spoken_names(identity: frozenset[str], names: frozenset[str]) -> frozenset[str]:
-    return names if identity == _USER else identity
-
-
-def _have_common_words(one: str, other: str) -> bool:
-    words, others = set(one.split()), set(other.split())
-    return words <= others or others <= words
 
 
 Difference = Literal["number", "date", "unit", "negation", "name"]

@@ -9,9 +9,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from tests.bench.environment import timed_steps
 from tests.bench.page import page
 from tests.bench.plan import FULL, QUICK, measure
-from tests.bench.progress import timed_steps
 from tests.support.paths import ROOT
 
 

@@ -9,17 +9,13 @@ import argparse
 import asyncio
 import re
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape, unescape
 
-from tests.bench.environment import Servers, environment, servers
-from tests.bench.plan import MODEL_SECONDS
-from tests.bench.processes import model_server, workers
-from tests.bench.sample_turns import turns
-from tests.bench.turn_throughput import IN_FLIGHT, ProgressReader, TurnPublisher, connected
-from tests.bench.worker_layouts import LAYOUTS
+from tests.bench.environment import LAYOUTS, STAGES, environment, model_server, servers, workers
+from tests.bench.samples import turns
+from tests.bench.stores import IN_FLIGHT, TurnPublisher, progress
 from tests.support.paths import ROOT
 
 IMAGES: Final = ROOT / "docs" / "images"
@@ -30,7 +26,6 @@ LEAST_SHARE: Final = 0.004
 CHARACTERS: Final = 160
 """How many stand side by side in the whole width."""
 MIN_CHARACTERS: Final = 3
-GRAPHS: Final = {"one process": "chain", "a process for each stage": "stage"}
 _TITLE: Final = re.compile(r'(<text id="title"[^>]*>)[^<]*')
 _TOTAL: Final = re.compile(r'total_samples="(\d+)"')
 _FRAME: Final = re.compile(
@@ -47,64 +42,51 @@ def small_graph(graph: str, title: str) -> str:
     total = _TOTAL.search(graph)
     if total is None or not int(total[1]):
         raise ValueError("no sample in this graph: was the process idle?")
-    small = _TITLE.sub(rf"\g<1>{escape(title)}", _FRAME.sub(partial(_frame, int(total[1])), graph))
+    samples = int(total[1])
+
+    def frame(found: re.Match[str]) -> str:
+        share = int(found["samples"]) / samples
+        if share < LEAST_SHARE:
+            return ""
+        whole, label = (_FOLDER.sub("(", text.replace(f"({ROOT}/", "(")) for text in (found[0], found["title"]))
+        label = unescape(label.rpartition(" (")[0])
+        room = int(share * CHARACTERS)
+        text = label if len(label) <= room else f"{label[: room - 1]}…" if room > MIN_CHARACTERS else ""
+        return re.sub(r"(<text[^>]*>)[^<]*", lambda start: start[1] + escape(text), whole)
+
+    small = _TITLE.sub(rf"\g<1>{escape(title)}", _FRAME.sub(frame, graph))
     if left := re.search(r"\(/[^()]*\)", small):
         raise ValueError(f"a path of this machine is left: {left[0]}")
     return small
 
 
-def _frame(total: int, frame: re.Match[str]) -> str:
-    share = int(frame["samples"]) / total
-    if share < LEAST_SHARE:
-        return ""
-    whole = _FOLDER.sub("(", frame[0].replace(f"({ROOT}/", "("))
-    label = unescape(_FOLDER.sub("(", frame["title"].replace(f"({ROOT}/", "(")).rpartition(" (")[0])
-    room = int(share * CHARACTERS)
-    text = label if len(label) <= room else f"{label[: room - 1]}…" if room > MIN_CHARACTERS else ""
-    return re.sub(r"(<text[^>]*>)[^<]*", lambda start: start[1] + escape(text), whole)
-
-
 async def record(seconds: float, folder: Path) -> None:
-    """Store turns in two layouts, and write `flame-<stages>.svg` for each of their processes."""
-    async with servers() as running, model_server(MODEL_SECONDS, running.folder) as (base_url, _):
-        for layout, name in GRAPHS.items():
-            await _record_layout(running, base_url, layout, seconds, folder / f"flame-{name}.svg")
+    """Store turns by one worker and by a worker for each stage, and write `flame-<stage>.svg` for each process."""
+    async with servers() as running, model_server(running.folder) as (base_url, _):
+        for layout in ("one process", STAGES):
+            async with (
+                environment(running, f"flame {layout}") as one,
+                workers((arena := one.with_model(base_url)).settings, LAYOUTS[layout], running.folder) as started,
+                progress(arena) as watch,
+            ):
+                feed = TurnPublisher(arena, turns(), watch)
+                await feed.run(seconds / 2, at_least=IN_FLIGHT)
+                async with asyncio.TaskGroup() as tasks:
+                    for name, pid in started.items():
+                        shown = name.partition(":")[2] if layout == STAGES else "chain"
+                        tasks.create_task(_spy(pid, seconds, shown, folder))
+                    tasks.create_task(feed.run(seconds))
+                await watch.until_done(feed.published)
 
 
-async def _record_layout(running: Servers, base_url: str, layout: str, seconds: float, output: Path) -> None:
-    async with (
-        environment(running, f"flame_{output.stem[-5:]}") as one,
-        workers((arena := one.with_model(base_url)).settings, LAYOUTS[layout], running.folder) as started,
-        connected(arena) as connection,
-    ):
-        watch = ProgressReader(connection, {})
-        feed = TurnPublisher(arena, turns(), watch)
-        await feed.run(seconds / 2, at_least=IN_FLIGHT)
-        graphs = {_output(output, name, len(started)): pid for name, pid in started.items()}
-        async with asyncio.TaskGroup() as tasks:
-            for file, pid in graphs.items():
-                tasks.create_task(_spy(pid, seconds, file))
-            tasks.create_task(feed.run(seconds))
-        await watch.until_done(feed.published)
-
-
-def _output(output: Path, name: str, count: int) -> Path:
-    stage = name.partition(":")[2]
-    return output if count == 1 else output.with_stem(f"flame-{stage}")
-
-
-async def _spy(pid: int, seconds: float, output: Path) -> None:
-    raw = output.with_suffix(".raw.svg")
+async def _spy(pid: int, seconds: float, shown: str, folder: Path) -> None:
+    raw = folder / f"flame-{shown}.raw.svg"
     command = f"record --gil --function --pid {pid} --duration {seconds:.0f} --rate {RATE} --output"
     spy = await asyncio.create_subprocess_exec(PY_SPY, *command.split(), raw, stdout=asyncio.subprocess.DEVNULL)
     if await spy.wait():
         raise RuntimeError(f"py-spy could not look at process {pid}: it needs root, or ptrace_scope 0")
-    _write_small(raw, output)
-
-
-def _write_small(raw: Path, output: Path) -> None:
-    title = f"{output.stem.removeprefix('flame-')}: share of the time in each function"
-    output.write_text(small_graph(raw.read_text(), title))
+    graph = small_graph(raw.read_text(), f"{shown}: share of the time in each function")
+    (folder / f"flame-{shown}.svg").write_text(graph)
     raw.unlink()
 
 

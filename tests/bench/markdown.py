@@ -1,12 +1,13 @@
-"""Markdown of the pages that runs write."""
+"""Tables and pages in Markdown, and the same tables for a terminal."""
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Template
 from typing import Final
 
 WIDTH: Final = 120
-_ITEM: Final = re.compile(r"[*-] |\d+\. ")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -15,21 +16,36 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def aligned(markdown: str) -> str:
+    """The same table in columns of even width."""
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.splitlines()]
+    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
+    lines = []
+    for row in (head, *rows):
+        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip())
+    return "\n".join(lines)
+
+
+def filled(template: Path, fields: Mapping[str, object]) -> str:
+    """The page that a template makes of these figures. Raises KeyError where it asks for another one."""
+    return wrapped(Template(template.read_text()).substitute(fields))
+
+
 def wrapped(page: str) -> str:
     """The page with its paragraphs and list items in lines of at most 120 characters; tables and code stay."""
     parts = re.split(r"(^```.*?^```$)", page, flags=re.DOTALL | re.MULTILINE)
-    return "".join(part if part.startswith("```") else _wrapped_text(part) for part in parts)
-
-
-def _wrapped_text(text: str) -> str:
-    blocks = re.split(r"(\n\n+|\n(?=[*#-] |\d+\. |\|))", text)
-    return "".join(_wrapped_block(block) for block in blocks)
+    for place, part in enumerate(parts):
+        if not part.startswith("```"):
+            blocks = re.split(r"(\n\n+|\n(?=[*#-] |\d+\. |\|))", part)
+            parts[place] = "".join(map(_wrapped_block, blocks))
+    return "".join(parts)
 
 
 def _wrapped_block(block: str) -> str:
     if not block.strip() or block.startswith(("#", "|")):
         return block
-    item = _ITEM.match(block)
+    item = re.match(r"[*-] |\d+\. ", block)
     end = "\n" if block.endswith("\n") else ""
     indent = " " * len(item[0]) if item else ""
     return textwrap.fill(block, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) + end

@@ -1,30 +1,33 @@
 """What is measured, for how long, in which order."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from tests.bench.command_latency import CommandLatency, measure_command_latency
-from tests.bench.environment import Environment, Servers, environment, servers
-from tests.bench.idle_cost import measure_idle
-from tests.bench.machine import Machine, describe
-from tests.bench.machine_baseline import MachineBaseline, measure_machine
-from tests.bench.named_turns import named_model_server
-from tests.bench.processes import model_server
+from mnemolog.streams.runtime.worker import ALL_STAGES
+from tests.bench.environment import LAYOUTS, PARTITIONS, Environment, environment, model_server, servers
+from tests.bench.figures import Percentiles
+from tests.bench.machine import Machine, MachineBaseline, measure_machine
 from tests.bench.query_speed import QueryFigures, measure_queries
-from tests.bench.sample_turns import turns
-from tests.bench.scaling import PARTITIONS, Scaling
+from tests.bench.samples import turns
 from tests.bench.scope_cost import ScopeCost, measure_scope_costs
 from tests.bench.shared_calls import CALL_TURNS, LINGERS, BacklogCost, LingerCost, measure_backlog, measure_linger
-from tests.bench.statistics import Percentiles
-from tests.bench.turn_pairs import TurnPairs, measure_pairs
-from tests.bench.turn_throughput import MEASURED, WARMING, Latency, Throughput, acknowledgements, latency, throughput
-from tests.bench.understanding_cost import PROVIDERS, UnderstandingCost, measure_provider
-from tests.bench.worker_layouts import ALL_STAGES, LAYOUTS, Layout
+from tests.bench.stores import (
+    WARMING,
+    Latency,
+    Throughput,
+    acknowledgements,
+    added_by_second,
+    command_latencies,
+    idle_cost,
+    latency,
+    throughput,
+)
+from tests.bench.understanding_cost import Spent, measure_understanding
 
-MODEL_SECONDS: Final = 0.3
-Tell = Callable[[str], None]
+SCALING_PARTITIONS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +67,11 @@ FULL: Final = Plan(
     named_rounds=6,
     workers=(1, 2, 4, 8),
 )
-QUICK: Final = Plan(
+QUICK: Final = replace(
+    FULL,
     warm_up=5,
     seconds=10,
     layouts=("one process", "two processes"),
-    loads=(0.1,),
     pairs=20,
     idle_seconds=10,
     sizes=(1_000,),
@@ -83,7 +86,7 @@ QUICK: Final = Plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """Everything that one run measured."""
+    """Everything that one run measured, mostly by the name of the layout of workers."""
 
     plan: Plan
     machine: Machine
@@ -92,15 +95,17 @@ class Results:
     smart: Mapping[str, Throughput]
     raw: Mapping[str, Throughput]
     latencies: Mapping[str, tuple[Latency, ...]]
-    pairs: Mapping[str, tuple[TurnPairs, ...]]
-    command_latencies: Mapping[str, tuple[CommandLatency, ...]]
+    added_by_second: Mapping[str, Percentiles]
+    """By how many milliseconds the second of two raw turns of a user takes longer."""
+    command_latencies: Mapping[str, Mapping[str, Percentiles]]
     idle: Mapping[str, float]
     queries: tuple[QueryFigures, ...]
     scope_costs: tuple[ScopeCost, ...]
     backlogs: tuple[BacklogCost, ...]
     lingers: tuple[LingerCost, ...]
-    understanding: tuple[UnderstandingCost, ...]
-    scaling: tuple[Scaling, ...]
+    understanding: Mapping[str, Spent]
+    scaling: Mapping[int, Throughput]
+    """Smart stores by so many workers with all stages."""
     load_at_the_end: float
 
     @property
@@ -113,149 +118,96 @@ class Results:
         return max(self.raw.items(), key=lambda one: one[1].rate.per_second)
 
 
-async def measure(plan: Plan, tell: Tell) -> Results:
-    """Start the servers, measure one thing after another, and stop them."""
-    machine = describe()
+async def measure(plan: Plan, tell: Callable[[str], None]) -> Results:  # noqa: C901 -- one after another
+    """Start the servers, measure one thing after another, each with topics and a database of its own, and stop them."""
+    machine = Machine.describe()
     tell("starting Kafka and Postgres")
-    async with servers() as running, model_server(MODEL_SECONDS, running.folder) as (base_url, pid):
-        bench = _Benchmark(plan, running, base_url, {"model": pid}, tell)
-        baseline, publish_latency = await bench.yardstick(), await bench.acknowledged()
-        smart = {name: await bench.throughput(name, infer=True) for name in plan.layouts}
+    async with servers() as running, model_server(running.folder) as (base_url, model_pid):
+        pids = {"model": model_pid}
+
+        @asynccontextmanager
+        async def arena(step: str, name: str, partitions: int = PARTITIONS) -> AsyncIterator[Environment]:
+            tell(step)
+            async with environment(running, name, partitions=partitions) as one:
+                yield one.with_model(base_url)
+
+        async with arena("yardsticks", "yardstick") as one:
+            baseline = await measure_machine(one)
+
+        async with (
+            arena("publishing, one turn after another", "publish") as one,
+            AsyncMemoryClient.from_settings(one.settings) as client,
+        ):
+            await acknowledgements(client, turns(prefix=WARMING), plan.acknowledgements // 10)
+            publish_latency = Percentiles.of(await acknowledgements(client, turns(), plan.acknowledgements))
+
+        window = {"warm_up": plan.warm_up, "seconds": plan.seconds}
+        smart, raw, latencies, added, commands, idle = {}, {}, {}, {}, {}, {}
+        for name in plan.layouts:
+            async with arena(f"smart store, {name}", f"smart {name}") as one:
+                smart[name] = await throughput(one, LAYOUTS[name], turns(), pids, **window)
+        for name in plan.layouts:
+            async with arena(f"raw store, {name}", f"raw {name}") as one:
+                raw[name] = await throughput(one, LAYOUTS[name], turns(infer=False), pids, **window)
+        for name, stored in smart.items():
+            measured = []
+            for share in plan.loads:
+                rate = max(1, round(share * stored.rate.per_second))
+                async with arena(f"{rate} turns a second, {name}", f"load{share * 100:.0f} {name}") as one:
+                    measured.append(await latency(one, LAYOUTS[name], pids, rate=rate, **window))
+            latencies[name] = tuple(measured)
+        for name in plan.layouts:
+            async with arena(f"two raw turns of one user at once, {name}", f"pairs {name}") as one:
+                added[name] = await added_by_second(one, LAYOUTS[name], pairs=plan.pairs)
+        for name in plan.layouts:
+            async with arena(f"commands, one after another, {name}", f"commands {name}") as one:
+                commands[name] = await command_latencies(one, LAYOUTS[name], count=plan.commands)
+        for name in plan.layouts:
+            async with arena(f"no turns, {name}", f"idle {name}") as one:
+                idle[name] = await idle_cost(one, LAYOUTS[name], seconds=plan.idle_seconds)
+
+        queries = []
+        for facts in plan.sizes:
+            async with arena(f"{facts} facts: projecting, searching, rebuilding", f"asked{facts}") as one:
+                queries.append(await measure_queries(one, facts, questions=plan.questions))
+
+        async with arena("scopes of growing size", "scopes") as one:
+            scope_costs = await measure_scope_costs(one, plan.scopes, repeats=plan.questions)
+
+        backlogs, lingers = [], []
+        for call_turns in CALL_TURNS:
+            async with arena(f"a backlog, {call_turns} turns in a call at most", f"backlog{call_turns}") as one:
+                backlogs.append(await measure_backlog(one, call_turns=call_turns))
+        for seconds in LINGERS:
+            async with arena(f"turns that wait {seconds} s for each other", f"linger{seconds}") as one:
+                lingers.append(await measure_linger(one, linger=seconds))
+
+        tell("turns that name people, with each part of understanding and without")
+        understanding = await measure_understanding(running, rounds=plan.named_rounds)
+
+        scaling = {}
+        for count in plan.workers:
+            if count <= machine.cores:
+                step = f"smart store, {count} workers with all stages"
+                async with arena(step, f"scaling{count}", SCALING_PARTITIONS) as one:
+                    scaling[count] = await throughput(one, (ALL_STAGES,) * count, turns(), pids, **window)
+
         return Results(
             plan=plan,
             machine=machine,
             machine_baseline=baseline,
             publish_latency=publish_latency,
             smart=smart,
-            raw={name: await bench.throughput(name, infer=False) for name in plan.layouts},
-            latencies={name: await bench.latencies(name, stored.rate.per_second) for name, stored in smart.items()},
-            pairs={name: await bench.pairs(name) for name in plan.layouts},
-            command_latencies={name: await bench.command_latency(name) for name in plan.layouts},
-            idle={name: await bench.idle(name) for name in plan.layouts},
-            queries=tuple([await bench.queries(size) for size in plan.sizes]),
-            scope_costs=await bench.scope_costs(),
-            backlogs=tuple([await bench.backlog(call_turns) for call_turns in CALL_TURNS]),
-            lingers=tuple([await bench.linger(seconds) for seconds in LINGERS]),
-            understanding=await bench.understanding(),
-            scaling=tuple([await bench.scaling(count) for count in plan.workers if count <= machine.cores]),
-            load_at_the_end=describe().load,
+            raw=raw,
+            latencies=latencies,
+            added_by_second=added,
+            command_latencies=commands,
+            idle=idle,
+            queries=tuple(queries),
+            scope_costs=scope_costs,
+            backlogs=tuple(backlogs),
+            lingers=tuple(lingers),
+            understanding=understanding,
+            scaling=scaling,
+            load_at_the_end=Machine.describe().load,
         )
-
-
-class _Benchmark:
-    """Measures on running servers, each thing in an arena of its own."""
-
-    def __init__(self, plan: Plan, running: Servers, base_url: str, pids: dict[str, int], tell: Tell) -> None:
-        self._plan = plan
-        self._servers = running
-        self._base_url = base_url
-        self._pids = pids
-        self._tell = tell
-
-    async def yardstick(self) -> MachineBaseline:
-        self._tell("yardsticks")
-        async with environment(self._servers, "yardstick") as one:
-            return await measure_machine(one)
-
-    async def acknowledged(self) -> Percentiles:
-        self._tell("publishing, one turn after another")
-        async with (
-            environment(self._servers, "publish") as one,
-            AsyncMemoryClient.from_settings(one.settings) as client,
-        ):
-            await acknowledgements(client, turns(prefix=WARMING), self._plan.acknowledgements // 10)
-            return Percentiles.of(await acknowledgements(client, turns(), self._plan.acknowledgements))
-
-    async def throughput(self, layout: str, *, infer: bool) -> Throughput:
-        kind = "smart" if infer else "raw"
-        self._tell(f"{kind} store, {layout}")
-        async with environment(self._servers, _name(kind, layout)) as one:
-            return await self._store(one, LAYOUTS[layout], infer=infer)
-
-    async def scaling(self, count: int) -> Scaling:
-        self._tell(f"smart store, {count} workers with all stages")
-        async with environment(self._servers, f"scaling{count}", partitions=PARTITIONS) as one:
-            return Scaling(workers=count, stored=await self._store(one, (ALL_STAGES,) * count, infer=True))
-
-    async def _store(self, one: Environment, layout: Layout, *, infer: bool) -> Throughput:
-        return await throughput(
-            self._with_model(one),
-            layout,
-            turns(infer=infer),
-            self._pids,
-            warm_up=self._plan.warm_up,
-            seconds=self._plan.seconds,
-        )
-
-    async def latencies(self, layout: str, highest: float) -> tuple[Latency, ...]:
-        """At shares of the rate at which this layout stores most."""
-        return tuple([await self._latency(layout, share, max(1, round(share * highest))) for share in self._plan.loads])
-
-    async def _latency(self, layout: str, share: float, rate: int) -> Latency:
-        self._tell(f"{rate} turns a second, {layout}")
-        async with environment(self._servers, _name(f"load{share * 100:.0f}", layout)) as one:
-            return await latency(
-                self._with_model(one),
-                LAYOUTS[layout],
-                (turns(prefix=WARMING), turns(prefix=MEASURED)),
-                self._pids,
-                rate=rate,
-                warm_up=self._plan.warm_up,
-                seconds=self._plan.seconds,
-                model_seconds=MODEL_SECONDS,
-            )
-
-    async def pairs(self, layout: str) -> tuple[TurnPairs, ...]:
-        return tuple([await self._pairs(layout, infer=infer) for infer in (True, False)])
-
-    async def _pairs(self, layout: str, *, infer: bool) -> TurnPairs:
-        kind = "smart" if infer else "raw"
-        self._tell(f"two {kind} turns of one user at once, {layout}")
-        async with environment(self._servers, _name(f"pairs_{kind}", layout)) as one:
-            return await measure_pairs(
-                self._with_model(one), LAYOUTS[layout], count=self._plan.pairs, infer=infer, model_seconds=MODEL_SECONDS
-            )
-
-    async def idle(self, layout: str) -> float:
-        self._tell(f"no turns, {layout}")
-        async with environment(self._servers, _name("idle", layout)) as one:
-            return await measure_idle(self._with_model(one), LAYOUTS[layout], seconds=self._plan.idle_seconds)
-
-    async def command_latency(self, layout: str) -> tuple[CommandLatency, ...]:
-        self._tell(f"commands, one after another, {layout}")
-        async with environment(self._servers, _name("commands", layout)) as one:
-            return await measure_command_latency(self._with_model(one), LAYOUTS[layout], count=self._plan.commands)
-
-    async def queries(self, facts: int) -> QueryFigures:
-        self._tell(f"{facts} facts: projecting, searching, rebuilding")
-        async with environment(self._servers, f"asked{facts}") as one:
-            return await measure_queries(self._with_model(one), facts, questions=self._plan.questions)
-
-    async def scope_costs(self) -> tuple[ScopeCost, ...]:
-        self._tell("scopes of growing size")
-        async with environment(self._servers, "scopes") as one:
-            return await measure_scope_costs(one, self._plan.scopes, repeats=self._plan.questions)
-
-    async def backlog(self, call_turns: int) -> BacklogCost:
-        self._tell(f"a backlog, {call_turns} turns in a call at most")
-        async with environment(self._servers, f"backlog{call_turns}") as one:
-            return await measure_backlog(self._with_model(one), call_turns=call_turns)
-
-    async def linger(self, seconds: int) -> LingerCost:
-        self._tell(f"turns that wait {seconds} s for each other")
-        async with environment(self._servers, f"linger{seconds}") as one:
-            return await measure_linger(self._with_model(one), linger=seconds)
-
-    async def understanding(self) -> tuple[UnderstandingCost, ...]:
-        self._tell("turns that name people, with each part of understanding and without")
-        rounds = self._plan.named_rounds
-        async with named_model_server() as base_url:
-            return tuple([await measure_provider(self._servers, one, base_url, rounds=rounds) for one in PROVIDERS])
-
-    def _with_model(self, one: Environment) -> Environment:
-        return one.with_model(self._base_url)
-
-
-def _name(kind: str, layout: str) -> str:
-    """Fit for a topic and a database."""
-    return f"{kind}_{layout.replace(' ', '_')}"

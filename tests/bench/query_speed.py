@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, TypedDict
+from typing import Final
 
 from prometheus_client import REGISTRY
 from psycopg import AsyncConnection
@@ -15,13 +15,11 @@ from mnemolog.client.metrics import SearchPhase
 from mnemolog.projections.database import connection_settings, prepare_connection
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import SearchOptions, search
-from tests.bench.environment import Environment
-from tests.bench.processes import workers
+from tests.bench.environment import Environment, workers
+from tests.bench.figures import Percentiles
 from tests.bench.rebuild_speed import RebuildSpeed, measure_rebuilds
-from tests.bench.sample_commits import FACTS_PER_COMMIT, FACTS_PER_USER, fact_text, fill_log, random_vector
-from tests.bench.sample_turns import sentence
-from tests.bench.statistics import Percentiles
-from tests.bench.turn_throughput import ProgressReader, connected
+from tests.bench.samples import FACTS_PER_COMMIT, FACTS_PER_USER, fact_text, fill_log, random_vector, sentence
+from tests.bench.stores import progress
 
 WORDS_PER_QUERY: Final = 5
 LIMIT: Final = 10
@@ -48,34 +46,11 @@ class QueryFigures:
 
 async def measure_queries(arena: Environment, facts: int, *, questions: int) -> QueryFigures:
     """Fill a log with `facts` facts, project it, search in it and rebuild it from both sources."""
-    count = await fill_log(arena, facts)
-    seconds = await project_log(arena, count)
-    chance = random.Random(questions)
-    users = [chance.randrange(facts // FACTS_PER_USER) for _ in range(questions)]
-    return QueryFigures(
-        facts=facts,
-        projected_per_second=facts / seconds,
-        in_tables=await _search_tables(arena, users),
-        **await _search_through_client(arena, users),
-        rebuild_speed=await measure_rebuilds(arena, facts),
-    )
+    seconds = await project_log(arena, await fill_log(arena, facts))
+    users = asked_users(facts, questions)
 
-
-async def project_log(arena: Environment, count: int) -> float:
-    """Seconds from the first projected commit on; the start of the process is not the projector's."""
-    async with connected(arena) as connection:
-        watch = ProgressReader(connection, {})
-        async with workers(arena.settings, [("project",)], arena.servers.folder):
-            started, before = time.perf_counter(), await watch.done()
-            await watch.until_done(count)
-            seconds = time.perf_counter() - started
-        await connection.execute("VACUUM (ANALYZE) mnemolog.facts")
-    return seconds * count / (count - before)
-
-
-async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentiles:
     chance = random.Random(1)
-    waits = []
+    in_tables = []
     settings = connection_settings(arena.database, application_name="bench")
     async with await AsyncConnection.connect(arena.database, autocommit=True, **settings) as connection:
         await prepare_connection(connection)
@@ -84,53 +59,65 @@ async def _search_tables(arena: Environment, users: Sequence[int]) -> Percentile
             vector, question = random_vector(chance), question_of(user)
             started = time.perf_counter()
             hits = await search(connection, scope, question, vector, SearchOptions(top_k=LIMIT), at=datetime.now(UTC))
-            waits.append((time.perf_counter() - started) * 1000)
+            in_tables.append((time.perf_counter() - started) * 1000)
             assert len(hits) == LIMIT
-    return Percentiles.of(waits)
 
-
-class ClientFigures(TypedDict):
-    """What is measured through a client, as `QueryFigures` has it."""
-
-    through_client: Percentiles
-    first: float
-    embed: float
-    sql: float
-
-
-async def _search_through_client(arena: Environment, users: Sequence[int]) -> ClientFigures:
-    waits = []
     async with AsyncMemoryClient.from_settings(arena.settings) as client:
         started = time.perf_counter()
         await client.search(question_of(0), user_id="user0")
         first = (time.perf_counter() - started) * 1000
-        embedding, reading = PhaseTime("embed"), PhaseTime("sql")
-        for user in users:
-            started = time.perf_counter()
-            result = await client.search(question_of(user), user_id=f"user{user}", top_k=LIMIT)
-            waits.append((time.perf_counter() - started) * 1000)
-            assert result.mode == "hybrid", result.notice
-    return ClientFigures(through_client=Percentiles.of(waits), first=first, embed=embedding.mean(), sql=reading.mean())
+        embedded, read = phase_seconds("embed"), phase_seconds("sql")
+        through_client, _ = await client_searches(client, users)
+        embed, sql = phase_seconds("embed") - embedded, phase_seconds("sql") - read
+
+    return QueryFigures(
+        facts=facts,
+        projected_per_second=facts / seconds,
+        in_tables=Percentiles.of(in_tables),
+        through_client=Percentiles.of(through_client),
+        first=first,
+        embed=embed * 1000 / questions,
+        sql=sql * 1000 / questions,
+        rebuild_speed=await measure_rebuilds(arena, facts),
+    )
 
 
-class PhaseTime:
-    """The time of a part of searches in this process since this was made."""
+async def project_log(arena: Environment, count: int) -> float:
+    """Seconds from the first projected commit on; the start of the process is not the projector's."""
+    async with progress(arena) as watch:
+        async with workers(arena.settings, [("project",)], arena.servers.folder):
+            started, before = time.perf_counter(), await watch.done()
+            await watch.until_done(count)
+            seconds = time.perf_counter() - started
+        await watch.connection.execute("VACUUM (ANALYZE) mnemolog.facts")
+    return seconds * count / (count - before)
 
-    def __init__(self, phase: SearchPhase) -> None:
-        self._phase = phase
-        self._before = self._totals()
 
-    def mean(self) -> float:
-        """In milliseconds."""
-        (count, seconds), (earlier, passed) = self._totals(), self._before
-        return (seconds - passed) * 1000 / (count - earlier)
+async def client_searches(client: AsyncMemoryClient, users: Sequence[int]) -> tuple[list[float], list[list[str]]]:
+    """Milliseconds and texts of one search for each user, one after another.
 
-    def _totals(self) -> tuple[float, float]:
-        count, seconds = (
-            REGISTRY.get_sample_value(f"mnemolog_client_search_seconds_{part}", {"phase": self._phase}) or 0.0
-            for part in ("count", "sum")
-        )
-        return count, seconds
+    Raises RuntimeError where the question could not be embedded.
+    """
+    waits, texts = [], []
+    for user in users:
+        started = time.perf_counter()
+        result = await client.search(question_of(user), user_id=f"user{user}", top_k=LIMIT)
+        waits.append((time.perf_counter() - started) * 1000)
+        texts.append([hit.fact.text for hit in result])
+        if result.mode != "hybrid":
+            raise RuntimeError(f"a search by words alone: {result.notice}")
+    return waits, texts
+
+
+def phase_seconds(phase: SearchPhase) -> float:
+    """What this part of all searches of this process has taken."""
+    return REGISTRY.get_sample_value("mnemolog_client_search_seconds_sum", {"phase": phase}) or 0.0
+
+
+def asked_users(facts: int, questions: int) -> list[int]:
+    """The users in whose memories is searched."""
+    chance = random.Random(questions)
+    return [chance.randrange(facts // FACTS_PER_USER) for _ in range(questions)]
 
 
 def question_of(user: int) -> str:

@@ -21,7 +21,8 @@ from mnemolog.projections.rebuild.digest import ComparedTable, tables_of
 from mnemolog.projections.rebuild.rebuild import RebuildReport
 from mnemolog.streams.kafka.readers import open_kafka_log
 from tests.bench.environment import Environment, environment, servers
-from tests.bench.sample_commits import fill_log
+from tests.bench.markdown import table
+from tests.bench.samples import fill_log
 
 # With the copy of the log verified and kept, and with all tables written.
 REBUILDS: Final[tuple[tuple[Source, bool], ...]] = (("kafka", False), ("table", False), ("kafka", True))
@@ -54,31 +55,32 @@ class RebuildSpeed:
     copy_by_two: float
     rebuilds: tuple[RebuildFigures, ...]
 
-    @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """Cells of a table: facts, source, seconds, facts a second, and how many times the COPY that is."""
-        return [
-            (
-                *(str(self.facts), f"{one.source}, --full" if one.full else one.source),
-                *(f"{one.seconds:.1f}", f"{one.facts_per_second:.0f}"),
-                *(f"{one.seconds / copy:.2f} ({copy:.1f} s)" for copy in (self.copy_by_one, self.copy_by_two)),
-            )
-            for one in self.rebuilds
-        ]
+
+def rebuild_table(measured: Sequence[RebuildSpeed]) -> str:
+    head = ("facts", "log read from", "seconds", "facts/s", "times COPY by one connection", "times COPY by two")
+    rows = [
+        (
+            *(str(speed.facts), f"{one.source}, --full" if one.full else one.source),
+            *(f"{one.seconds:.1f}", f"{one.facts_per_second:.0f}"),
+            *(f"{one.seconds / copy:.2f} ({copy:.1f} s)" for copy in (speed.copy_by_one, speed.copy_by_two)),
+        )
+        for speed in measured
+        for one in speed.rebuilds
+    ]
+    return table(head, rows)
 
 
 async def measure_rebuilds(arena: Environment, facts: int) -> RebuildSpeed:
     """Rebuild the tables of `arena`, which have `facts` facts, from both sources."""
     by_one, by_two = await _copy_seconds(arena)
-    rebuilds = tuple([await _rebuilt(arena, facts, source, full=full) for source, full in REBUILDS])
-    return RebuildSpeed(facts=facts, copy_by_one=by_one, copy_by_two=by_two, rebuilds=rebuilds)
-
-
-async def _rebuilt(arena: Environment, facts: int, source: Source, *, full: bool) -> RebuildFigures:
-    report = await _rebuild(arena, source, verify_only=True, full=full)
-    if not report.equal or any(table.kept for table in report.tables) == full:
-        raise RuntimeError(f"the rebuild from {source} is not what it should be: the figures mean nothing")
-    return RebuildFigures(source=source, full=full, seconds=report.seconds, facts_per_second=facts / report.seconds)
+    rebuilds = []
+    for source, full in REBUILDS:
+        report = await _rebuild(arena, source, verify_only=True, full=full)
+        if not report.equal or any(table.kept for table in report.tables) == full:
+            raise RuntimeError(f"the rebuild from {source} is not what it should be: the figures mean nothing")
+        speed = facts / report.seconds
+        rebuilds.append(RebuildFigures(source=source, full=full, seconds=report.seconds, facts_per_second=speed))
+    return RebuildSpeed(facts=facts, copy_by_one=by_one, copy_by_two=by_two, rebuilds=tuple(rebuilds))
 
 
 async def _rebuild(arena: Environment, source: Source, *, verify_only: bool, full: bool) -> RebuildReport:
@@ -91,9 +93,13 @@ async def _copy_seconds(arena: Environment) -> tuple[float, float]:
         tables = await tables_of(connection, "mnemolog")
         folder = arena.servers.folder / f"copy_{connection.info.dbname}"
         folder.mkdir()
-        for table in tables:
+        for one in tables:
             for part in (0, 1):
-                await _export(connection, table, part, folder)
+                query = _EXPORT.format(columns=_columns(one), table=Identifier(one.name), part=part)
+                with (folder / f"{one.name}.{part}").open("wb") as file:
+                    async with connection.cursor() as cursor, cursor.copy(query) as copy:
+                        async for data in copy:
+                            file.write(data)
         seconds = []
         for parts in ([(0, 1)], [(0,), (1,)]):
             await create_projection_schema(connection, COPY_SCHEMA)
@@ -101,59 +107,41 @@ async def _copy_seconds(arena: Environment) -> tuple[float, float]:
             await asyncio.gather(*(_import(arena.database, tables, chosen, folder) for chosen in parts))
             seconds.append(time.perf_counter() - started)
             await connection.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(COPY_SCHEMA)))
-    for file in folder.iterdir():
-        file.unlink()
+    for path in folder.iterdir():
+        path.unlink()
     folder.rmdir()
     return seconds[0], seconds[1]
 
 
-async def _export(connection: AsyncConnection, table: ComparedTable, part: int, folder: Path) -> None:
-    query = _EXPORT.format(columns=_columns(table), table=Identifier(table.name), part=part)
-    with (folder / f"{table.name}.{part}").open("wb") as file:
-        async with connection.cursor() as cursor, cursor.copy(query) as copy:
-            async for data in copy:
-                file.write(data)
-
-
 async def _import(database: str, tables: Sequence[ComparedTable], parts: Sequence[int], folder: Path) -> None:
     async with await AsyncConnection.connect(database, autocommit=True) as connection:
-        for table in tables:
-            query = _IMPORT.format(columns=_columns(table), table=Identifier(COPY_SCHEMA, table.name))
+        for one in tables:
+            query = _IMPORT.format(columns=_columns(one), table=Identifier(COPY_SCHEMA, one.name))
             for part in parts:
-                with (folder / f"{table.name}.{part}").open("rb") as file:
+                with (folder / f"{one.name}.{part}").open("rb") as file:
                     async with connection.cursor() as cursor, cursor.copy(query) as copy:
                         while data := file.read(CHUNK):
                             await copy.write(data)
 
 
-def _columns(table: ComparedTable) -> Composed:
-    return SQL(", ").join(map(Identifier, table.columns))
-
-
-async def _fill_tables(arena: Environment, facts: int) -> None:
-    """Tables of a new log, sooner than a projector makes them: those of a rebuild, for which all rows were lost."""
-    await fill_log(arena, facts)
-    async with await AsyncConnection.connect(arena.database, autocommit=True) as connection:
-        ends = await _log_ends(arena)
-        for partition, end in ends.items():
-            await connection.execute(
-                "INSERT INTO mnemolog.projection_offsets (partition, next_offset) VALUES (%s, %s)", [partition, end]
-            )
-    await _rebuild(arena, "kafka", verify_only=False, full=True)
-
-
-async def _log_ends(arena: Environment) -> dict[int, int]:
-    async with open_kafka_log(arena.settings.kafka or "", prefix=arena.settings.topic_prefix) as log:
-        return {partition: await log.end_offset(partition) for partition in await log.partitions()}
+def _columns(compared: ComparedTable) -> Composed:
+    return SQL(", ").join(map(Identifier, compared.columns))
 
 
 async def main(facts: int, runs: int) -> None:
-    sys.stdout.write("facts; source; seconds; facts/s; to COPY over one connection; to COPY over two\n")
+    """The tables are filled by a rebuild for which all rows were lost, which is faster than a projector."""
     async with servers() as running, environment(running, f"rebuild{facts}") as arena:
-        await _fill_tables(arena, facts)
+        await fill_log(arena, facts)
+        async with (
+            await AsyncConnection.connect(arena.database, autocommit=True) as connection,
+            open_kafka_log(arena.settings.kafka or "", prefix=arena.settings.topic_prefix) as log,
+        ):
+            insert = "INSERT INTO mnemolog.projection_offsets (partition, next_offset) VALUES (%s, %s)"
+            for partition in await log.partitions():
+                await connection.execute(insert, [partition, await log.end_offset(partition)])
+        await _rebuild(arena, "kafka", verify_only=False, full=True)
         for _ in range(runs):
-            speed = await measure_rebuilds(arena, facts)
-            sys.stdout.writelines(f"{'; '.join(row)}\n" for row in speed.rows)
+            sys.stdout.write(rebuild_table([await measure_rebuilds(arena, facts)]) + "\n")
             sys.stdout.flush()
 
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
-
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import SearchOptions, search
@@ -20,23 +17,23 @@ from mnemolog.schemas.policy import EffectivePolicy, Limits, Policy, TurnUsage
 from mnemolog.schemas.scope import Scope, scope_columns
 from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector
-from tests.bench.environment import Environment
-from tests.bench.processes import cpu_seconds
-from tests.bench.statistics import Percentiles
+from tests.bench.environment import Environment, cpu_seconds
+from tests.bench.figures import Percentiles
+from tests.bench.markdown import table
 from tests.support.filled_scopes import MODEL, fill_scopes
 
 DIMENSIONS: Final = 1536
 SMALL_USERS: Final = 300
 WARM_UP: Final = 12
-AT_ONCE: Final = 8
 AT: Final = datetime(2026, 12, 1, tzinfo=UTC)
+_SAMPLES: Final = "SELECT text, embedding::real[] FROM facts WHERE user_id = %s AND status = 'active' LIMIT 20"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """One kind of work, in medians of `SELECT 1` of the same connection at the same time, and in CPU milliseconds.
 
-    `cpu` is the mean of what all processes of Postgres spend. `trips` tell how long it takes; on busy cores a short
+    `cpu` is the mean of what all processes of Postgres spend. `trips` say how long it takes; on busy cores a short
     statement waits for nobody, and a long one shares its core.
     """
 
@@ -56,113 +53,98 @@ class ScopeCost:
     limits: Cost
     matches: tuple[Cost, Cost]
     search: Cost
-    search_at_once: Cost
+
+
+def scopes_table(costs: Sequence[ScopeCost]) -> str:
+    searches = ("search: p50", "p95")
+    spent = ("CPU ms: match of 1", "of 5", "search")
+    rows = [
+        (
+            str(one.facts),
+            *(f"{each.trips.p50:.0f}" for each in (one.profile, one.limits, *one.matches)),
+            *one.search.trips.cells(0),
+            *(f"{each.cpu:.2f}" for each in (*one.matches, one.search)),
+        )
+        for one in costs
+    ]
+    return table(("facts", "profile", "limits", "match of 1", "of 5", *searches, *spent), rows)
 
 
 async def measure_scope_costs(arena: Environment, sizes: Sequence[int], *, repeats: int) -> tuple[ScopeCost, ...]:
-    """Fill one database with a scope of each size and many small ones, and measure in each."""
-    users = {_user(size): size for size in sizes} | {f"small{number}": 100 for number in range(SMALL_USERS)}
+    """Fill a database with a scope of each size and many small ones; large ones are measured less often."""
+    users = {f"scope{size}": size for size in sizes} | {f"small{number}": 100 for number in range(SMALL_USERS)}
     await asyncio.to_thread(fill_scopes, arena.database, users, dimensions=DIMENSIONS)
     async with (
-        open_pool(
-            arena.database, min_size=AT_ONCE, max_size=AT_ONCE, application_name="bench", autocommit=True
-        ) as pool,
+        open_pool(arena.database, min_size=1, max_size=1, application_name="bench", autocommit=True) as pool,
         open_pool(arena.database, min_size=1, max_size=1, application_name="match", looks_up=True) as matching,
     ):
-        return tuple([await _Meter(arena, pool, matching, size, repeats).cost() for size in sizes])
+        postgres = arena.servers.pids["postgres"]
+        return tuple([await _scope_cost(pool, matching, postgres, size, repeats) for size in sizes])
 
 
-def _user(size: int) -> str:
-    return f"scope{size}"
+async def _scope_cost(  # noqa: C901 -- one kind of work after another
+    pool: Pool, matching: Pool, postgres: int, size: int, repeats: int
+) -> ScopeCost:
+    scope = Scope(user_id=f"scope{size}")
+    repeats = max(5, repeats * 1000 // max(size, 1000))
+    finder, reservations = CandidateFinder(matching, user_words=("user",)), LimitReservations(pool)
+    async with pool.connection() as connection:
+        samples = await (await connection.execute(_SAMPLES, [scope.user_id])).fetchall()
+    vectors = [Vector.from_values(MODEL, values) for _, values in samples]
 
+    rules = EffectivePolicy()
+    for level in ("scope", "tenant"):
+        limits = Limits(active_facts=10**9, turns_per_minute=10**6, tokens_per_day=10**12)
+        rules = rules.overlaid_by(Policy(limits=limits), level)
+    usage = TurnUsage(owner=scope.owner, source_id="new", scope=scope, published_at=AT, facts=1, tokens=100)
 
-class _Meter:
-    """Measures in one scope; large ones less often."""
+    async def refresh_profile() -> None:
+        async with pool.connection() as connection:
+            await refresh_profiles(connection, [scope_columns(scope)])
 
-    def __init__(self, arena: Environment, pool: Pool, matching: Pool, size: int, repeats: int) -> None:
-        self._postgres = {"postgres": arena.servers.pids["postgres"]}
-        self._pool = pool
-        self._finder = CandidateFinder(matching, user_words=("user",))
-        self._reservations = LimitReservations(pool)
-        self._scope = Scope(user_id=_user(size))
-        self._size = size
-        self._repeats = max(5, repeats * 1000 // max(size, 1000))
+    async def check_limits() -> None:
+        assert await reservations.check(usage, rules) is None
 
-    async def cost(self) -> ScopeCost:
-        async with self._pool.connection() as connection:
-            self._texts, self._vectors = await self._samples(connection)
-        return ScopeCost(
-            facts=self._size,
-            profile=await self._timed(self._refresh_profile),
-            limits=await self._timed(self._check_limits),
-            matches=(await self._timed(lambda: self._match(1)), await self._timed(lambda: self._match(5))),
-            search=await self._timed(self._search),
-            search_at_once=await self._timed(self._search, at_once=AT_ONCE),
-        )
-
-    async def _samples(self, connection: AsyncConnection[TupleRow]) -> tuple[list[str], list[Vector]]:
-        query = "SELECT text, embedding::real[] FROM facts WHERE user_id = %s AND status = 'active' LIMIT 20"
-        rows = await (await connection.execute(query, [self._scope.user_id])).fetchall()
-        return [text for text, _ in rows], [Vector.from_values(MODEL, values) for _, values in rows]
-
-    async def _timed(self, work: Callable[[], Awaitable[None]], *, at_once: int = 1) -> Cost:
-        waits: list[float] = []
-        trips = [await self._round_trip() for _ in range(50)]
-
-        async def run(count: int) -> None:
-            for _ in range(count):
-                started = time.perf_counter()
-                await work()
-                waits.append(time.perf_counter() - started)
-
-        await asyncio.gather(*[run(WARM_UP) for _ in range(at_once)])
-        waits.clear()
-        before = self._cpu_milliseconds()
-        await asyncio.gather(*[run(self._repeats) for _ in range(at_once)])
-        spent = self._cpu_milliseconds() - before
-        trips += [await self._round_trip() for _ in range(50)]
-        trip = Percentiles.of(trips).p50
-        return Cost(trips=Percentiles.of([wait / trip for wait in waits]), cpu=spent / len(waits))
-
-    def _cpu_milliseconds(self) -> float:
-        return cpu_seconds(self._postgres)["postgres"] * 1000
-
-    async def _round_trip(self) -> float:
-        async with self._pool.connection() as connection:
-            started = time.perf_counter()
-            await connection.execute("SELECT 1")
-            return time.perf_counter() - started
-
-    async def _refresh_profile(self) -> None:
-        async with self._pool.connection() as connection:
-            await refresh_profiles(connection, [scope_columns(self._scope)])
-
-    async def _check_limits(self) -> None:
-        rules = EffectivePolicy()
-        for level in ("scope", "tenant"):
-            limits = Limits(active_facts=10**9, turns_per_minute=10**6, tokens_per_day=10**12)
-            rules = rules.overlaid_by(Policy(limits=limits), level)
-        usage = TurnUsage(
-            owner=self._scope.owner, source_id="new", scope=self._scope, published_at=AT, facts=1, tokens=100
-        )
-        assert await self._reservations.check(usage, rules) is None
-
-    async def _match(self, facts: int) -> None:
+    async def match(facts: int) -> None:
         asked = [
             CandidateQuery(vector=vector, content_hash="new", key="key_3", subject="user", min_similarity=0.65)
-            for vector in self._vectors[:facts]
+            for vector in vectors[:facts]
         ]
-        found = await self._finder.find(CandidateRequest(scope=self._scope, queries=asked, at=AT))
+        found = await finder.find(CandidateRequest(scope=scope, queries=asked, at=AT))
         assert all(found.candidates)
 
-    async def _search(self) -> None:
-        async with self._pool.connection() as connection:
-            hits = await search(
-                connection,
-                ScopeFilter.of_scope(self._scope),
-                self._texts[0],
-                self._vectors[0],
-                SearchOptions(top_k=10),
-                at=AT,
-            )
+    async def search_ten() -> None:
+        text, options = samples[0][0], SearchOptions(top_k=10)
+        async with pool.connection() as connection:
+            hits = await search(connection, ScopeFilter.of_scope(scope), text, vectors[0], options, at=AT)
         assert len(hits) == 10
+
+    async def round_trips() -> list[float]:
+        trips = []
+        async with pool.connection() as connection:
+            for _ in range(50):
+                started = time.perf_counter()
+                await connection.execute("SELECT 1")
+                trips.append(time.perf_counter() - started)
+        return trips
+
+    async def cost_of(work: Callable[[], Awaitable[None]]) -> Cost:
+        trips = await round_trips()
+        for _ in range(WARM_UP):
+            await work()
+        before, waits = cpu_seconds({"postgres": postgres})["postgres"], []
+        for _ in range(repeats):
+            started = time.perf_counter()
+            await work()
+            waits.append(time.perf_counter() - started)
+        spent = cpu_seconds({"postgres": postgres})["postgres"] - before
+        trip = Percentiles.of(trips + await round_trips()).p50
+        return Cost(trips=Percentiles.of([wait / trip for wait in waits]), cpu=spent * 1000 / len(waits))
+
+    return ScopeCost(
+        facts=size,
+        profile=await cost_of(refresh_profile),
+        limits=await cost_of(check_limits),
+        matches=(await cost_of(lambda: match(1)), await cost_of(lambda: match(5))),
+        search=await cost_of(search_ten),
+    )

@@ -1,14 +1,14 @@
-"""What a backlog costs whose turns share calls, and one whose turns do not; `make bench` measures it too.
+"""What a backlog costs whose turns share calls, and turns that wait for each other; `make bench` measures it too.
 
     python -m tests.bench.shared_calls
 
-prints the tables alone. Of the backlog every user has turns that wait when the worker starts. Of the others every user
-sends one a second, which wait so many seconds for each other (`MNEMOLOG_CALL_LINGER`).
+prints the tables alone. Each user of the backlog has turns that wait when the worker starts. Each of the other users
+sends a turn a second, and turns wait so many seconds for each other (`MNEMOLOG_CALL_LINGER`).
 """
 
 import asyncio
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, LiteralString
@@ -17,13 +17,11 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from tests.bench.environment import Environment, environment, servers
+from tests.bench.environment import LAYOUTS, Environment, environment, model_server, servers, workers
+from tests.bench.figures import Percentiles
 from tests.bench.markdown import table
-from tests.bench.processes import model_server, workers
-from tests.bench.sample_turns import turns
-from tests.bench.statistics import Percentiles
-from tests.bench.turn_throughput import MEASURED, ProgressReader, connected, milliseconds_to_commit, publish_at_rate
-from tests.bench.worker_layouts import ALL_STAGES
+from tests.bench.samples import turns
+from tests.bench.stores import MEASURED, commit_waits, progress, publish_at_rate, running
 
 BACKLOG: Final = 20
 """Turns of each user."""
@@ -34,7 +32,6 @@ LINGERS: Final = (0, 2, 5)
 LINGER_USERS: Final = 20
 LINGER_SECONDS: Final = 20
 """So long each user sends a turn a second."""
-MODEL_SECONDS: Final = 0.3
 
 _TAKEN: Final[LiteralString] = """
 SELECT
@@ -58,18 +55,20 @@ class CallCosts:
     asked: int
     said: int
 
+    def per_thousand(self, *counts: int) -> list[str]:
+        return [f"{1000 * count / self.turns:.0f}" for count in counts]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogCost(CallCosts):
-    """Those of a backlog, of which at most `call_turns` shared a call."""
+    """Costs of a backlog of which at most `call_turns` turns shared a call."""
 
     call_turns: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LingerCost(CallCosts):
-    """Those of turns that came one by one and waited `linger` seconds for each other; `to_commit` is in ms."""
+    """Costs of turns that came one by one and waited `linger` seconds for each other; `to_commit` is in ms."""
 
     linger: int
     to_commit: Percentiles
@@ -77,44 +76,39 @@ class LingerCost(CallCosts):
 
 async def measure_backlog(arena: Environment, *, call_turns: int) -> BacklogCost:
     """Publish the backlog, then start a worker, and wait until all of it is in the tables."""
-    asked = arena.settings.model_copy(update={"call_turns": call_turns})
-    async with AsyncMemoryClient.from_settings(asked) as client:
+    arena = arena.with_settings(call_turns=call_turns)
+    async with AsyncMemoryClient.from_settings(arena.settings) as client:
         await client.add_many(islice(turns(users=USERS), USERS * BACKLOG))
-    loop = asyncio.get_running_loop()
-    async with workers(asked, (ALL_STAGES,), arena.servers.folder) as started, connected(arena) as connection:
-        begun = loop.time()
-        await ProgressReader(connection, started).until_done(USERS * BACKLOG)
-        seconds = loop.time() - begun
-        return BacklogCost(call_turns=call_turns, seconds=seconds, **await _taken(connection))
+    async with (
+        workers(arena.settings, LAYOUTS["one process"], arena.servers.folder),
+        progress(arena) as watch,
+    ):
+        await watch.until_done(USERS * BACKLOG)
+        return BacklogCost(call_turns=call_turns, **await _taken(watch.connection))
 
 
 async def measure_linger(arena: Environment, *, linger: int) -> LingerCost:
     """Publish at a fixed rate to a worker that runs, and wait until all is in the tables."""
-    asked = arena.settings.model_copy(update={"call_linger": float(linger)})
-    async with (
-        workers(asked, (ALL_STAGES,), arena.servers.folder) as started,
-        connected(arena) as connection,
-        AsyncMemoryClient.from_settings(asked) as client,
-    ):
+    arena = arena.with_settings(call_linger=float(linger))
+    async with running(arena, LAYOUTS["one process"]) as (client, watch):
         said = turns(users=LINGER_USERS, prefix=MEASURED)
         sent = await publish_at_rate(client, said, LINGER_USERS, LINGER_SECONDS)
-        await ProgressReader(connection, started).until_done(len(sent))
-        waited = [milliseconds for milliseconds, _ in await milliseconds_to_commit(connection)]
-        return LingerCost(linger=linger, to_commit=Percentiles.of(waited), **await _taken(connection))
+        await watch.until_done(len(sent))
+        waited = [milliseconds for _, milliseconds, _ in await commit_waits(watch.connection, f"{MEASURED}%")]
+        return LingerCost(linger=linger, to_commit=Percentiles.of(waited), **await _taken(watch.connection))
 
 
 async def _taken(connection: AsyncConnection[TupleRow]) -> dict[str, Any]:
-    row = await (await connection.execute(_TAKEN)).fetchone()
-    assert row is not None
+    (row,) = await (await connection.execute(_TAKEN)).fetchall()
     return dict(zip(("turns", "facts", "extractions", "asked", "said"), map(int, row), strict=True))
 
 
-def backlog_table(costs: Iterable[BacklogCost]) -> str:
+def backlog_table(costs: Sequence[BacklogCost]) -> str:
     """For 1 000 turns each; facts are shown as well, because all rows should have as many."""
     head = ("turns in a call at most", "calls for extractions", "prompt tokens", "reply tokens", "facts")
     return table(
         head,
-        [(str(one.call_turns), *_per_thousand(one, one.extractions, one.asked, one.said, one.facts)) for one in costs],
+        [(str(one.call_turns), *one.per_thousand(one.extractions, one.asked, one.said, one.facts)) for one in costs],
     )
 
 
@@ -124,7 +118,7 @@ def linger_table(costs: Sequence[LingerCost]) -> str:
     rows = [
         (
             str(one.linger),
-            *_per_thousand(one, one.extractions, one.facts),
+            *one.per_thousand(one.extractions, one.facts),
             *(f"{waited / 1000:.1f}" for waited in (one.to_commit.p50, one.to_commit.p95)),
         )
         for one in costs
@@ -132,18 +126,14 @@ def linger_table(costs: Sequence[LingerCost]) -> str:
     return table(head, rows)
 
 
-def _per_thousand(cost: CallCosts, *counts: int) -> list[str]:
-    return [f"{1000 * count / cost.turns:.0f}" for count in counts]
-
-
 async def main() -> None:
-    async with servers() as running, model_server(MODEL_SECONDS, running.folder) as (base_url, _):
+    async with servers() as started, model_server(started.folder) as (base_url, _):
         backlogs, lingers = [], []
         for count in CALL_TURNS:
-            async with environment(running, f"backlog{count}") as one:
+            async with environment(started, f"backlog{count}") as one:
                 backlogs.append(await measure_backlog(one.with_model(base_url), call_turns=count))
         for linger in LINGERS:
-            async with environment(running, f"linger{linger}") as one:
+            async with environment(started, f"linger{linger}") as one:
                 lingers.append(await measure_linger(one.with_model(base_url), linger=linger))
     sys.stdout.write(f"{backlog_table(backlogs)}\n\n{linger_table(lingers)}\n")
 

@@ -2,63 +2,96 @@
 
     python -m tests.bench.understanding_cost
 
-prints the tables alone; `make bench` measures it too. The same turns go through the stages in one process, without
-Kafka, with each setting by turns, each over a database of its own.
+prints the table alone; `make bench` measures it too. The same turns go through the stages in one process, without
+Kafka, with each setting by turns, each over a database of its own. The model is a test server that replies with what
+the offline rules read.
 """
 
 import asyncio
+import multiprocessing
 import os
+import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 from statistics import median
-from typing import Any, Final, LiteralString
+from typing import Any, Final
+from unittest.mock import patch
+
+from psycopg.sql import SQL, Identifier
 
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.entities.linker import EntityLinker
+from mnemolog.streams.llm import extract_prompt
+from mnemolog.streams.offline import extract
 from mnemolog.streams.settings import StreamsSettings
-from tests.bench.environment import Environment, Servers, environment, servers
+from mnemolog.streams.stages import embed
+from tests.bench.environment import Servers, cpu_seconds, environment, servers
 from tests.bench.markdown import table
-from tests.bench.named_turns import named_model_server, named_turns
-from tests.bench.processes import cpu_seconds
-from tests.bench.without_entities import without_entities
 from tests.quality.model_sources import chosen_models
+from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
+from tests.support.servers.canned_replies import ChatRequest, word_overlap_decisions
+from tests.support.servers.openai_server import OpenAiServer
 
-PROVIDERS: Final = ("offline", "test server")
 ROUNDS: Final = 6
 USERS: Final = 8
 """New users in each round, at once."""
+BEGIN: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
+SAID: Final = (
+    "My wife is called Ana Keller. I live in Bern.",
+    "I work at Siemens.",
+    "My brother Tom plays chess with our neighbour Ida.",
+    "Ana started a course in Zurich yesterday.",
+    "I had lunch with Tom from work, he is from Oslo.",
+    "I love hiking in the Alps.",
+    "We have a dog called Rex.",
+    "Rex was at the vet with Ana this morning.",
+    "My brother Tom moved to Hamburg with his friend Paul.",
+    "I read for an hour every evening.",
+    "I work at Bosch now.",
+    "Tom from work told me that Siemens is closing the canteen.",
+    "My sister Clara visits us in May.",
+    "I moved from Bern to Basel.",
+    "Clara and Ana painted the kitchen green.",
+    "I no longer work at Bosch.",
+)
+"""What each user says, a turn each: four name nobody, and three end a relation."""
 STAGES: Final = "stages"
 POSTGRES: Final = "postgres"
-EVERYTHING: Final = "everything"
-NO_ENTITIES: Final = "no entities and relations"
 TURN_ALONE: Final = "the turn alone"
-_NO_CONVERSATION: Final[dict[str, Any]] = {"conversation_messages": 0}
-_NO_FACTS: Final[dict[str, Any]] = {"known_facts": 0}
-_NO_NAMES: Final[dict[str, Any]] = {"known_entities": 0}
+NO_CONVERSATION: Final[dict[str, Any]] = {"conversation_messages": 0}
+NO_FACTS: Final[dict[str, Any]] = {"known_facts": 0}
+NO_NAMES: Final[dict[str, Any]] = {"known_entities": 0}
 VARIANTS: Final[Mapping[str, dict[str, Any]]] = {
-    EVERYTHING: {},
-    "no conversation": _NO_CONVERSATION,
-    "no known facts": _NO_FACTS,
-    "no known entities": _NO_NAMES,
+    "everything": {},
+    "no conversation": NO_CONVERSATION,
+    "no known facts": NO_FACTS,
+    "no known entities": NO_NAMES,
     "no question about names": {"ask_about_names": False},
     "no vectors of names": {"name_twin_threshold": 0.0},
-    NO_ENTITIES: _NO_NAMES,
-    TURN_ALONE: _NO_CONVERSATION | _NO_FACTS | _NO_NAMES,
+    "no entities and relations": NO_NAMES,
+    TURN_ALONE: NO_CONVERSATION | NO_FACTS | NO_NAMES,
 }
-"""The settings of each; those without entities run in a process without their functions, too."""
-_WITHOUT_ENTITIES: Final = frozenset({NO_ENTITIES, TURN_ALONE})
-_FOR_MODELS: Final = frozenset({"no known facts", "no known entities", "no question about names"})
-"""What the offline rules do not have."""
-
-_TABLES: Final[LiteralString] = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'mnemolog' ORDER BY 1"
+"""The settings of each; those of `WITHOUT_ENTITIES` run in a process without the functions for entities, too."""
+WITHOUT_ENTITIES: Final = frozenset({"no entities and relations", TURN_ALONE})
+ENTITY_READERS: Final = (
+    *("sentence_entities", "value_entities", "names_heard", "value_relations", "relations_of_others"),
+    *("stated_in_text", "ended_relations", "ended_values"),
+)
+RELATIONS_ASKED: Final = "\nrelations: "
+"""What a prompt has that asks for relations."""
+_TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'mnemolog'"
 
 
 @dataclass(slots=True, kw_only=True)
 class Spent:
-    """What turns took: CPU in seconds of each round, and sums over all of them."""
+    """What turns took: CPU in seconds of each round, and sums over all of them; `rows` are of all tables."""
 
     turns: int = 0
     cpu: dict[str, list[float]] = field(default_factory=lambda: {STAGES: [], POSTGRES: []})
@@ -66,87 +99,69 @@ class Spent:
     reply_tokens: int = 0
     calls: int = 0
     commit_bytes: int = 0
-    rows: Mapping[str, int] = field(default_factory=dict)
+    rows: int = 0
 
-    def add(self, commits: Iterable[Commit], cpu: Mapping[str, float]) -> None:
-        """One round more."""
-        for name, seconds in cpu.items():
-            self.cpu[name].append(seconds)
-        for commit in commits:
-            self.turns += 1
-            self.commit_bytes += len(commit.to_bytes())
-            for step in commit.provenance.steps:
-                self.calls += step.llm_calls
-                self.prompt_tokens += step.input_tokens if step.llm_calls else 0
-                self.reply_tokens += step.output_tokens if step.llm_calls else 0
+    def add(self, commit: Commit) -> None:
+        self.turns += 1
+        self.commit_bytes += len(commit.to_bytes())
+        for step in commit.provenance.steps:
+            self.calls += step.llm_calls
+            self.prompt_tokens += step.input_tokens if step.llm_calls else 0
+            self.reply_tokens += step.output_tokens if step.llm_calls else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnderstandingCost:
-    """The same turns of one provider, with each of its variants."""
+def cost_table(measured: Mapping[str, Spent]) -> str:
+    """What one turn takes in each variant; ratios of CPU to the turn alone are medians of those of the rounds."""
+    head = ("a turn with", "CPU ms: stages", "ratio", "Postgres", "ratio", "calls", "prompt tokens", "reply tokens")
+    rows = []
+    for name, spent in measured.items():
+        cells = [name]
+        for process in (STAGES, POSTGRES):
+            rounds, alone = spent.cpu[process], measured[TURN_ALONE].cpu[process]
+            milliseconds = 1000 * median(rounds) / (spent.turns / len(rounds))
+            ratio = median(one / other for one, other in zip(rounds, alone, strict=True))
+            cells += [f"{milliseconds:.2f}", f"{ratio:.2f}"]
+        sums = (spent.prompt_tokens, spent.reply_tokens, spent.commit_bytes)
+        cells += [f"{spent.calls / spent.turns:.2f}", *(f"{one / spent.turns:.0f}" for one in sums)]
+        rows.append((*cells, f"{spent.rows / spent.turns:.1f}"))
+    return table((*head, "commit bytes", "rows"), rows)
 
-    provider: str
-    spent: Mapping[str, Spent]
 
-    @property
-    def both(self) -> tuple[Spent, Spent]:
-        """With entities, and without them."""
-        return self.spent[EVERYTHING], self.spent[NO_ENTITIES]
-
-
-def variants_of(provider: str) -> tuple[str, ...]:
-    return tuple(name for name in VARIANTS if provider != "offline" or name not in _FOR_MODELS)
-
-
-async def measure_provider(
-    running: Servers, provider: str, base_url: str, *, rounds: int = ROUNDS
-) -> UnderstandingCost:
+async def measure_understanding(running: Servers, *, rounds: int = ROUNDS) -> dict[str, Spent]:
     """Each variant over a new database; one round more is run than measured: the first warms up."""
-    found = {name: Spent() for name in variants_of(provider)}
     pids = {STAGES: os.getpid(), POSTGRES: running.pids["postgres"]}
-    async with AsyncExitStack() as stack:
-        pipelines = {
-            name: await stack.enter_async_context(await _pipeline(stack, running, provider, name, base_url))
-            for name in found
-        }
+    found = {name: Spent() for name in VARIANTS}
+    async with named_model_server() as base_url, AsyncExitStack() as stack:
+        pipelines: dict[str, InProcessPipeline] = {}
+        for name, variant in VARIANTS.items():
+            one = await stack.enter_async_context(environment(running, f"understood {name}"))
+            models = {"provider": "openai", "embedding_provider": "offline", "base_url": base_url}
+            settings = StreamsSettings.model_validate({"postgres": one.settings.postgres} | models | variant)
+            pipeline = in_process_pipeline(settings, *chosen_models(settings))
+            pipelines[name] = await stack.enter_async_context(pipeline)
+        names = tuple(VARIANTS)
         for number in range(rounds + 1):
-            for name in _in_turn(tuple(found), number):
-                commits, cpu = await _round(pipelines[name], number, pids, has_entities=name not in _WITHOUT_ENTITIES)
+            # Another one first in each round, and by turns from behind, so that none always follows the same one.
+            start = number % len(names)
+            turned = (*names[start:], *names[:start])
+            for name in turned if number % 2 else turned[::-1]:
+                users = range(number * USERS, (number + 1) * USERS)
+                with without_entities() if name in WITHOUT_ENTITIES else nullcontext():
+                    before = cpu_seconds(pids)
+                    commits = await asyncio.gather(*(_talk(pipelines[name], user) for user in users))
+                    after = cpu_seconds(pids)
                 if number:
-                    found[name].add(commits, cpu)
+                    for process in pids:
+                        found[name].cpu[process].append(after[process] - before[process])
+                    for commit in (commit for some in commits for commit in some):
+                        found[name].add(commit)
         for name, spent in found.items():
-            every = await _rows(pipelines[name])
-            spent.rows = {table_name: round(count * rounds / (rounds + 1)) for table_name, count in every.items()}
-    return UnderstandingCost(provider=provider, spent=found)
-
-
-def _in_turn(names: Sequence[str], number: int) -> Sequence[str]:
-    """Another one first in each round, and by turns from behind, so that none always follows the same one."""
-    start = number % len(names)
-    turned = (*names[start:], *names[:start])
-    return turned if number % 2 else turned[::-1]
-
-
-async def _pipeline(
-    stack: AsyncExitStack, running: Servers, provider: str, variant: str, base_url: str
-) -> AbstractAsyncContextManager[InProcessPipeline]:
-    name = f"{provider}_{variant}".replace(" ", "_")
-    one: Environment = await stack.enter_async_context(environment(running, name))
-    chosen: dict[str, Any] = {"provider": "offline", "postgres": one.settings.postgres} | VARIANTS[variant]
-    if provider != "offline":
-        chosen |= {"provider": "openai", "embedding_provider": "offline", "base_url": base_url}
-    settings = StreamsSettings.model_validate(chosen)
-    return in_process_pipeline(settings, *chosen_models(settings))
-
-
-async def _round(
-    pipeline: InProcessPipeline, number: int, pids: Mapping[str, int], *, has_entities: bool
-) -> tuple[list[Commit], dict[str, float]]:
-    with nullcontext() if has_entities else without_entities():
-        before = cpu_seconds(pids)
-        told = await asyncio.gather(*(_talk(pipeline, number * USERS + place) for place in range(USERS)))
-        after = cpu_seconds(pids)
-    return [commit for commits in told for commit in commits], {name: after[name] - before[name] for name in pids}
+            async with pipelines[name].pool.connection() as connection:
+                for (table_name,) in await (await connection.execute(_TABLES)).fetchall():
+                    query = SQL("SELECT count(*) FROM {}").format(Identifier("mnemolog", table_name))
+                    ((count,),) = await (await connection.execute(query)).fetchall()
+                    spent.rows += round(count * rounds / (rounds + 1))
+    return found
 
 
 async def _talk(pipeline: InProcessPipeline, user: int) -> list[Commit]:
@@ -156,75 +171,81 @@ async def _talk(pipeline: InProcessPipeline, user: int) -> list[Commit]:
     ]
 
 
-async def _rows(pipeline: InProcessPipeline) -> dict[str, int]:
-    async with pipeline.pool.connection() as connection:
-        names = [name for (name,) in await (await connection.execute(_TABLES)).fetchall()]
-        counts = Counter[str]()
-        for name in names:
-            query = f"SELECT count(*) FROM mnemolog.{name}".encode()  # noqa: S608 -- a name of the catalogue
-            ((counts[name],),) = await (await connection.execute(query)).fetchall()
-    return counts
-
-
-def cost_table(cost: UnderstandingCost) -> str:
-    """What one turn of a provider takes in each variant; ratios of CPU are medians of those of the rounds."""
-    head = (
-        *("a turn with", "CPU ms: stages", "ratio", "Postgres", "ratio"),
-        *_SUMS.values(),
-        "rows",
-    )
-    rows = [
-        (
-            name,
-            *_cpu(cost, spent, STAGES),
-            *_cpu(cost, spent, POSTGRES),
-            *(f"{getattr(spent, attribute) / spent.turns:.{_DIGITS.get(attribute, 0)}f}" for attribute in _SUMS),
-            f"{sum(spent.rows.values()) / spent.turns:.1f}",
+def named_turns(user: str) -> Iterator[Turn]:
+    """The turns of a user, an hour apart."""
+    for place, said in enumerate(SAID):
+        yield Turn(
+            turn_id=f"{user}-{place}",
+            scope=Scope(user_id=user),
+            messages=(Message(role="user", content=said),),
+            occurred_at=BEGIN + timedelta(hours=place),
+            speaker="Alice",
         )
-        for name, spent in cost.spent.items()
-    ]
-    return table(head, rows)
 
 
-def rows_table(costs: Sequence[UnderstandingCost]) -> str:
-    """Rows for one turn in the tables whose number of rows differs with entities and without, and in all of them."""
-    names = sorted({name for one in costs for spent in one.both for name in spent.rows})
-    differing = [name for name in names if any(len({spent.rows[name] for spent in one.both}) > 1 for one in costs)]
-    shown = {f"`{name}`": (name,) for name in differing} | {"all tables": tuple(names)}
-    head = [f"{one.provider}: {what}" for one in costs for what in ("with", "without", "ratio")]
-    lines = []
-    for told, of in shown.items():
-        counts = ([sum(spent.rows[name] for name in of) / spent.turns for spent in one.both] for one in costs)
-        lines.append((told, *(cell for pair in counts for cell in _pair(*pair))))
-    return table(("rows a turn", *head), lines)
+def named_reply(request: ChatRequest) -> str:
+    """What the offline rules read, as a model would say it; entities and relations where the prompt asks for them."""
+    if request.turn_id is None:
+        return word_overlap_decisions(request.question)
+    messages = tuple(Message(role="user", content=line) for role, _, line in request.messages if role == "user")
+    turn = Turn(turn_id="asked", scope=Scope(user_id="u"), messages=messages, occurred_at=BEGIN, speaker="Alice")
+    said_too = {"excerpt", "key", "value", "single_valued", "subject", "action_hint"}
+    facts = []
+    for fact in extract.read_turn(turn)[0]:
+        said = fact_json(fact.text, fact.search_text, **fact.model_dump(include=said_too))
+        for named in ("entities", "relations"):
+            if RELATIONS_ASKED in request.body["messages"][0]["content"]:
+                said[named] = [one.model_dump() for one in getattr(fact, named)]
+            else:
+                said.pop(named, None)
+        facts.append(said)
+    return facts_reply(*facts)
 
 
-_SUMS: Final = {
-    "calls": "calls",
-    "prompt_tokens": "prompt tokens",
-    "reply_tokens": "reply tokens",
-    "commit_bytes": "commit bytes",
-}
-_DIGITS: Final = {"calls": 2}
+@asynccontextmanager
+async def named_model_server() -> AsyncIterator[str]:
+    """The base URL of a model server that replies so at once, in a process of its own."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(there,))
+    process.start()
+    try:
+        yield await asyncio.to_thread(here.recv)
+    finally:
+        here.send("stop")
+        await asyncio.to_thread(process.join)
 
 
-def _cpu(cost: UnderstandingCost, spent: Spent, name: str) -> tuple[str, str]:
-    alone = cost.spent[TURN_ALONE].cpu[name]
-    milliseconds = 1000 * median(spent.cpu[name]) / (spent.turns / len(spent.cpu[name]))
-    ratio = median(one / other for one, other in zip(spent.cpu[name], alone, strict=True))
-    return f"{milliseconds:.2f}", f"{ratio:.2f}"
+def _serve(pipe: Connection) -> None:
+    with OpenAiServer(named_reply) as server:
+        pipe.send(server.base_url)
+        pipe.recv()
 
 
-def _pair(one: float, other: float) -> tuple[str, str, str]:
-    return f"{one:.2f}", f"{other:.2f}", f"{one / other:.2f}" if other else "-"
+@contextmanager
+def without_entities() -> Iterator[None]:
+    """The stages without entities and relations: nothing is asked of them, looked up, decided or stored.
+
+    No setting switches them off: this takes their functions out of this process, for a comparison.
+    """
+
+    async def find_none(*_: object) -> None:
+        return None
+
+    rules, asked = re.subn(r"\nentities: .*?(?=\n\n)", "", extract_prompt._RULES, flags=re.DOTALL)
+    assert asked == 1
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(extract_prompt, "_RULES", rules))
+        patches.enter_context(patch.object(EntityLinker, "find", find_none))
+        patches.enter_context(patch.object(embed, "names_to_embed", lambda *_: {}))
+        patches.enter_context(patch.object(extract, "name_given", lambda _: None))
+        for name in ENTITY_READERS:
+            patches.enter_context(patch.object(extract, name, lambda *_, **__: ()))
+        yield
 
 
 async def main() -> None:
-    async with servers() as running, named_model_server() as base_url:
-        costs = [await measure_provider(running, provider, base_url) for provider in PROVIDERS]
-    for cost in costs:
-        sys.stdout.write(f"{cost.provider}\n\n{cost_table(cost)}\n\n")
-    sys.stdout.write(f"{rows_table(costs)}\n")
+    async with servers() as running:
+        sys.stdout.write(cost_table(await measure_understanding(running)) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,46 @@
-"""The machines of a chaos run together: Kafka, Postgres, the model's server and three workers with all stages."""
+"""The machines of a chaos run together: Kafka, Postgres, the model's server and three workers with all stages.
+
+The model answers with the home that a statement names; a new home takes the place of the old.
+"""
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.chaos.machines import Server, Worker, mnemolog
-from tests.chaos.model_replies import home_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
+from tests.support.servers.canned_replies import ChatRequest
 from tests.support.servers.openai_server import OpenAiServer
+
+SPEAKER: Final = re.compile(r"^speaker: (.+)$", re.MULTILINE)
+HOME: Final = re.compile(r"I (?:live in|moved from \w+ to) (\w+)\.")
+KNOWN: Final = re.compile(r"^K(\d+) \((.*?)\): (.+)$", re.MULTILINE)
+NEW: Final = re.compile(r"^N(\d+) \(.*?\): (.+)$", re.MULTILINE)
+
+
+def home_reply(request: ChatRequest) -> str:
+    if request.turn_id is None:
+        return _decisions(request.question)
+    speaker, home = SPEAKER.search(request.question), HOME.search(request.question)
+    if speaker is None or home is None:
+        return facts_reply()
+    text = f"{speaker[1]} lives in {home[1]}."
+    slot: dict[str, Any] = {"key": "home_city", "value": home[1], "single_valued": True}
+    return facts_reply(fact_json(text, excerpt=home[0], subject=speaker[1], **slot))
+
+
+def _decisions(question: str) -> str:
+    current = [int(number) for number, notes, _ in KNOWN.findall(question) if "ended" not in notes]
+    new = [int(number) for number, _ in NEW.findall(question)]
+    return decisions_reply(
+        *(decision_json(number, "REPLACE", current[-1]) if current else decision_json(number, "ADD") for number in new)
+    )
+
 
 PREFIX: Final = "chaos-"
 TURNS: Final = f"{PREFIX}conversation_turns"
@@ -31,8 +61,7 @@ class Cluster:
         self.model = OpenAiServer(home_reply, latency=MODEL_SECONDS, embedding_latency=MODEL_SECONDS)
         self.environ = worker_environ()
         self.bootstrap = self.database = ""
-        chained = os.environ.get("MNEMOLOG_CHAOS_CHAIN", "all") == "all"
-        self.workers = [Worker(f"worker{number}", self.environ, folder, chain=chained) for number in range(WORKERS)]
+        self.workers = [Worker(f"worker{number}", self.environ, folder) for number in range(WORKERS)]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -80,6 +109,7 @@ def worker_environ() -> dict[str, str]:
         "MAX_PENDING": 12,
         "MAX_IN_FLIGHT": 4,
         "DRAIN_GRACE": 10,
+        "CHAIN": os.environ.get("MNEMOLOG_CHAOS_CHAIN", "all") == "all",
         "METRICS_PORT": 0,
         "POSTGRES_POOL_SIZE": 8,
         "LOG_LEVEL": "warning",

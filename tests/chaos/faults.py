@@ -77,7 +77,7 @@ class Faults:
         worker = self._chance.choice([one for one in workers if one not in self._frozen] or workers[:1])
         match kind.split():
             case ["worker", "SIGKILL"]:
-                await self._kill_worker(worker)
+                await worker.kill_and_start()
             case ["worker", "SIGSTOP", *_]:
                 self._freeze(worker)
             case ["worker", "SIGTERM"]:
@@ -101,11 +101,6 @@ class Faults:
     def _server(self, name: str) -> Server:
         return {"Kafka": self._cluster.kafka, "Postgres": self._cluster.postgres}[name]
 
-    async def _kill_worker(self, worker: Worker) -> None:
-        worker.assert_running()
-        await worker.kill()
-        await worker.start()
-
     def _freeze(self, worker: Worker) -> None:
         if worker in self._frozen:
             return
@@ -128,7 +123,7 @@ class Faults:
     async def _restart(self, server: Server, victim: Worker | None = None) -> None:
         await server.kill()
         if victim is not None:
-            await self._kill_worker(victim)
+            await victim.kill_and_start()
         await asyncio.sleep(self._chance.uniform(0, 2))
         await server.start()
 
@@ -193,7 +188,7 @@ class Faults:
                 model.fail(**self._chance.choice(BROWNOUTS), times=None, share=BROWNOUT_SHARE)
             self._after(self._chance.uniform(4, 12), lambda: self._mend_model(before))
         if kind.startswith("brownout"):
-            await self._kill_worker(victim)
+            await victim.kill_and_start()
 
     def _mend_model(self, calls_before: int) -> None:
         model, self._model_is_bad = self._cluster.model, False

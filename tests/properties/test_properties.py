@@ -1,4 +1,4 @@
-"""The properties over some hundred histories; `make properties` tries thousands."""
+"""The properties over a hundred histories; `make properties` tries thousands."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.postgres
 
-HISTORIES = int(os.environ.get("MNEMOLOG_PROPERTY_HISTORIES", "120"))
+HISTORIES = int(os.environ.get("MNEMOLOG_PROPERTY_HISTORIES", "100"))
 
 
 @pytest.mark.parametrize("tested", PROPERTIES, ids=[one.name for one in PROPERTIES])

@@ -9,7 +9,7 @@ import argparse
 import asyncio
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Final
@@ -49,10 +49,11 @@ def labelled(label: str) -> list[NamePair]:
 
 
 def unlabelled() -> list[NamePair]:
-    """The pairs of names of a type that no label speaks of: nearly all are two things."""
+    """The pairs of names of a type that have no label: nearly all are two things."""
     found = []
     for kind in PAIRS["same"]:
-        pairs = {frozenset((pair.one, pair.other)) for pair in _all_labelled() if pair.kind == kind}
+        every = chain.from_iterable(labelled(label) for label in LABELS)
+        pairs = {frozenset((pair.one, pair.other)) for pair in every if pair.kind == kind}
         names = sorted(frozenset[str]().union(*pairs))
         found += [
             NamePair(kind=kind, one=one, other=other)
@@ -64,66 +65,48 @@ def unlabelled() -> list[NamePair]:
 
 async def similarities(embedder: Embedder, pairs: Sequence[NamePair]) -> list[float]:
     """The cosines of pairs of names, as they are embedded; -1 where they are not compared."""
-    spoken = {name: _spoken(name) for pair in pairs for name in (pair.one, pair.other)}
+    spoken: dict[str, SpokenName] = {}
+    for name in (name for pair in pairs for name in (pair.one, pair.other)):
+        read = read_name(name)
+        if read is None:
+            raise ValueError(f"{name!r} names nothing")
+        spoken[name] = read
     embedded = await embedder.embed([name.untitled for name in spoken.values()])
     rows = {name: np.array(vector.values) for name, vector in zip(spoken, embedded.vectors, strict=True)}
-    return [
-        float(rows[pair.one] @ rows[pair.other])
-        if _are_compared(spoken[pair.one], spoken[pair.other], pair.kind)
-        else -1
-        for pair in pairs
-    ]
+    found = []
+    for pair in pairs:
+        one, other = spoken[pair.one], spoken[pair.other]
+        has_meanings = has_meaning(one, pair.kind) and has_meaning(other, pair.kind)
+        are_compared = has_meanings and one.key != other.key and same_numbers(one.key, other.key)
+        found.append(float(rows[pair.one] @ rows[pair.other]) if are_compared else -1.0)
+    return found
 
 
-async def measure(embedder: Embedder) -> str:
+async def measure(settings: StreamsSettings) -> str:
     """The table of all thresholds."""
-    columns: dict[str, Sequence[float]] = {}
-    for label in LABELS:
-        for half, part in enumerate(("tuning", "testing")):
-            pairs = [pair for pair in labelled(label) if pair.half == half]
-            columns[f"{label}, {part} half ({len(pairs)})"] = await similarities(embedder, pairs)
-    others = unlabelled()
-    columns[f"other pairs ({len(others)})"] = await similarities(embedder, others)
-    return "\n".join((embedder.model, *_rows(columns)))
-
-
-def _rows(columns: dict[str, Sequence[float]]) -> Iterator[str]:
-    yield f"| from | {' | '.join(columns)} |"
-    yield f"|---{'|---' * len(columns)}|"
-    for threshold in THRESHOLDS:
-        counts = (str(sum(one >= threshold for one in found)) for found in columns.values())
-        yield f"| {threshold:.2f} | {' | '.join(counts)} |".replace("0.", ".")
-
-
-def _all_labelled() -> Iterator[NamePair]:
-    return chain.from_iterable(labelled(label) for label in LABELS)
-
-
-def _spoken(name: str) -> SpokenName:
-    spoken = read_name(name)
-    if spoken is None:
-        raise ValueError(f"{name!r} names nothing")
-    return spoken
-
-
-def _are_compared(one: SpokenName, other: SpokenName, kind: EntityType) -> bool:
-    both = has_meaning(one, kind) and has_meaning(other, kind)
-    return both and one.key != other.key and same_numbers(one.key, other.key)
-
-
-async def _report(settings: StreamsSettings) -> str:
     embedder = build_embedder(settings)
     try:
-        return await measure(embedder)
+        columns: dict[str, Sequence[float]] = {}
+        for label in LABELS:
+            for half, part in enumerate(("tuning", "testing")):
+                pairs = [pair for pair in labelled(label) if pair.half == half]
+                columns[f"{label}, {part} half ({len(pairs)})"] = await similarities(embedder, pairs)
+        others = unlabelled()
+        columns[f"other pairs ({len(others)})"] = await similarities(embedder, others)
     finally:
         await embedder.close()
+    lines = [embedder.model, f"| from | {' | '.join(columns)} |", f"|---{'|---' * len(columns)}|"]
+    for threshold in THRESHOLDS:
+        counts = (str(sum(one >= threshold for one in found)) for found in columns.values())
+        lines.append(f"| {threshold:.2f} | {' | '.join(counts)} |".replace("0.", "."))
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.quality.name_twins", description=__doc__)
     parser.add_argument("--provider", choices=("offline", "openai"), default="offline")
     given = parser.parse_args()
-    sys.stdout.write(asyncio.run(_report(StreamsSettings(embedding_provider=given.provider))) + "\n")
+    sys.stdout.write(asyncio.run(measure(StreamsSettings(embedding_provider=given.provider))) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,18 +18,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.embedded.stack import EmbeddedStack
-from mnemolog.projections.migrations.upgrade import migrate
 from mnemolog.schemas.base import Count, Record, Text, Timestamp
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import Slot
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.settings import StreamsSettings
-from tests.quality.model_sources import chosen_models
-from tests.quality.rates import Share
-from tests.support.databases import temporary_folder
-from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
+from tests.quality.runs import Share, own_database, pipeline_over
+from tests.support.harnesses.in_process_pipeline import InProcessPipeline
 
 FOLDER: Final = Path(__file__).with_name("natural")
 LEAST_KEPT: Final = 0.95  # of the statements
@@ -56,8 +51,11 @@ class NaturalSentence(Record):
     slots: Mapping[Slot, tuple[Text, ...]] = Field(default_factory=dict)
     ends: tuple[Count, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.person} ({self.language}): {self.text}"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class StoredFact:
     """A fact after all that its person said."""
 
@@ -71,6 +69,11 @@ class StoredFact:
     @property
     def is_held(self) -> bool:
         return self.status in ("active", "pending_confirmation")
+
+    @property
+    def place(self) -> int:
+        """Of the sentence that it came from."""
+        return int(self.source_id.rpartition("/")[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,28 +112,24 @@ def load(folder: Path = FOLDER) -> list[NaturalSentence]:
 
 async def run_people(pipeline: InProcessPipeline, sentences: Sequence[NaturalSentence]) -> list[NaturalResult]:
     """Each person's sentences, which are together in the files, as turns."""
-    people = groupby(sentences, key=lambda one: one.person)
-    return [await _run_person(pipeline, list(said), number) for number, (_, said) in enumerate(people)]
-
-
-async def _run_person(pipeline: InProcessPipeline, said: Sequence[NaturalSentence], number: int) -> NaturalResult:
-    user = f"natural-{said[0].person}"
-    commits, now = [], said[0].occurred_at
-    for place, sentence in enumerate(said):
-        turn = Turn(
-            turn_id=f"{user}/{place}",
-            scope=Scope(user_id=user),
-            messages=(Message(role="user", content=sentence.text),),
-            occurred_at=sentence.occurred_at,
-            speaker=sentence.speaker,
-        )
-        now = max(now, sentence.occurred_at) + DECIDED_AFTER
-        commits.append(await pipeline.process_turn(turn, partition=number, offset=place, now=now))
-    async with pipeline.pool.connection() as connection:
-        rows = await (await connection.execute(_ROWS, [user])).fetchall()
-    names = ("fact_id", "status", "text", "key", "value", "source_id")
-    facts = [StoredFact(**dict(zip(names, row, strict=True))) for row in rows]
-    return NaturalResult(said=said, commits=commits, facts={fact.fact_id: fact for fact in facts})
+    results = []
+    for number, (person, some) in enumerate(groupby(sentences, key=lambda one: one.person)):
+        user, said = f"natural-{person}", list(some)
+        commits, now = [], said[0].occurred_at
+        for place, sentence in enumerate(said):
+            turn = Turn(
+                turn_id=f"{user}/{place}",
+                scope=Scope(user_id=user),
+                messages=(Message(role="user", content=sentence.text),),
+                occurred_at=sentence.occurred_at,
+                speaker=sentence.speaker,
+            )
+            now = max(now, sentence.occurred_at) + DECIDED_AFTER
+            commits.append(await pipeline.process_turn(turn, partition=number, offset=place, now=now))
+        async with pipeline.pool.connection() as connection:
+            facts = [StoredFact(*row) for row in await (await connection.execute(_ROWS, [user])).fetchall()]
+        results.append(NaturalResult(said=said, commits=commits, facts={fact.fact_id: fact for fact in facts}))
+    return results
 
 
 def score(results: Sequence[NaturalResult]) -> NaturalScore:
@@ -142,16 +141,18 @@ def score(results: Sequence[NaturalResult]) -> NaturalScore:
         for place, (sentence, commit) in enumerate(zip(result.said, result.commits, strict=True)):
             if sentence.keep:
                 kept.append(place in ended_rightly or _is_kept(sentence, commit, result.facts))
-                failures += [] if kept[-1] else [f"not kept: {_where(sentence)}"]
-            ended = [_place_of(result.facts[one]) for event in commit.events for one in event.ended_ids]
+                failures += [] if kept[-1] else [f"not kept: {sentence}"]
+            ended = [result.facts[one].place for event in commit.events for one in event.ended_ids]
             bad = [other for other in ended if other not in sentence.ends]
             overwrites, wrong_overwrites = overwrites + len(ended), wrong_overwrites + len(bad)
-            failures += [f"wrong overwrite of {result.said[other].text!r}: {_where(sentence)}" for other in bad]
+            failures += [f"wrong overwrite of {result.said[other].text!r}: {sentence}" for other in bad]
         for fact in result.facts.values():
             if fact.is_held:
-                origin = result.said[_place_of(fact)]
-                wrong.append(not origin.keep or not _may_fill(fact, origin))
-                failures += [f"wrong fact {fact.text!r} ({fact.key}): {_where(origin)}"] if wrong[-1] else []
+                origin = result.said[fact.place]
+                allowed = [value.casefold() for value in origin.slots.get(fact.key or "", ())]
+                may_fill = fact.key is None or (fact.value or "").casefold() in allowed
+                wrong.append(not origin.keep or not may_fill)
+                failures += [f"wrong fact {fact.text!r} ({fact.key}): {origin}"] if wrong[-1] else []
     return NaturalScore(
         kept=Share(of=len(kept), count=sum(kept)),
         wrong_facts=Share(of=len(wrong), count=sum(wrong)),
@@ -176,27 +177,9 @@ def _words(text: str) -> AbstractSet[str]:
     return set(plain.split()) if plain.isascii() or " " in plain.strip() else set(plain)
 
 
-def _may_fill(fact: StoredFact, origin: NaturalSentence) -> bool:
-    allowed = [value.casefold() for value in origin.slots.get(fact.key or "", ())]
-    return fact.key is None or (fact.value or "").casefold() in allowed
-
-
-def _place_of(fact: StoredFact) -> int:
-    return int(fact.source_id.rpartition("/")[2])
-
-
-def _where(sentence: NaturalSentence) -> str:
-    return f"{sentence.person} ({sentence.language}): {sentence.text}"
-
-
 async def _measure(split: str) -> NaturalScore:
-    """Over a Postgres of the run's own, which goes away with it."""
-    with temporary_folder("mnemolog-natural-") as folder:
-        async with await EmbeddedStack.start(folder / "data", kafka=False, test=True) as stack:
-            await migrate(stack.postgres_url)
-            settings = StreamsSettings(provider="offline", postgres=stack.postgres_url)
-            async with in_process_pipeline(settings, *chosen_models(settings)) as running:
-                return score(await run_people(running, load(FOLDER / split)))
+    async with own_database() as database, pipeline_over(database) as running:
+        return score(await run_people(running, load(FOLDER / split)))
 
 
 def main() -> None:

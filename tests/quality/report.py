@@ -1,40 +1,61 @@
-"""A run's figures as text tables: for the terminal, and for the page."""
+"""The figures of a run of labelled conflicts: tables, docs/quality.md, and what is worse than the baseline."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import mean, median
 from typing import Final
 
-from tests.quality.rates import OUTCOMES, Rates, ScoredCase, Share, compute_rates, confusion, slices
-from tests.quality.scores import Cost
+from tests.bench.markdown import aligned, filled, table
+from tests.quality.cases import FAMILIES, LANGUAGES, SPLITS, Language
+from tests.quality.runs import Cost, Share
+from tests.quality.scores import UNMET, Score, ScoredCase, compute_rates
+from tests.support.paths import ROOT
 
-RATES: Final[dict[str, str]] = {
-    "right": "right",
-    "unmet": "unmet",
-    "harmful": "harmful",
-    "wrong_overwrites": "wrong overwrites",
-    "lost_updates": "lost updates",
-    "duplicates": "duplicates",
-    "unfounded": "unfounded",
-}
-"""The columns: the rate's name, and how it is headed."""
+BASELINE: Final = Path(__file__).with_name("baseline.json")
+TEMPLATE: Final = Path(__file__).with_name("quality.md.in")
+PAGE: Final = ROOT / "docs" / "quality.md"
+NAMES: Final[dict[Language, str]] = {"en": "English", "de": "German", "es": "Spanish", "ja": "Japanese"}
+COLUMNS: Final = ("right", "unmet", "harmful", "wrong_overwrites", "lost_updates", "duplicates", "unfounded")
+"""The names of the rates in the table."""
+COMPARED: Final = (*COLUMNS, "wrong_overwrite_cases")
+"""The names of the rates in which a run must not be worse."""
+OUTCOMES: Final = (
+    *("ADD", "SKIP", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "EXPIRE", "RETRACT", "PENDING"),
+    *("NONE", "UNRESOLVED", "FAILED", UNMET),
+)
+_TOLERANCE: Final = 1e-9
+_SHOWN: Final = 8
+
+
+def slices(scored: Sequence[ScoredCase]) -> dict[str, list[ScoredCase]]:
+    """All of a run's cases by language, the English ones by split and by family; empty slices are left out."""
+    english = [one for one in scored if one.case.language == "en"]
+    found: dict[str, list[ScoredCase]] = {
+        NAMES["en"]: english,
+        **{f"{NAMES['en']}, {name}": [one for one in english if one.case.split == name] for name in SPLITS},
+        **{str(name): [one for one in english if one.case.family == name] for name in FAMILIES},
+        **{NAMES[name]: [one for one in scored if one.case.language == name] for name in LANGUAGES if name != "en"},
+    }
+    return {name: some for name, some in found.items() if some}
 
 
 def rates_table(scored: Sequence[ScoredCase]) -> str:
     """A line a slice."""
-    rows = [
-        (name, str(made.cases), *_rates(made))
-        for name, some in slices(scored).items()
-        for made in [compute_rates(some)]
-    ]
-    return table(("cases of", "number", *RATES.values()), rows)
+    rows = []
+    for name, some in slices(scored).items():
+        shares: list[Share] = [getattr(compute_rates(some), rate) for rate in COLUMNS]
+        cells = (f"{100 * one.rate:.1f}% of {one.of}" if one.of else "-" for one in shares)
+        rows.append((name, str(len(some)), *cells))
+    return table(("cases of", "number", *(rate.replace("_", " ") for rate in COLUMNS)), rows)
 
 
-def _rates(made: Rates) -> list[str]:
-    return [_short(getattr(made, rate)) for rate in RATES]
-
-
-def _short(share: Share) -> str:
-    return f"{100 * share.rate:.1f}% of {share.of}" if share.of else "-"
+def confusion(scored: Iterable[ScoredCase]) -> Mapping[str, Counter[str]]:
+    """Per expected outcome (the first of the right ones) how often which came."""
+    found: dict[str, Counter[str]] = {}
+    for one in scored:
+        found.setdefault(one.case.right[0], Counter())[one.score.actual] += 1
+    return {word: found[word] for word in OUTCOMES if word in found}
 
 
 def confusion_table(scored: Sequence[ScoredCase]) -> str:
@@ -54,48 +75,69 @@ def guards_line(scored: Sequence[ScoredCase]) -> str:
     )
 
 
-def cost_line(costs: Sequence[Cost]) -> str:
-    return (
+def misses(scored: Iterable[ScoredCase]) -> str:
+    """Every case that is not right, a line each."""
+    lines = []
+    for one in scored:
+        if not one.score.right:
+            names = ("harmful", "stale", "news_lost", "duplicate", "unfounded")
+            told = ", ".join([one.score.actual, *(name for name in names if getattr(one.score, name))])
+            lines.append(f"{one.case.id}: {told}; right: {' or '.join(one.case.right)}. {one.case.turn.text}")
+    return "\n".join(lines)
+
+
+def report(scored: Sequence[ScoredCase], costs: Sequence[Cost]) -> str:
+    """All of it for the terminal."""
+    cost = (
         f"A case, all its turns: {mean(one.llm_calls for one in costs):.2f} model calls, "
         f"{mean(one.input_tokens for one in costs):.0f} tokens in, {mean(one.output_tokens for one in costs):.0f} out, "
         f"{mean(one.embedding_calls for one in costs):.2f} embedding calls; "
         f"its last turn took {median(one.milliseconds for one in costs):.0f} ms (median)."
     )
+    return "\n\n".join((aligned(rates_table(scored)), aligned(confusion_table(scored)), guards_line(scored), cost))
 
 
-def misses(scored: Iterable[ScoredCase]) -> str:
-    """Every case that is not right, a line each."""
-    return "\n".join(_miss(one) for one in scored if not one.score.right)
+def page(scored: Sequence[ScoredCase]) -> str:
+    """docs/quality.md for the scores of all cases with the offline provider; it has no times, so it is reproducible."""
+    english = [one for one in scored if one.case.language == "en"]
+    fields = {
+        "english": len(english),
+        "others": len(scored) - len(english),
+        "right": compute_rates(english).right,
+        "unmet": compute_rates(english).unmet,
+        "dev": compute_rates([one for one in english if one.case.split == "dev"]).right,
+        "test": compute_rates([one for one in english if one.case.split == "test"]).right,
+        "rates": rates_table(scored),
+        "guards": guards_line(english),
+    }
+    return filled(TEMPLATE, fields)
 
 
-def _miss(one: ScoredCase) -> str:
-    flags = [name for name in ("harmful", "stale", "news_lost", "duplicate", "unfounded") if getattr(one.score, name)]
-    notes = f", {', '.join(flags)}" if flags else ""
-    return f"{one.case.id}: {one.score.actual}{notes}; right: {' or '.join(one.case.right)}. {one.case.turn.text}"
+def regressions(scored: Sequence[ScoredCase], baseline: Mapping[str, Score]) -> list[str]:
+    """What is worse than it was, a line each, then the cases that were right and are not, or that do damage now.
+
+    For a set that has changed, only that.
+    """
+    unknown = [one.case.id for one in scored if one.case.id not in baseline]
+    if unknown:
+        some = ", ".join(unknown[:_SHOWN]) + (", ..." if len(unknown) > _SHOWN else "")
+        return [f"{len(unknown)} cases have no baseline ({some}): record one with --update-baseline"]
+    worse, moved = [], []
+    for name, some_cases in slices(scored).items():
+        now = compute_rates(some_cases)
+        then = compute_rates([ScoredCase(case=one.case, score=baseline[one.case.id]) for one in some_cases])
+        for rate in COMPARED:
+            before, after = getattr(then, rate), getattr(now, rate)
+            change = after.rate - before.rate
+            if (-change if rate == "right" else change) > _TOLERANCE:
+                worse.append(f"{name}: {rate.replace('_', ' ')} was {before}, is {after}")
+    for one in scored:
+        was = baseline[one.case.id]
+        if (was.right and not one.score.right) or (one.score.harmful and not was.harmful):
+            right = " or ".join(one.case.right)
+            moved.append(f"  {one.case.id}: was {_told(was)}, is {_told(one.score)}; right would be {right}")
+    return worse + moved if worse else []
 
 
-def report(scored: Sequence[ScoredCase], costs: Sequence[Cost]) -> str:
-    """All of it for the terminal."""
-    return "\n\n".join(
-        (aligned(rates_table(scored)), aligned(confusion_table(scored)), guards_line(scored), cost_line(costs))
-    )
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def aligned(markdown: str) -> str:
-    """The same table in columns of even width."""
-    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.splitlines()]
-    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
-    return "\n".join("  ".join(_cells(row, widths)).rstrip() for row in (head, *rows))
-
-
-def _cells(row: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
-    first, *rest = zip(row, widths, strict=True)
-    yield first[0].ljust(first[1])
-    for text, width in rest:
-        yield text.rjust(width)
+def _told(score: Score) -> str:
+    return f"{score.actual} ({'right' if score.right else 'harmful' if score.harmful else 'not right'})"

@@ -1,9 +1,11 @@
-"""From what a turn did to what that is worth. Pure: the definitions of all rates are here."""
+"""Run a labelled case, and from what its turn did to what that is worth: the definitions of all rates are here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from datetime import timedelta
+from time import perf_counter
+from typing import Final, LiteralString
 from uuid import UUID
 
 from mnemolog.schemas.base import Record
@@ -25,7 +27,11 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
 )
-from tests.quality.cases import Case
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from tests.quality.cases import Case, Utterance
+from tests.quality.runs import Cost, Share
+from tests.support.harnesses.in_process_pipeline import InProcessPipeline
 
 WORD_OF_EVENT: Final = {
     FactAdded: "ADD",
@@ -41,33 +47,26 @@ WORD_OF_EVENT: Final = {
     FactPending: "PENDING",
     PendingRejected: "KEEP",
 }
-_RESOLVED: Final = {"keep_both": "SIMILAR", "keep_old": "KEEP", "replace": "REPLACE", "contradict": "CONTRADICT"}
+RESOLVED: Final = {"keep_both": "SIMILAR", "keep_old": "KEEP", "replace": "REPLACE", "contradict": "CONTRADICT"}
 OVERWRITES: Final = ("MERGE", "REPLACE", "CONTRADICT", "RETRACT", "EXPIRE")
 UNMET: Final = "UNMET"
 """The outcome of a case that tests nothing: what its turn should meet had not become a fact."""
+DECIDED_AFTER: Final = timedelta(seconds=5)
+_ROWS: Final[LiteralString] = """
+SELECT fact_id, source_id, text, status, true_to IS NOT NULL AS ending
+FROM facts WHERE user_id = %s ORDER BY recorded_at, ordinal
+"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Row:
-    """A fact as the tables have it."""
+    """A fact as the tables have it; `ending` says whether the time of its end is known."""
 
     fact_id: UUID
     source_id: str
     text: str
     status: str
     ending: bool
-    """Whether the time of its end is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What a case took, all its turns together; milliseconds are those of its last turn."""
-
-    llm_calls: int = 0
-    embedding_calls: float = 0.0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    milliseconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ class CaseResult:
     turn: Commit
     before: Sequence[Row]
     after: Sequence[Row]
-    cost: Cost = Cost()
+    cost: Cost = field(default_factory=Cost)
 
 
 class Score(Record):
@@ -108,68 +107,98 @@ class Score(Record):
         return self.stale or self.news_lost
 
 
+async def run_case(pipeline: InProcessPipeline, partition: int, case: Case) -> CaseResult:
+    """Say what was known, each statement as a turn of its own, then the turn that counts.
+
+    An older message that arrives later is decided later.
+    """
+    known: list[Commit] = []
+    now = case.known[0].at
+
+    async def say(name: str, said: Utterance) -> Commit:
+        nonlocal now
+        turn = Turn(
+            turn_id=f"{case.id}/{name}",
+            scope=Scope(user_id=case.id),
+            messages=(Message(role="user", content=said.text),),
+            occurred_at=said.at,
+            speaker=case.speaker,
+        )
+        now = max(now, said.at) + DECIDED_AFTER
+        return await pipeline.process_turn(turn, partition=partition, offset=len(known), now=now)
+
+    async def rows() -> list[Row]:
+        async with pipeline.pool.connection() as connection:
+            return [Row(*row) for row in await (await connection.execute(_ROWS, [case.id])).fetchall()]
+
+    for offset, said in enumerate(case.known):
+        known.append(await say(f"known-{offset}", said))
+    before, started = await rows(), perf_counter()
+    last = await say("turn", case.turn)
+    cost = Cost.of([*known, last], (perf_counter() - started) * 1000)
+    return CaseResult(known=known, turn=last, before=before, after=await rows(), cost=cost)
+
+
 def score(case: Case, observed: CaseResult) -> Score:
     """The figures of one case, as docs/quality.md defines them."""
     holders = _holders(observed)
-    met = [holders.get(place, frozenset()) for place in case.concerns]
-    concerned = frozenset[UUID]().union(*met)
-    effects = _effects(observed, frozenset(row.fact_id for row in observed.before))
-    brought = [row for row in observed.after if row.source_id == observed.turn.source_id]
-    actual = _actual(observed.turn, effects, concerned)
-    unmet = not all(met)
+    met = [holders[place] for place in case.concerns]
+    unmet, concerned = not all(met), frozenset[UUID]().union(*met)
+    known_ids = frozenset(row.fact_id for row in observed.before)
     active_ids = {row.fact_id for row in observed.after if row.status == "active"}
-    wrong = sum(_is_wrong(case, word, target in concerned, target in active_ids) for word, target in effects.ended)
-    stale = case.old == "ended" and not unmet and _stale(active_ids, effects, concerned)
-    news_lost = case.new == "kept" and not any(_tells(row, case.says) for row in brought)
-    is_kept = any(row.status in ("active", "pending_confirmation") for row in brought)
-    duplicate = case.is_repetition and not unmet and is_kept and not active_ids.isdisjoint(concerned)
-    unfounded = case.is_no_news and is_kept
-    guarded = actual == "PENDING" and any(word in case.right for word, _ in effects.held)
-    acceptable = actual in case.right or guarded
-    clean = not (unmet or wrong or stale or news_lost or duplicate or unfounded)
-    return Score(
-        id=case.id,
-        actual=UNMET if unmet else actual,
-        right=acceptable and clean,
-        harmful=wrong > 0 or (not unmet and actual in case.harmful),
-        guarded=guarded,
-        overwrites=len(effects.ended),
-        wrong=wrong,
-        held_back=len(effects.held),
-        held_wrong=sum(_is_wrong(case, word, target in concerned, True) for word, target in effects.held),
-        stale=stale,
-        news_lost=news_lost,
-        duplicate=duplicate,
-        unfounded=unfounded,
-    )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Effects:
-    """What a turn did to facts that were known before: ended, held back from ending, or only touched."""
-
-    ended: Sequence[tuple[str, UUID]]
-    held: Sequence[tuple[str, UUID]]
-    touched: Sequence[tuple[str, UUID]]
-    loose: Sequence[str]
-    """Words of events that touched none."""
-
-
-def _effects(observed: CaseResult, known: frozenset[UUID]) -> _Effects:
+    # What the turn did to facts that were known before: each an action's word and a fact.
     ended: list[tuple[str, UUID]] = []
     held: list[tuple[str, UUID]] = []
     touched: list[tuple[str, UUID]] = []
-    loose: list[str] = []
+    loose: list[str] = []  # words of events that touched none
     for event in observed.turn.events:
         word = word_of(event)
-        targets = [target for target in _targets(event) if target in known]
+        targets = [target for target in _targets(event) if target in known_ids]
         if not targets:
             loose.append("NONE" if word in ("SKIP", "KEEP") else "UNRESOLVED" if word == "UNRESOLVED" else "ADD")
         elif isinstance(event, FactPending):
             held += [(event.action.upper(), target) for target in targets]
         else:
             (ended if word in OVERWRITES else touched).extend((word, target) for target in targets)
-    return _Effects(ended=ended, held=held, touched=touched, loose=loose)
+
+    # The outcome that weighs most: an end before one held back before a touch of what is concerned before the rest.
+    words = [
+        *(["FAILED"] if observed.turn.outcome in ("failed", "rejected") else []),
+        *(word for word, _ in ended),
+        *("PENDING" for _ in held),
+        *(word for word, target in touched if target in concerned),
+        *(word for word in ("UNRESOLVED", "ADD") if word in loose),
+        *(word for word, _ in touched),
+        "NONE",
+    ]
+    actual = words[0]
+    guarded = actual == "PENDING" and any(word in case.right for word, _ in held)
+
+    wrong = sum(_is_wrong(case, word, target in concerned, target in active_ids) for word, target in ended)
+    challenged = {target for _, target in held}
+    stale = case.old == "ended" and not unmet and not active_ids.isdisjoint(concerned - challenged)
+    brought = [row for row in observed.after if row.source_id == observed.turn.source_id]
+    news_lost = case.new == "kept" and not any(_says_so(row, case.says) for row in brought)
+    is_kept = any(row.status in ("active", "pending_confirmation") for row in brought)
+    duplicate = case.is_repetition and not unmet and is_kept and not active_ids.isdisjoint(concerned)
+    unfounded = case.is_no_news and is_kept
+    clean = not (unmet or wrong or stale or news_lost or duplicate or unfounded)
+    return Score(
+        id=case.id,
+        actual=UNMET if unmet else actual,
+        right=(actual in case.right or guarded) and clean,
+        harmful=wrong > 0 or (not unmet and actual in case.harmful),
+        guarded=guarded,
+        overwrites=len(ended),
+        wrong=wrong,
+        held_back=len(held),
+        held_wrong=sum(_is_wrong(case, word, target in concerned, True) for word, target in held),
+        stale=stale,
+        news_lost=news_lost,
+        duplicate=duplicate,
+        unfounded=unfounded,
+    )
 
 
 def word_of(event: MemoryEvent) -> str:
@@ -180,7 +209,7 @@ def word_of(event: MemoryEvent) -> str:
         case PendingConfirmed(action=action):
             return action.upper()
         case ConflictResolved(action=resolution):
-            return _RESOLVED[resolution]
+            return RESOLVED[resolution]
         case _:
             return WORD_OF_EVENT[type(event)]
 
@@ -189,20 +218,6 @@ def _targets(event: MemoryEvent) -> tuple[UUID, ...]:
     several: tuple[UUID, ...] = getattr(event, "targets", ())
     single = getattr(event, "target", None)
     return several or ((single,) if single else ())
-
-
-def _actual(turn: Commit, effects: _Effects, concerned: frozenset[UUID]) -> str:
-    """The outcome that weighs most: an end before one held back before a touch of what is concerned before the rest."""
-    if turn.outcome in ("failed", "rejected"):
-        return "FAILED"
-    words = [
-        *(word for word, _ in effects.ended),
-        *("PENDING" for _ in effects.held),
-        *(word for word, target in effects.touched if target in concerned),
-        *(word for word in ("UNRESOLVED", "ADD") if word in effects.loose),
-        *(word for word, _ in effects.touched),
-    ]
-    return words[0] if words else "NONE"
 
 
 def _is_wrong(case: Case, word: str, is_concerned: bool, is_active: bool) -> bool:
@@ -216,37 +231,81 @@ def _is_wrong(case: Case, word: str, is_concerned: bool, is_active: bool) -> boo
     return case.old == "kept" and word != "MERGE" and not (word in case.right and is_active)
 
 
-def _stale(active_ids: AbstractSet[UUID], effects: _Effects, concerned: frozenset[UUID]) -> bool:
-    """Whether something that has ended is still held, if only until a later end, and nothing pending challenges it."""
-    challenged = {target for _, target in effects.held}
-    return not active_ids.isdisjoint(concerned - challenged)
-
-
-def _tells(row: Row, says: Sequence[str]) -> bool:
+def _says_so(row: Row, says: Sequence[str]) -> bool:
     """Whether a fact that came is still held, as present, pending or history, and says what it should."""
     if row.status not in ("active", "pending_confirmation") and not row.ending:
         return False
     return not says or any(word.casefold() in row.text.casefold() for word in says)
 
 
-def _holders(observed: CaseResult) -> Mapping[int, frozenset[UUID]]:
-    """Per place in `known` the facts that stored it, active, when the turn came."""
+def _holders(observed: CaseResult) -> Mapping[int, AbstractSet[UUID]]:
+    """Per place in `known` the active facts that stored it when the turn came: its own, a merged or a repeated one."""
     places: dict[UUID, set[int]] = {}
     for place, commit in enumerate(observed.known):
         for event in commit.events:
-            _trace(event, place, places)
+            if isinstance(event, FactSkipped | FactConfirmed):
+                places.setdefault(event.target, set()).add(place)
+            if event.new_fact is not None:
+                merged = _targets(event) if isinstance(event, FactsMerged) else ()
+                places[event.new_fact.fact_id] = {place}.union(*(places.get(target, set()) for target in merged))
     active = {row.fact_id for row in observed.before if row.status == "active"}
     return {
-        place: frozenset(fact for fact, stood_for in places.items() if place in stood_for and fact in active)
+        place: {fact for fact, stood_for in places.items() if place in stood_for and fact in active}
         for place in range(len(observed.known))
     }
 
 
-def _trace(event: MemoryEvent, place: int, places: dict[UUID, set[int]]) -> None:
-    """Follow a known statement into the facts that store it: its own, a merged one, or the one that it repeats."""
-    if isinstance(event, FactSkipped | FactConfirmed):
-        places.setdefault(event.target, set()).add(place)
-    fact = event.new_fact
-    if fact is not None:
-        inherited = [places.get(target, set()) for target in _targets(event)] if isinstance(event, FactsMerged) else []
-        places[fact.fact_id] = {place}.union(*inherited)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredCase:
+    """A case with its score."""
+
+    case: Case
+    score: Score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """The rates of some cases. All but `right` are of things that should not be."""
+
+    cases: int
+    right: Share
+    harmful: Share
+    wrong_overwrites: Share
+    wrong_overwrite_cases: Share
+    lost_updates: Share
+    stale: Share
+    news_lost: Share
+    duplicates: Share
+    unfounded: Share
+    unmet: Share
+    held_back: int
+    held_wrong: int
+
+
+def compute_rates(scored: Sequence[ScoredCase]) -> Rates:
+    """The rates as docs/quality.md defines them."""
+
+    def share(has: Callable[[Score], bool], of: Callable[[ScoredCase], bool] = lambda _: True) -> Share:
+        some = [one for one in scored if of(one)]
+        return Share(of=len(some), count=sum(has(one.score) for one in some))
+
+    def may_go_stale(one: ScoredCase) -> bool:
+        return one.case.old == "ended" and not one.score.unmet
+
+    return Rates(
+        cases=len(scored),
+        right=share(lambda score: score.right),
+        harmful=share(lambda score: score.harmful),
+        wrong_overwrites=Share(
+            of=sum(one.score.overwrites for one in scored), count=sum(one.score.wrong for one in scored)
+        ),
+        wrong_overwrite_cases=share(lambda score: score.wrong > 0),
+        lost_updates=share(lambda score: score.lost_update, lambda one: may_go_stale(one) or one.case.new == "kept"),
+        stale=share(lambda score: score.stale, may_go_stale),
+        news_lost=share(lambda score: score.news_lost, lambda one: one.case.new == "kept"),
+        duplicates=share(lambda score: score.duplicate, lambda one: one.case.is_repetition and not one.score.unmet),
+        unfounded=share(lambda score: score.unfounded, lambda one: one.case.is_no_news),
+        unmet=share(lambda score: score.unmet),
+        held_back=sum(one.score.held_back for one in scored),
+        held_wrong=sum(one.score.held_wrong for one in scored),
+    )

@@ -9,10 +9,10 @@ import argparse
 import asyncio
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import orjson
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mnemolog.streams.llm.factory import build_embedder
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.settings import StreamsSettings
+from tests.bench.markdown import table
 
 QUESTIONS: Final = Path(__file__).with_name("search_questions.toml")
 FLOORS: Final = (0.05, 0.10, 0.15, 0.17, 0.20, 0.25, 0.30)
@@ -28,8 +29,6 @@ QUANTILES: Final = (0, 0.02, 0.05, 0.5, 0.95, 1)
 LOST: Final = 0.02
 """The part of the answers that a floor may lose."""
 EMBEDDED_AT_ONCE: Final = 64
-
-Rows = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,27 +66,28 @@ async def measure_pairs(embedder: Embedder) -> dict[str, Distances]:
     answered, strange = load_questions()
     questions = await _embedded(embedder, [one.question for one in answered])
     strange_rows = await _embedded(embedder, [question for _, question in strange])
-    forms: dict[str, Callable[[AnsweredQuestion], str]] = {
-        "sentence": lambda one: one.fact,
-        "own words": lambda one: one.said,
-    }
     measured: dict[str, Distances] = {}
-    for form, text in forms.items():
-        facts = await _embedded(embedder, [text(one) for one in answered])
+    for form in ("sentence", "own words"):
+        facts = await _embedded(embedder, [one.fact if form == "sentence" else one.said for one in answered])
         near, far = questions @ facts.T, strange_rows @ facts.T
         for place, one in enumerate(answered):
             found = measured.setdefault(f"{form}, {one.language}", Distances())
-            same = [at for at, other in enumerate(answered) if other.language == one.language]
             found.answers.append(near[place, place])
-            found.others.extend(near[place, at] for at in same if answered[at].topic != one.topic)
+            for at, other in enumerate(answered):
+                if other.language == one.language and other.topic != one.topic:
+                    found.others.append(near[place, at])
             found.strange.extend(far[at, place] for at, (language, _) in enumerate(strange) if language == one.language)
     return measured
 
 
 async def measure_dialogues(embedder: Embedder, folder: Path) -> Distances:
     """The questions of recorded dialogues against the facts of the same one that rest on the same messages."""
-    asked = [one for one in _lines(folder / "questions.jsonl") if one["evidence"] and one["category"] in (1, 2, 3, 4)]
-    known = _lines(folder / "observations.jsonl")
+    lines = {
+        name: [orjson.loads(line) for line in (folder / f"{name}.jsonl").read_bytes().splitlines()]
+        for name in ("questions", "observations")
+    }
+    asked = [one for one in lines["questions"] if one["evidence"] and one["category"] in (1, 2, 3, 4)]
+    known = lines["observations"]
     questions = await _embedded(embedder, [one["question"] for one in asked])
     facts = await _embedded(embedder, [one["fact"] for one in known])
     found = Distances()
@@ -103,73 +103,7 @@ async def measure_dialogues(embedder: Embedder, folder: Path) -> Distances:
     return found
 
 
-def tables(measured: dict[str, Distances]) -> Iterator[str]:
-    """The distributions, and what each floor does."""
-    head = (
-        "embedded, language",
-        "pair",
-        "number",
-        *("min" if not q else "max" if q == 1 else f"{q:.0%}" for q in QUANTILES),
-    )
-    yield from _table(head, _distributions(measured))
-    yield ""
-    whole = _together(measured)
-    rows = (
-        (
-            f"{floor:.2f}",
-            *(
-                f"{100 * share:.1f} %"
-                for share in (
-                    _below(whole.answers, floor),
-                    1 - _below(whole.others, floor),
-                    1 - _below(whole.strange, floor),
-                )
-            ),
-        )
-        for floor in FLOORS
-    )
-    yield from _table(
-        ("floor", "answers lost", "other facts let through", "let through for questions that nothing answers"), rows
-    )
-
-
-def highest_floor(answers: Sequence[float], *, lost: float) -> float:
-    """The highest floor, in hundredths, that loses at most this share of the answers."""
-    return max(floor / 100 for floor in range(100) if _below(answers, floor / 100) <= lost)
-
-
-def answers_of(measured: dict[str, Distances]) -> list[float]:
-    """The cosines of all questions with their answers."""
-    return _together(measured).answers
-
-
-def _distributions(measured: dict[str, Distances]) -> Iterator[tuple[str, ...]]:
-    for name, found in measured.items():
-        for pair, values in (("answer", found.answers), ("other", found.others), ("unanswered", found.strange)):
-            ordered = sorted(values)
-            at = (ordered[round(share * (len(ordered) - 1))] for share in QUANTILES)
-            yield name, pair, str(len(ordered)), *(f"{value:.3f}" for value in at)
-
-
-def _together(measured: dict[str, Distances]) -> Distances:
-    whole = Distances()
-    for found in measured.values():
-        whole.answers.extend(found.answers)
-        whole.others.extend(found.others)
-        whole.strange.extend(found.strange)
-    return whole
-
-
-def _below(values: Sequence[float], floor: float) -> float:
-    return sum(value < floor for value in values) / len(values)
-
-
-def _table(head: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
-    for cells in (head, ["---"] * len(head), *rows):
-        yield f"| {' | '.join(cells)} |"
-
-
-async def _embedded(embedder: Embedder, texts: Sequence[str]) -> Rows:
+async def _embedded(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     vectors = [
         vector.values
         for start in range(0, len(texts), EMBEDDED_AT_ONCE)
@@ -178,23 +112,58 @@ async def _embedded(embedder: Embedder, texts: Sequence[str]) -> Rows:
     return np.array(vectors, np.float32)
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+def highest_floor(measured: Mapping[str, Distances]) -> float:
+    """The highest floor, in hundredths, that loses at most 2 % of the answers."""
+    answers = [value for found in measured.values() for value in found.answers]
+    return max(floor / 100 for floor in range(100) if _below(answers, floor / 100) <= LOST)
+
+
+def tables(measured: Mapping[str, Distances]) -> str:
+    """The distributions, and what each floor does."""
+    rows = []
+    for name, found in measured.items():
+        for pair, values in (("answer", found.answers), ("other", found.others), ("unanswered", found.strange)):
+            ordered = sorted(values)
+            at = (ordered[round(share * (len(ordered) - 1))] for share in QUANTILES)
+            rows.append((name, pair, str(len(ordered)), *(f"{value:.3f}" for value in at)))
+    quantiles = ("min" if not q else "max" if q == 1 else f"{q:.0%}" for q in QUANTILES)
+    distributions = table(("embedded, language", "pair", "number", *quantiles), rows)
+
+    answers, others, strange = (
+        [value for found in measured.values() for value in getattr(found, name)]
+        for name in ("answers", "others", "strange")
+    )
+    rows = [
+        (
+            f"{floor:.2f}",
+            *(
+                f"{100 * share:.1f} %"
+                for share in (_below(answers, floor), 1 - _below(others, floor), 1 - _below(strange, floor))
+            ),
+        )
+        for floor in FLOORS
+    ]
+    head = ("floor", "answers lost", "other facts let through", "let through for questions that nothing answers")
+    return f"{distributions}\n\n{table(head, rows)}"
+
+
+def _below(values: Sequence[float], floor: float) -> float:
+    return sum(value < floor for value in values) / len(values)
 
 
 async def report(settings: StreamsSettings, dialogues: Path | None) -> str:
     embedder = build_embedder(settings)
     try:
         measured = await measure_pairs(embedder)
-        recorded = {"LoCoMo": await measure_dialogues(embedder, dialogues)} if dialogues else {}
+        parts = [
+            f"{embedder.model}: at most 2 % of the answers are lost below {highest_floor(measured):.2f}",
+            tables(measured),
+        ]
+        if dialogues:
+            parts.append(tables({"LoCoMo": await measure_dialogues(embedder, dialogues)}))
     finally:
         await embedder.close()
-    chosen = highest_floor(answers_of(measured), lost=LOST)
-    head = f"{embedder.model}: at most 2 % of the answers are lost below {chosen:.2f}"
-    parts = [head, *tables(measured)]
-    if recorded:
-        parts += ["", *tables(recorded)]
-    return "\n".join(parts)
+    return "\n\n".join(parts)
 
 
 def main() -> None:

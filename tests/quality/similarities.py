@@ -5,7 +5,7 @@ is said by its subject ("Bob works at Bosch." becomes "I work at Bosch."), since
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -20,18 +20,18 @@ from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ChatModel, Embedder, ExtractionTask
 from mnemolog.streams.text.differences import texts_equivalent
 from tests.quality.cases import Case, load
-from tests.support.builders.labelled_pairs import (
+from tests.support.cases.labelled_pairs import (
     COMPATIBLE,
     CONTRADICTING,
     ENDED_BY,
     SAME_MEANING,
     UNRELATED,
-    parse_pairs,
+    Pairs,
 )
 
 Label = Literal["same", "update", "compatible", "unrelated"]
 LABELS: Final[tuple[Label, ...]] = ("same", "update", "compatible", "unrelated")
-PAIRS: Final[tuple[tuple[str, Label], ...]] = (
+PAIRS: Final[tuple[tuple[Pairs, Label], ...]] = (
     (SAME_MEANING, "same"),
     (CONTRADICTING, "update"),
     (ENDED_BY, "update"),
@@ -58,22 +58,21 @@ class Pair:
     ends: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    label: Label
-    known: ExtractedFact
-    new: ExtractedFact
+Draft = tuple[Label, ExtractedFact, ExtractedFact]
+"""A known fact and a new one, before they are embedded."""
 
 
 async def plain_pairs(embedder: Embedder) -> list[Pair]:
     """What raw stores and commands embed: texts as they are given."""
-    drafts = [_Draft(label, _raw(known), _raw(new)) for table, label in PAIRS for known, new in parse_pairs(table)]
-    drafts += [
-        _Draft(label, _raw(case.known[place].text), _raw(case.turn.text))
-        for case in _cases()
-        if (label := _label(case))
-        for place in case.concerns
-    ]
+
+    def fact(text: str) -> ExtractedFact:
+        return ExtractedFact(text=text, search_text=text, excerpt=text)
+
+    drafts = [(label, fact(known), fact(new)) for table, label in PAIRS for known, new in table]
+    for case in _english():
+        if label_of_case := _label(case):
+            concerned = (case.known[place] for place in case.concerns)
+            drafts += [(label_of_case, fact(known.text), fact(case.turn.text)) for known in concerned]
     return await _measured(embedder, drafts)
 
 
@@ -82,27 +81,24 @@ async def extracted_pairs(chat: ChatModel, embedder: Embedder) -> list[Pair]:
 
     A statement of several facts makes a pair of each with each of the other's.
     """
-    drafts: list[_Draft] = []
+    drafts: list[Draft] = []
     for table, label in PAIRS:
-        for sentences in parse_pairs(table):
+        for sentences in table:
             known, new = [await extract(chat, *said_by_subject(sentence)) for sentence in sentences]
-            drafts += _crossed(label, known[-1:], new[-1:])
-    cases = _cases()
+            drafts += product([label], known[-1:], new[-1:])
+    cases = _english()
     of_known = [[await extract(chat, SPEAKER, said.text) for said in case.known] for case in cases]
     of_turn = [await extract(chat, SPEAKER, case.turn.text) for case in cases]
+    unrelated: Label = "unrelated"
     for number, case in enumerate(cases):
         if label_of_case := _label(case):
             for place in case.concerns:
-                drafts += _crossed(label_of_case, of_known[number][place], of_turn[number])
-        drafts += _crossed("unrelated", of_known[number - UNRELATED_DISTANCE][0], of_turn[number])
+                drafts += product([label_of_case], of_known[number][place], of_turn[number])
+        drafts += product([unrelated], of_known[number - UNRELATED_DISTANCE][0], of_turn[number])
     return await _measured(embedder, drafts)
 
 
-def _crossed(label: Label, known: Sequence[ExtractedFact], new: Sequence[ExtractedFact]) -> Iterator[_Draft]:
-    return (_Draft(label, one, other) for one, other in product(known, new))
-
-
-def _cases() -> list[Case]:
+def _english() -> list[Case]:
     return [case for case in load() if case.language == "en"]
 
 
@@ -141,12 +137,8 @@ async def extract(chat: ChatModel, speaker: str, words: str) -> tuple[ExtractedF
     return parse_extraction(reply.text, task).value or ()
 
 
-def _raw(text: str) -> ExtractedFact:
-    return ExtractedFact(text=text, search_text=text, excerpt=text)
-
-
-async def _measured(embedder: Embedder, drafts: Sequence[_Draft]) -> list[Pair]:
-    texts = sorted({fact.search_text for draft in drafts for fact in (draft.known, draft.new)})
+async def _measured(embedder: Embedder, drafts: Sequence[Draft]) -> list[Pair]:
+    texts = sorted({fact.search_text for _, *both in drafts for fact in both})
     vectors = [
         vector.values
         for start in range(0, len(texts), EMBEDDED_AT_ONCE)
@@ -155,12 +147,12 @@ async def _measured(embedder: Embedder, drafts: Sequence[_Draft]) -> list[Pair]:
     of_text = dict(zip(texts, vectors, strict=True))
     return [
         Pair(
-            label=draft.label,
-            known=draft.known.search_text,
-            new=draft.new.search_text,
-            similarity=cosine_similarity(of_text[draft.known.search_text], of_text[draft.new.search_text]),
-            equivalent=texts_equivalent(draft.known.text, draft.new.text),
-            ends=draft.new.action_hint != "new",
+            label=label,
+            known=known.search_text,
+            new=new.search_text,
+            similarity=cosine_similarity(of_text[known.search_text], of_text[new.search_text]),
+            equivalent=texts_equivalent(known.text, new.text),
+            ends=new.action_hint != "new",
         )
-        for draft in drafts
+        for label, known, new in drafts
     ]

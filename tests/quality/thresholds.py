@@ -7,14 +7,14 @@ Prints how the similarities are distributed and what the model's thresholds make
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.runtime.effective_settings import thresholds_for
 from mnemolog.streams.settings import StreamsSettings
+from tests.bench.markdown import table
 from tests.quality.model_sources import chosen_models
 from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
 
@@ -23,106 +23,77 @@ SEARCH = "search text"
 QUANTILES = (0, 0.05, 0.5, 0.95, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """How often something happens to the pairs of a label; with `ends` given, only to those with this mark."""
-
-    meaning: str
-    label: Label
-    happens: Callable[[Pair, Thresholds], bool]
-    embedded: str = SEARCH
-    ends: bool | None = None
-
-    def concerns(self, pair: Pair) -> bool:
-        return pair.label == self.label and self.ends in (None, pair.ends)
-
-
-def _is_asked_about(pair: Pair, at: Thresholds) -> bool:
+def is_asked_about(pair: Pair, at: Thresholds) -> bool:
     return pair.similarity >= at.conflict or (pair.ends and pair.similarity >= at.ending)
 
 
-def _is_skipped(pair: Pair, at: Thresholds) -> bool:
+def is_skipped(pair: Pair, at: Thresholds) -> bool:
     return pair.similarity > at.duplicate
 
 
-def _is_dropped(pair: Pair, at: Thresholds) -> bool:
+def is_skipped_by_words_too(pair: Pair, at: Thresholds) -> bool:
+    return pair.equivalent and is_skipped(pair, at)
+
+
+def is_dropped(pair: Pair, at: Thresholds) -> bool:
     return pair.similarity > at.near_duplicate
 
 
-RATES = (
-    Rate(meaning="repetitions asked about or skipped", label="same", happens=_is_asked_about),
-    Rate(meaning="updates asked about", label="update", happens=_is_asked_about),
-    Rate(meaning="updates that are marked as such asked about", label="update", happens=_is_asked_about, ends=True),
-    Rate(meaning="unrelated facts asked about", label="unrelated", happens=_is_asked_about),
-    Rate(meaning="unrelated facts without a mark asked about", label="unrelated", happens=_is_asked_about, ends=False),
-    Rate(meaning="updates skipped by vector alone", label="update", happens=_is_skipped),
-    Rate(
-        meaning="updates skipped by vector and words",
-        label="update",
-        happens=lambda pair, at: pair.equivalent and _is_skipped(pair, at),
-    ),
-    Rate(meaning="compatible facts of one turn dropped by vector alone", label="compatible", happens=_is_dropped),
-    Rate(
-        meaning="compatible facts of one turn dropped by vector and words",
-        label="compatible",
-        happens=lambda pair, at: pair.equivalent and _is_dropped(pair, at),
-    ),
-    Rate(
-        meaning="repetitions in one turn dropped by vector and words",
-        label="same",
-        happens=lambda pair, at: pair.equivalent and _is_dropped(pair, at),
-    ),
-    Rate(
-        meaning="updates in a raw store skipped by vector alone",
-        label="update",
-        happens=lambda pair, at: pair.similarity > at.raw_duplicate,
-        embedded=PLAIN,
-    ),
+def is_dropped_by_words_too(pair: Pair, at: Thresholds) -> bool:
+    return pair.equivalent and is_dropped(pair, at)
+
+
+def is_skipped_when_raw(pair: Pair, at: Thresholds) -> bool:
+    return pair.similarity > at.raw_duplicate
+
+
+RATES: Sequence[tuple[str, str, Label, bool | None, Callable[[Pair, Thresholds], bool]]] = (
+    (SEARCH, "repetitions asked about or skipped", "same", None, is_asked_about),
+    (SEARCH, "updates asked about", "update", None, is_asked_about),
+    (SEARCH, "updates that are marked as such asked about", "update", True, is_asked_about),
+    (SEARCH, "unrelated facts asked about", "unrelated", None, is_asked_about),
+    (SEARCH, "unrelated facts without a mark asked about", "unrelated", False, is_asked_about),
+    (SEARCH, "updates skipped by vector alone", "update", None, is_skipped),
+    (SEARCH, "updates skipped by vector and words", "update", None, is_skipped_by_words_too),
+    (SEARCH, "compatible facts of one turn dropped by vector alone", "compatible", None, is_dropped),
+    (SEARCH, "compatible facts of one turn dropped by vector and words", "compatible", None, is_dropped_by_words_too),
+    (SEARCH, "repetitions in one turn dropped by vector and words", "same", None, is_dropped_by_words_too),
+    (PLAIN, "updates in a raw store skipped by vector alone", "update", None, is_skipped_when_raw),
 )
+"""What is embedded, what happens how often to the pairs of a label, and where given only to those with this mark."""
 
 
-def distributions(measured: dict[str, Sequence[Pair]]) -> Iterator[tuple[str, ...]]:
-    """What is embedded, the label, the number of pairs, and their quantiles."""
+def distributions(measured: Mapping[str, Sequence[Pair]]) -> str:
+    rows = []
     for embedded, pairs in measured.items():
         for label in LABELS:
             found = sorted(pair.similarity for pair in pairs if pair.label == label)
             at = (found[round(share * (len(found) - 1))] for share in QUANTILES)
-            yield embedded, label, str(len(found)), *(f"{value:.3f}".lstrip("0") for value in at)
+            rows.append((embedded, label, str(len(found)), *(f"{value:.3f}".lstrip("0") for value in at)))
+    quantiles = ("min" if not q else "max" if q == 1 else f"{q:.0%}" for q in QUANTILES)
+    return table(("embedded", "label", "pairs", *quantiles), rows)
 
 
-def rates(measured: dict[str, Sequence[Pair]], thresholds: Thresholds) -> Iterator[tuple[str, ...]]:
-    """What is embedded, what happens, and how often, as a part of the pairs with that label."""
-    for rate in RATES:
-        pairs = [pair for pair in measured[rate.embedded] if rate.concerns(pair)]
-        count = sum(rate.happens(pair, thresholds) for pair in pairs)
-        yield rate.embedded, rate.meaning, f"{100 * count / len(pairs):.1f} % of {len(pairs)}"
+def rates(measured: Mapping[str, Sequence[Pair]], thresholds: Thresholds) -> str:
+    """How often something happens, as a part of the pairs with that label."""
+    rows = []
+    for embedded, meaning, label, mark, happens in RATES:
+        pairs = [pair for pair in measured[embedded] if pair.label == label and mark in (None, pair.ends)]
+        count = sum(happens(pair, thresholds) for pair in pairs)
+        rows.append((embedded, meaning, f"{100 * count / len(pairs):.1f} % of {len(pairs)}"))
+    return table(("embedded", "what happens", "how often"), rows)
 
 
 async def measure(settings: StreamsSettings, *, record: Path | None, replay: Path | None) -> str:
     chat, embedder = chosen_models(settings, record=record, replay=replay)
     try:
-        measured: dict[str, Sequence[Pair]] = {
-            PLAIN: await plain_pairs(embedder),
-            SEARCH: await extracted_pairs(chat, embedder),
-        }
+        measured = {PLAIN: await plain_pairs(embedder), SEARCH: await extracted_pairs(chat, embedder)}
     finally:
         await chat.close()
         await embedder.close()
     thresholds = thresholds_for(embedder.model, Overrides())
-    head = ("embedded", "label", "pairs", *("min" if not q else "max" if q == 1 else f"{q:.0%}" for q in QUANTILES))
-    return "\n".join(
-        (
-            f"{chat.model}, {embedder.model}: {thresholds.model_dump_json(exclude={'embedding_model'})}",
-            *_table(head, distributions(measured)),
-            "",
-            *_table(("embedded", "what happens", "how often"), rates(measured, thresholds)),
-        )
-    )
-
-
-def _table(head: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
-    for cells in (head, ["---"] * len(head), *rows):
-        yield f"| {' | '.join(cells)} |"
+    head = f"{chat.model}, {embedder.model}: {thresholds.model_dump_json(exclude={'embedding_model'})}"
+    return f"{head}\n{distributions(measured)}\n\n{rates(measured, thresholds)}"
 
 
 def main() -> None:

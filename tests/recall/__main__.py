@@ -15,75 +15,57 @@ from platformdirs import user_cache_path
 from mnemolog.client.search_models import SearchModels
 from mnemolog.settings import Settings
 from mnemolog.streams.llm.factory import build_embedder
-from tests.recall.ablation import Figures, measure_all
-from tests.recall.asking import Asker
+from tests.quality.model_sources import RecordedEmbedder
+from tests.recall.ablation import Asker, Figures
 from tests.recall.dialogues import Dialogues, load_dialogues
-from tests.recall.embedding_cache import cached
-from tests.recall.page import PAGE, page
-from tests.recall.report import SPLITS, category_table, count, main_table
+from tests.recall.report import PAGE, SPLITS, category_table, count, main_table, page
 from tests.recall.stored import stored
 from tests.recall.variations import RERANKED, VARIATIONS, WITH_WORDINGS, Variation
 from tests.support.databases import temporary_folder
 from tests.support.locomo import default_folder
 
+CACHE: Final = user_cache_path("mnemolog") / "recall-vectors"
 MODELS: Final = {"rerank": RERANKED, "variants": WITH_WORDINGS}
 
 
 def main() -> None:
-    given = _parser().parse_args()
+    parser = argparse.ArgumentParser(prog="python -m tests.recall", description=__doc__)
+    parser.add_argument("--dialogues", type=Path, metavar="DIR", default=default_folder(), help="the dialogues' folder")
+    parser.add_argument("--provider", choices=("offline", "openai"), default="offline", help="what embeds")
+    parser.add_argument("--cache", type=Path, metavar="DIR", default=CACHE, help="keeps vectors for the next run")
+    about = "measure also what a model adds, that of MNEMOLOG_SEARCH_MODEL"
+    parser.add_argument("--model", action="append", choices=MODELS, default=[], help=about)
+    parser.add_argument("--write-docs", action="store_true", help="write docs/recall.md")
+    given = parser.parse_args()
     if not (given.dialogues / "questions.jsonl").is_file():
         sys.exit(f"no LoCoMo dialogues in {given.dialogues}: give --dialogues DIR, or set MNEMOLOG_TEST_DIALOGUES")
     dialogues = load_dialogues(given.dialogues)
     settings = Settings(embedding_provider=given.provider)
+    given.cache.mkdir(parents=True, exist_ok=True)
     variations = (*VARIATIONS, *(MODELS[name] for name in given.model))
     model, measured = asyncio.run(_run(dialogues, settings, given.cache, variations))
     for figures in measured:
-        _tell(figures)
+        for split in SPLITS:
+            title = f"\n{figures.kind}, dialogues {split}, {count(figures, split)} questions\n"
+            sys.stdout.write(f"{title}\n{main_table(figures, split)}\n\n{category_table(figures, split)}\n")
     if given.write_docs:
         PAGE.write_text(page(dialogues, measured, model))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.recall", description=__doc__)
-    parser.add_argument("--dialogues", type=Path, metavar="DIR", default=default_folder(), help="the dialogues' folder")
-    parser.add_argument("--provider", choices=("offline", "openai"), default="offline", help="what embeds")
-    parser.add_argument(
-        "--cache",
-        type=Path,
-        metavar="FILE",
-        default=user_cache_path("mnemolog") / "recall-vectors.sqlite",
-        help="where vectors are kept for the next run",
-    )
-    parser.add_argument(
-        "--model",
-        action="append",
-        choices=MODELS,
-        default=[],
-        help="measure also what a model adds, that of MNEMOLOG_SEARCH_MODEL",
-    )
-    parser.add_argument("--write-docs", action="store_true", help="write docs/recall.md")
-    return parser
 
 
 async def _run(
     dialogues: Dialogues, settings: Settings, cache: Path, variations: Sequence[Variation]
 ) -> tuple[str, list[Figures]]:
     """Over a Postgres of the run's own, which goes away with it."""
-    models = SearchModels(settings)
-    with cached(build_embedder(settings), cache) as embedder, temporary_folder("mnemolog-recall-") as folder:
+    models, live = SearchModels(settings), build_embedder(settings)
+    embedder = RecordedEmbedder(cache, live.model, live)
+    with temporary_folder("mnemolog-recall-") as folder:
         try:
             async with stored(dialogues, embedder, folder / "data") as tables:
-                asker = Asker(tables.pool, embedder, models)
-                return embedder.model, await measure_all(dialogues, tables, asker, variations)
+                asker = Asker(dialogues, tables, embedder, models)
+                return embedder.model, await asker.measure_all(variations)
         finally:
             await embedder.close()
             await models.close()
-
-
-def _tell(figures: Figures) -> None:
-    for split in SPLITS:
-        title = f"\n{figures.kind}, dialogues {split}, {count(figures, split)} questions\n"
-        sys.stdout.write(f"{title}\n{main_table(figures, split)}\n\n{category_table(figures, split)}\n")
 
 
 if __name__ == "__main__":

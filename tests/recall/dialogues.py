@@ -79,49 +79,45 @@ class Dialogues:
 
 def load_dialogues(folder: Path) -> Dialogues:
     """Read turns.jsonl, observations.jsonl and questions.jsonl."""
-    turns = [_turn(line) for line in _lines(folder / "turns.jsonl")]
-    known = {turn.turn_id for turn in turns}
-    facts = [_fact(number, line, known) for number, line in enumerate(_lines(folder / "observations.jsonl"))]
+
+    def lines(name: str) -> list[dict[str, Any]]:
+        return [orjson.loads(line) for line in (folder / f"{name}.jsonl").read_bytes().splitlines()]
+
+    turns = [
+        RecordedTurn(
+            conversation=line["conversation"],
+            session=line["session"],
+            turn_id=line["turn_id"],
+            speaker=line["speaker"],
+            text=line["text"],
+            occurred_at=datetime.fromisoformat(line["occurred_at"]),
+            image=line.get("image_caption"),
+        )
+        for line in lines("turns")
+    ]
+    known = frozenset(turn.turn_id for turn in turns)
+    facts = [
+        RecordedFact(
+            conversation=line["conversation"],
+            fact_id=f"fact-{number}",
+            subject=line["subject"],
+            text=line["fact"],
+            evidence=known.intersection(line["evidence"]),
+        )
+        for number, line in enumerate(lines("observations"))
+    ]
     questions = [
-        _question(line, known) for line in _lines(folder / "questions.jsonl") if line["category"] in CATEGORIES
+        Question(
+            conversation=line["conversation"],
+            category=line["category"],
+            text=line["question"],
+            evidence=known.intersection(line["evidence"]),
+        )
+        for line in lines("questions")
+        if line["category"] in CATEGORIES
     ]
     return Dialogues(
         turns=turns,
         facts=[fact for fact in facts if fact.evidence],
         questions=[question for question in questions if question.evidence],
     )
-
-
-def _turn(line: Mapping[str, Any]) -> RecordedTurn:
-    return RecordedTurn(
-        conversation=line["conversation"],
-        session=line["session"],
-        turn_id=line["turn_id"],
-        speaker=line["speaker"],
-        text=line["text"],
-        occurred_at=datetime.fromisoformat(line["occurred_at"]),
-        image=line.get("image_caption"),
-    )
-
-
-def _fact(number: int, line: Mapping[str, Any], known: set[str]) -> RecordedFact:
-    return RecordedFact(
-        conversation=line["conversation"],
-        fact_id=f"fact-{number}",
-        subject=line["subject"],
-        text=line["fact"],
-        evidence=frozenset(line["evidence"]) & known,
-    )
-
-
-def _question(line: Mapping[str, Any], known: set[str]) -> Question:
-    return Question(
-        conversation=line["conversation"],
-        category=line["category"],
-        text=line["question"],
-        evidence=frozenset(line["evidence"]) & known,
-    )
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [orjson.loads(line) for line in path.read_bytes().splitlines()]

@@ -1,7 +1,7 @@
 """How well a ranking shows the evidence of a question, and how sure a mean over questions is."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,14 +12,6 @@ DEEPEST: Final = max(DEPTHS)
 GAIN_DEPTH: Final = 10
 RESAMPLES: Final = 2000
 CONFIDENCE: Final = 0.95
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
-    """What the hits of a question rest on, best first, and which turns were looked for."""
-
-    hits: Sequence[frozenset[str]]
-    evidence: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,41 +33,32 @@ class Mean:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Mean":
+        """The mean, with the interval that holds 95 of 100 means of as many questions drawn anew."""
+        drawn = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))
+        means = np.asarray(values, np.float64)[drawn].mean(axis=1)
+        low, high = np.quantile(means, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+        return cls(value=float(np.mean(values)), low=float(low), high=float(high))
 
-def measure(ranking: Ranking) -> Measures:
-    """The measures of one question."""
-    found = [ranking.evidence.intersection(frozenset().union(*ranking.hits[:depth])) for depth in DEPTHS]
-    places = [place for place, hit in enumerate(ranking.hits[:DEEPEST], start=1) if hit & ranking.evidence]
-    gains = list(_gains(ranking))
-    ideal = sum(_discount(place) for place in range(1, min(len(ranking.evidence), GAIN_DEPTH) + 1))
-    return Measures(
-        recall=tuple(len(turns) / len(ranking.evidence) for turns in found),
-        reciprocal_rank=1 / places[0] if places else 0.0,
-        ndcg=min(1.0, sum(gains) / ideal),  # a fact may rest on several turns, so that fewer hits have them all
-    )
-
-
-def mean_of(values: Sequence[float], seed: int = 0) -> Mean:
-    """The mean, with the interval that holds 95 of 100 means of as many questions drawn anew."""
-    drawn = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
-    means = np.asarray(values, np.float64)[drawn].mean(axis=1)
-    low, high = np.quantile(means, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
-    return Mean(value=float(np.mean(values)), low=float(low), high=float(high))
+    @classmethod
+    def of_difference(cls, values: Sequence[float], others: Sequence[float]) -> "Mean":
+        """How much better `values` are than `others` of the same questions."""
+        return cls.of([one - other for one, other in zip(values, others, strict=True)])
 
 
-def mean_difference(values: Sequence[float], others: Sequence[float], seed: int = 0) -> Mean:
-    """How much better `values` are than `others` of the same questions."""
-    return mean_of([one - other for one, other in zip(values, others, strict=True)], seed)
-
-
-def _gains(ranking: Ranking) -> Iterator[float]:
-    """What each of the first hits adds: the evidence that none before it has, less for a later place."""
-    seen: set[str] = set()
-    for place, hit in enumerate(ranking.hits[:GAIN_DEPTH], start=1):
-        new = (hit & ranking.evidence) - seen
+def measure(hits: Sequence[frozenset[str]], evidence: frozenset[str]) -> Measures:
+    """The measures of one question, from what its hits rest on, best first, and the turns that are looked for."""
+    found = [evidence.intersection(frozenset[str]().union(*hits[:depth])) for depth in DEPTHS]
+    places = [place for place, hit in enumerate(hits[:DEEPEST], start=1) if hit & evidence]
+    gain, seen = 0.0, set[str]()
+    for place, hit in enumerate(hits[:GAIN_DEPTH], start=1):
+        new = (hit & evidence) - seen  # what no hit before it has
         seen |= new
-        yield len(new) * _discount(place)
-
-
-def _discount(place: int) -> float:
-    return 1 / math.log2(place + 1)
+        gain += len(new) / math.log2(place + 1)
+    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(len(evidence), GAIN_DEPTH) + 1))
+    return Measures(
+        recall=tuple(len(turns) / len(evidence) for turns in found),
+        reciprocal_rank=1 / places[0] if places else 0.0,
+        ndcg=min(1.0, gain / ideal),  # a fact may rest on several turns, so that fewer hits have them all
+    )

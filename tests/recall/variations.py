@@ -17,8 +17,7 @@ class Variation:
     """One way to search, by its name in the table: with these options, and without the vector by words alone.
 
     A model may order the hits, or add other wordings of the question. Facts and turns that are both included take
-    turns, beginning with the best fact. `kind` is what it is measured with, everything unless given. `diversity` is how
-    much less a hit counts that is near to a better one (MMR).
+    turns, beginning with the best fact. `kind` is what it is measured with, everything unless given.
     """
 
     name: str
@@ -27,7 +26,6 @@ class Variation:
     kind: Kind | None = None
     rerank: bool = False
     variants: int = 0
-    diversity: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def parsed(self) -> SearchOptions:
@@ -64,8 +62,6 @@ VARIATIONS: Final = (
     DEFAULT,
     _weighted("as by default, without neighbours", neighbours=0.0),
     _weighted("as by default, with neighbours .3", neighbours=0.3),
-    Variation(name="as by default, with MMR, lambda .9", diversity=0.1),
-    Variation(name="as by default, with MMR, lambda .7", diversity=0.3),
     Variation(name="as by default, without a limit per matter", options={"per_matter": 100}),
     Variation(name="as by default, half life 30 days", options={"half_life_days": 30.0}),
     _weighted("as by default, without priors", **NO_PRIORS),

@@ -7,11 +7,10 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count, islice
 
-from tests.simulation.fault import Fault
-from tests.simulation.faults import FAULTS
+from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.simulation import Result, simulate
 from tests.simulation.workload import WEATHERS, weather_of
 
@@ -22,26 +21,24 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="only this one, twice: both runs have to be equal")
     parser.add_argument("--only", nargs="*", choices=WEATHERS, default=[], help="only seeds of these situations")
-    parser.add_argument("--faults", action="store_true", help="put each known fault back and see when it is found")
-    parser.add_argument("--fault", choices=[fault.name for fault in FAULTS], help="put this one back")
-    parser.add_argument("--told", default="", help="it counts as found where the checker says this")
+    parser.add_argument(
+        "--faults",
+        nargs="*",
+        choices=[one.name for one in FAULTS],
+        help="put each known fault back and see when it is found; some by their own rules",
+    )
     chosen = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets has a part in what happens
-        os.execve(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]], _environment())  # noqa: S606 -- itself
+        arguments = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
+        os.execve(sys.executable, arguments, {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606 -- itself
     gc.freeze()  # what is imported stays: a collection before each seed need not look at it
     every = (seed for seed in count(chosen.first) if not chosen.only or weather_of(seed) in chosen.only)
     seeds = list(islice(every, chosen.seeds))
-    if chosen.faults:
-        return _table(FAULTS, seeds)
-    if chosen.fault:
-        return _table([fault for fault in FAULTS if fault.name == chosen.fault], seeds, chosen.told)
+    if chosen.faults is not None:
+        return _table(seeds, chosen.faults)
     if chosen.seed is not None:
         return _twice(chosen.seed)
     return _many(seeds)
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONHASHSEED": "0"}
 
 
 def _many(seeds: Sequence[int]) -> int:
@@ -70,17 +67,29 @@ def _say(result: Result) -> None:
         print(f"again: make simulation SEED={result.seed}", flush=True)
 
 
-def _table(faults: Iterable[Fault], seeds: Sequence[int], told: str = "") -> int:
+def _table(seeds: Sequence[int], names: Sequence[str]) -> int:
+    """Print when each fault is found; gives how many are not."""
     print("| fault | found after | what the checker says |\n|---|---|---|")
     missed = 0
-    for fault in faults:
-        with fault.put_back():
-            results = ((seed, problem) for seed in seeds for problem in simulate(seed).problems if told in problem)
-            seed, problem = next(results, (None, ""))
-        missed += seed is None
-        found = f"not in {len(seeds)} seeds" if seed is None else f"{seeds.index(seed) + 1} seeds"
-        print(f"| {fault.words} | {found} | {problem} |", flush=True)
+    for fault in FAULTS:
+        if names and fault.name not in names:
+            continue
+        tried = sorted(seeds, key=lambda seed: weather_of(seed) != fault.situation) if names else seeds
+        found = _first_problem(fault, tried, fault.rule if names else "")
+        missed += found is None
+        place, problem = found or (f"not in {len(seeds)}", "")
+        print(f"| {fault.words} | {place} seeds | {problem} |", flush=True)
     return missed
+
+
+def _first_problem(fault: Fault, seeds: Sequence[int], rule: str) -> tuple[object, str] | None:
+    """After how many seeds the checker says something by this rule while the fault is back, and what."""
+    with fault.put_back():
+        for place, seed in enumerate(seeds, 1):
+            for problem in simulate(seed).problems:
+                if rule in problem:
+                    return place, problem
+    return None
 
 
 if __name__ == "__main__":

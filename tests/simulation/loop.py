@@ -81,9 +81,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             return
         self._ready.extend(self._frozen.pop(process, []))
 
-    def is_frozen(self, process: str) -> bool:
-        return process in self._frozen
-
     def kill(self, process: str) -> None:
         """Nothing of this process runs any more."""
         self._killed.add(process)

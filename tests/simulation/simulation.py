@@ -20,17 +20,13 @@ from mnemolog.streams.kafka import app as app_module
 from mnemolog.streams.runtime import worker as windows_module
 from mnemolog.streams.runtime.read_your_writes import ReadYourWrites
 from tests.simulation.checker import Checker
-from tests.simulation.decision_checker import wrong_decisions
 from tests.simulation.loop import EndlessLoop, SimulatedLoop, run_simulated
-from tests.simulation.publications import LOG, SOURCE, CommitWriter, source_record
 from tests.simulation.servers.broker import Broker
 from tests.simulation.servers.faust_driver import SimulatedTransport
 from tests.simulation.servers.models import ModelServer, StoredReplies
 from tests.simulation.servers.postgres import Connection, Postgres
-from tests.simulation.stages import TUNING, World
-from tests.simulation.table_checker import TableChecker, logged
-from tests.simulation.worker import SimulatedWorker
-from tests.simulation.workload import PARTITIONS, Mishap, Workload, workload
+from tests.simulation.stages import TUNING, SimulatedWorker, World
+from tests.simulation.workload import LOG, PARTITIONS, SOURCE, CommitWriter, Mishap, Workload, source_record, workload
 
 PATIENCE_SECONDS: Final = 400.0
 """After the last fault; the longest pause of a restart is 60 s, and a hot owner has 150 records of a second each."""
@@ -149,12 +145,7 @@ class _Simulation:
             await asyncio.sleep(1.0)
 
     def _result(self) -> Result:
-        decided = logged(self._broker) if "resolve" in self._load.stages else ()
-        problems = [
-            *Checker(self._broker, self._load, self._postgres.tables).problems(),
-            *TableChecker(self._broker, self._load, self._postgres.tables).problems(),
-            *wrong_decisions(decided),
-        ]
+        problems = Checker(self._broker, self._load, self._postgres.tables).problems()
         # Without the bytes: the records say how many real milliseconds a step took.
         history = [(one.at, one.member, one.record.position, one.record.key) for one in self._broker.appends]
         commits = {name: group.commits for name, group in self._broker.groups.items()}

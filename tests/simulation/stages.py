@@ -1,6 +1,7 @@
-"""Puts the stages of a simulated worker together, with the project's own wiring: servers and models are simulated."""
+"""A simulated worker: its stages, with the project's own wiring and supervisor; servers and models are simulated."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,11 +14,13 @@ from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import ExtractedFacts, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Stage, Step
+from mnemolog.schemas.facts import CATEGORIES, ExtractedFact
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit
+from mnemolog.schemas.provenance import Stage, Step, Thresholds
+from mnemolog.schemas.stored import NO_BACKGROUND, Background
 from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.handler import CommandResult
+from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.app import KafkaTuning, StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -26,9 +29,11 @@ from mnemolog.streams.kafka.window import KeyedWindow
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.calls import CallRetrier
 from mnemolog.streams.llm.ports import PromptRefusedError, RequestSource
-from mnemolog.streams.resolution.turn import LlmDecider
+from mnemolog.streams.llm.shared_prompt import CallTurn
+from mnemolog.streams.resolution.turn import LlmDecider, PreparedTurn, TurnDecider
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.runtime.read_your_writes import Watermark
+from mnemolog.streams.runtime.supervisor import run_stages
 from mnemolog.streams.runtime.worker import SharedResources, StageFactory
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.embed import EmbedStage
@@ -36,17 +41,84 @@ from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import StageInput, WaitUntilProjected, next_envelope
 from mnemolog.streams.stages.resolve import CommandParts, ResolveStage, TurnParts
-from mnemolog.streams.stages.shared_calls import WaitingTurns
+from mnemolog.streams.stages.shared_calls import CallSharer, TurnQuestions, WaitingTurns
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder
-from tests.simulation.chat import EXTRACT_SECONDS, SimulatedChat
-from tests.simulation.decisions import AskedDecider, TurnLimits
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.servers.broker import START_TIME, Broker, SimulatedLog
-from tests.simulation.servers.models import RETRY, ModelServer, SimulatedEmbedder, StoredReplies
+from tests.simulation.servers.models import (
+    EXTRACT_SECONDS,
+    RETRY,
+    ModelServer,
+    SimulatedChat,
+    SimulatedEmbedder,
+    StoredReplies,
+    fact_text,
+)
 from tests.simulation.servers.postgres import Postgres
-from tests.simulation.shared_calls import SharedExtractions
-from tests.simulation.told_facts import fact_text
 from tests.simulation.workload import PARTITIONS, Workload
+
+
+class _NoBackgrounds:
+    """Turns are shown nothing: the question of a turn is the same at each delivery."""
+
+    def remember(self, *_: object) -> None: ...
+
+    def forget(self, *_: object) -> None: ...
+
+    async def background_of(self, *_: object) -> Background:
+        return NO_BACKGROUND
+
+    async def read_background(self, *_: object) -> tuple[Background, None]:
+        return NO_BACKGROUND, None
+
+
+class SharedExtractions:
+    """Asks for the extraction of a turn, together with turns that wait."""
+
+    def __init__(self, model: CachedChatModel, world: Any) -> None:
+        self._model = model
+        self._sharer = CallSharer(model, TurnQuestions(_NoBackgrounds(), CATEGORIES, ()), world.now)
+        turns = 1 + world.load.seed % 2 * 3
+        self._rules = EffectivePolicy(call_turns=turns, call_linger=world.load.seed % 3 * 0.2)
+
+    async def ask(self, placed: CallTurn, waiting_turns: WaitingTurns) -> None:
+        """Ask; the reply has to be about this very turn."""
+        question = await self._sharer.question_of(placed, self._rules, waiting_turns)
+        asked = question.asked
+        reply = await self._model.for_source(asked.source, asked.prompt)(asked.prompt, 0)
+        said = [fact["excerpt"] for fact in json.loads(reply.text)["facts"]]
+        if said != [placed.turn.messages[0].content]:
+            raise SourceEndedError("wrong_part", f"{placed.turn.turn_id} got the reply {said}")
+
+
+_SPENT: Final = LimitHit(name="active_facts", level="scope", count=2, limit=1)
+
+
+class AskedDecider(TurnDecider):
+    """Asks about the conflicts of raw turns too: a hot owner has nothing but these."""
+
+    async def prepare(
+        self,
+        envelope: MatchedFacts,
+        rules: EffectivePolicy,
+        thresholds: Thresholds,
+        *,
+        is_late: bool,
+        now: datetime,
+        named: TurnEntities | None = None,
+    ) -> PreparedTurn:
+        asked = envelope.model_copy(update={"infer": True})
+        return await super().prepare(asked, rules, thresholds, is_late=is_late, now=now, named=named)
+
+
+class TurnLimits:
+    """Turns of odd numbers are rejected once they are decided."""
+
+    async def exceeded_limit(self, envelope: MatchedFacts, *_: object, **__: object) -> LimitHit | None:
+        if envelope.source_kind == "command":
+            return None
+        return _SPENT if int(envelope.source_id.removeprefix("s")) % 2 else None
+
 
 TUNING: Final = KafkaTuning(session_timeout=5.0, heartbeat_interval=1.0, drain_timeout=4.0)
 WATERMARK_SECONDS: Final = 0.05  # the real interval of 5 ms would take most of a run
@@ -243,3 +315,19 @@ async def _done(_envelope: MatchedFacts, _rules: EffectivePolicy) -> CommandResu
 
 async def _nothing_due(_commit: Commit, _rules: EffectivePolicy) -> None:
     """No entity is summarised."""
+
+
+class SimulatedWorker:
+    """A process."""
+
+    def __init__(self, name: str, world: World) -> None:
+        self.name = name
+        self.stop = asyncio.Event()
+        self._world = world
+
+    async def run(self) -> None:
+        """Run until `stop` is set, as the real worker does."""
+        builders = stage_builders(self.name, self._world)
+        last = [build for stage, build in builders.items() if stage == "project"]
+        first = [build for stage, build in builders.items() if stage != "project"]
+        await run_stages(first, self.stop, last=last)

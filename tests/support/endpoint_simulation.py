@@ -1,15 +1,13 @@
 """A model's server that fails in ten ways, and what becomes of the prompts and texts; in virtual time.
 
-`python -m tests.support.endpoint_simulation` prints the table. The clients are the real ones; only the transport below
-them is simulated. An answer takes a second, a call may take 25. Prompts are extractions, five a second; texts come in
-bursts of forty.
+The clients are the real ones; only the transport below them is simulated. An answer takes a second, a call may take 25.
+Prompts are extractions, five a second; texts come in bursts of forty.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -79,19 +77,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of `healthy` prompts and of the culprits; all times in seconds.
+    """What became of the prompts; all times in seconds. `refused` are healthy ones, `delay` is the longest of one."""
 
-    `delay` is the longest of a healthy prompt; where none is a culprit, it is by failures of its own, and the 95th
-    percentile.
-    """
-
-    healthy: int
     refused: int
     ended_culprits: int
     most_attempts: int
     delay: float
     paused: bool
-    requests: int
     finished_at: float
 
 
@@ -255,13 +247,11 @@ async def _run(way: Way) -> Outcome:
     await batches.close()
     await chat.close()
     return Outcome(
-        healthy=len(measure.delays),
         refused=len(measure.refused),
         ended_culprits=len(measure.ended_culprits),
         most_attempts=max(attempts.values(), default=0),
-        delay=max(measure.delays) if way.culprits else sorted(measure.delays)[len(measure.delays) * 95 // 100],
+        delay=max(measure.delays),
         paused=paused,
-        requests=server.requests,
         finished_at=asyncio.get_running_loop().time(),
     )
 
@@ -280,28 +270,3 @@ def _embedding(batches: CachedEmbedder, name: str) -> Callable[[], Any]:
 def simulate(way: Way) -> Outcome:
     """What becomes of 600 prompts or texts, the same at each call."""
     return run_in_virtual_time(_run(way))
-
-
-def row(way: Way, outcome: Outcome) -> str:
-    """One line of the table."""
-    culprits = f"{outcome.ended_culprits} of {way.culprits}, {outcome.most_attempts}" if way.culprits else "none"
-    if way.is_outage:
-        delay = f"paused; all done {outcome.finished_at - HOUR:.0f} s after the hour"
-    elif way.culprits:
-        delay = f"at most {outcome.delay:.0f} s"
-    else:
-        delay = f"95 %: {outcome.delay:.0f} s, by failures of its own"
-    return f"| {way.name} | {outcome.refused} of {outcome.healthy} | {culprits} | {delay} |"
-
-
-def table() -> str:
-    """All ways, one after another."""
-    head = (
-        "| the server | healthy ones refused | culprits ended, most attempts | delay of a healthy one |\n"
-        "|---|---|---|---|"
-    )
-    return "\n".join([head, *(row(way, simulate(way)) for way in WAYS)])
-
-
-if __name__ == "__main__":
-    sys.stdout.write(f"{table()}\n")

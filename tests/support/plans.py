@@ -13,6 +13,7 @@ from mnemolog.projections.database import connection_settings, prepare_connectio
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 
 SIZES: Final = {"big": 20_000, **{f"user{number}": 30 for number in range(3000)}}
+FACTS: Final = sum(SIZES.values())
 SMALL: Final = ScopeFilter(user_id="user7")
 SMALL_FACTS: Final = 30
 LARGE_TABLES: Final = {

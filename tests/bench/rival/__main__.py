@@ -10,11 +10,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from tests.bench.progress import timed_steps
-from tests.bench.rival.comparison import FIGURES
-from tests.bench.rival.plan import FULL, QUICK, compare
-from tests.bench.rival.report import report
-from tests.bench.rival.stores import Window
+from tests.bench.environment import timed_steps
+from tests.bench.rival.comparison import FIGURES, report
+from tests.bench.rival.measure import FULL, QUICK, Window, compare
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Runs mem0 in an environment of its own, and is told what to do by `mem0_process`.
+"""Runs mem0 in an environment of its own; `mem0_process` starts it and asks it.
 
     .venv-rival/bin/python tests/bench/rival/mem0_client.py '{"task": "store", ...}'
 
@@ -10,7 +10,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,19 @@ class Tally:
         usage = response.usage
         self.add(calls=1, prompt_tokens=usage.prompt_tokens, reply_tokens=usage.completion_tokens)
 
+    def stored(self, result: dict[str, Any]) -> None:
+        """Raises RuntimeError for a turn that left no memory."""
+        if not result["results"]:
+            raise RuntimeError("a turn left no memory: the figures mean nothing")
+        self.add(done=1, memories=len(result["results"]))
+
     def report(self) -> dict[str, Any]:
         with self._lock:
             return {**self._counts, "error": self.error}
 
 
 class Turns:
-    """The turns of a file, one for each call, until `stop`."""
+    """The turns of a file, one for each call, until `stopped`."""
 
     def __init__(self, path: str) -> None:
         self._lines: Iterator[str] = iter(Path(path).read_text().splitlines())
@@ -69,74 +75,62 @@ class Turns:
         return turn
 
 
-def configuration(job: dict[str, Any], tally: Tally) -> dict[str, Any]:
-    """The documented one for Postgres; everything else is mem0's default."""
+def opened(kind: Any, job: dict[str, Any], tally: Tally) -> Any:
+    """A memory in the documented set-up for Postgres, with its tables; everything else is mem0's default.
+
+    The tables are made by a first search: concurrent first calls would fail, because each creates them.
+    """
     model = {"openai_base_url": job["base_url"], "api_key": "none"}
     store = {"connection_string": job["postgres"]} | ({"maxconn": job["pool"]} if job.get("pool") else {})
-    return {
-        "vector_store": {"provider": "pgvector", "config": store},
-        "llm": {"provider": "openai", "config": {**model, "response_callback": tally.called}},
-        "embedder": {"provider": "openai", "config": model},
-    }
+    memory = kind.from_config(
+        {
+            "vector_store": {"provider": "pgvector", "config": store},
+            "llm": {"provider": "openai", "config": {**model, "response_callback": tally.called}},
+            "embedder": {"provider": "openai", "config": model},
+        }
+    )
+    memory.vector_store.search(query="", vectors=[0.0] * memory.embedding_model.config.embedding_dims, top_k=1)
+    return memory
 
 
-def record(tally: Tally, result: dict[str, Any]) -> None:
-    if not result["results"]:
-        raise RuntimeError("a turn left no memory: the figures mean nothing")
-    tally.add(done=1, memories=len(result["results"]))
-
-
-def store_in_threads(memory: Any, job: dict[str, Any], turns: Turns, tally: Tally) -> None:
-    def run() -> None:
-        try:
-            while turn := turns.next():
-                record(tally, memory.add(turn["messages"], user_id=turn["user_id"], infer=job["infer"]))
-        except Exception as error:  # noqa: BLE001 -- the parent process ends the measurement with it
-            tally.error = repr(error)
-
-    threads = [threading.Thread(target=run) for _ in range(job["at_once"])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-async def store_in_tasks(memory: Any, job: dict[str, Any], turns: Turns, tally: Tally) -> None:
-    async def run() -> None:
-        try:
-            while turn := turns.next():
-                record(tally, await memory.add(turn["messages"], user_id=turn["user_id"], infer=job["infer"]))
-        except Exception as error:  # noqa: BLE001 -- the parent process ends the measurement with it
-            tally.error = repr(error)
-
-    await asyncio.gather(*(run() for _ in range(job["at_once"])))
-
-
-def answer(report: Callable[[], dict[str, Any]], stop: Callable[[], None]) -> None:
-    """A report for each line of standard input; its end stops the work."""
-    for _ in sys.stdin:
-        say(report())
-    stop()
-
-
-def store(job: dict[str, Any], tally: Tally) -> None:
+def store(job: dict[str, Any], tally: Tally) -> None:  # noqa: C901 -- the loops of two kinds of calls
+    """Store turns by threads or by asyncio tasks until standard input ends; each of its lines is answered meanwhile."""
     from mem0 import AsyncMemory, Memory  # type: ignore[import-not-found]  # noqa: PLC0415 -- after the audit hook
 
     turns = Turns(job["turns"])
-    memory = (AsyncMemory if job["tasks"] else Memory).from_config(configuration(job, tally))
-    create_tables(memory)
+    memory = opened(AsyncMemory if job["tasks"] else Memory, job, tally)
     say({})
 
-    def stop() -> None:
+    def answer() -> None:
+        for _ in sys.stdin:
+            say(tally.report())
         turns.stopped = True
 
-    answering = threading.Thread(target=answer, args=(tally.report, stop))
-    answering.start()
+    def run_in_thread() -> None:
+        try:
+            while turn := turns.next():
+                tally.stored(memory.add(turn["messages"], user_id=turn["user_id"], infer=job["infer"]))
+        except Exception as error:  # noqa: BLE001 -- the parent process ends the measurement with it
+            tally.error = repr(error)
+
+    async def run_in_task() -> None:
+        try:
+            while turn := turns.next():
+                tally.stored(await memory.add(turn["messages"], user_id=turn["user_id"], infer=job["infer"]))
+        except Exception as error:  # noqa: BLE001 -- the parent process ends the measurement with it
+            tally.error = repr(error)
+
+    async def run_tasks() -> None:
+        await asyncio.gather(*(run_in_task() for _ in range(job["at_once"])))
+
+    threads = [threading.Thread(target=answer)]
+    threads += [] if job["tasks"] else [threading.Thread(target=run_in_thread) for _ in range(job["at_once"])]
+    for thread in threads:
+        thread.start()
     if job["tasks"]:
-        asyncio.run(store_in_tasks(memory, job, turns, tally))
-    else:
-        store_in_threads(memory, job, turns, tally)
-    answering.join()
+        asyncio.run(run_tasks())
+    for thread in threads:
+        thread.join()
     say(tally.report())
     memory.close()
 
@@ -145,8 +139,7 @@ def search(job: dict[str, Any], tally: Tally) -> None:
     """Create the tables, wait for a line, and search; milliseconds and texts of each search."""
     from mem0 import Memory  # noqa: PLC0415 -- after the audit hook
 
-    memory = Memory.from_config(configuration(job, tally))
-    create_tables(memory)
+    memory = opened(Memory, job, tally)
     say({})
     sys.stdin.readline()
     waits, texts = [], []
@@ -158,11 +151,6 @@ def search(job: dict[str, Any], tally: Tally) -> None:
             texts.append([hit["memory"] for hit in found["results"]])
     say({"waits": waits, "texts": texts})
     memory.close()
-
-
-def create_tables(memory: Any) -> None:
-    """By a first search; concurrent first calls would fail, because each creates them."""
-    memory.vector_store.search(query="", vectors=[0.0] * memory.embedding_model.config.embedding_dims, top_k=1)
 
 
 def say(report: dict[str, Any]) -> None:

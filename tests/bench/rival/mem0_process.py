@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from tests.support.databases import temporary_folder
 from tests.support.paths import ROOT
@@ -39,28 +39,6 @@ class Mem0Process:
     def pid(self) -> int:
         return self.process.pid
 
-    @classmethod
-    async def start(cls, job: Mapping[str, Any], home: Path, log: Path) -> Self:
-        """`home` takes whatever mem0 writes. Raises RuntimeError where mem0 ends before it is ready."""
-        with log.open("ab") as errors:
-            process = await asyncio.create_subprocess_exec(
-                *(PYTHON, CLIENT, json.dumps(job)),
-                cwd=home,
-                env=_environ(home),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors,
-                limit=LINE_LIMIT,
-            )
-        started = cls(process=process, log=log)
-        try:
-            await started.answer()
-        except BaseException:
-            process.kill()
-            await process.wait()
-            raise
-        return started
-
     async def ask(self) -> dict[str, Any]:
         """What is done by now. Raises RuntimeError for a turn or a search that failed."""
         assert self.process.stdin is not None
@@ -81,30 +59,30 @@ class Mem0Process:
         assert self.process.stdin is not None
         self.process.stdin.close()
 
-    async def end(self) -> None:
-        """Wait for its end once it has been asked to stop; it is killed where that does not come."""
-        self.stop()
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self.process.communicate()
-        finally:
-            if self.process.returncode is None:
-                self.process.kill()
-                await self.process.wait()
-
 
 @asynccontextmanager
 async def mem0_process(job: Mapping[str, Any], folder: Path, name: str) -> AsyncIterator[Mem0Process]:
-    """mem0 runs, with the new folder `folder/name` as its home."""
-    with temporary_folder(f"{name}-", str(folder)) as home:
-        running = await Mem0Process.start(job, home, folder / f"{name}.log")
+    """mem0 runs, with a new folder in `folder` as its home. Raises RuntimeError where it ends before it is ready."""
+    with temporary_folder(f"{name}-", str(folder)) as home, (log := folder / f"{name}.log").open("ab") as errors:
+        environ = {variable: os.environ[variable] for variable in ("PATH", "LANG", "TZ") if variable in os.environ}
+        environ |= {"HOME": str(home), "MEM0_DIR": str(home / "mem0"), "TMPDIR": str(home)}
+        process = await asyncio.create_subprocess_exec(
+            *(PYTHON, CLIENT, json.dumps(job)),
+            cwd=home,
+            env=environ | {"MEM0_TELEMETRY": "False", "NO_PROXY": "127.0.0.1"},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+            limit=LINE_LIMIT,
+        )
+        running = Mem0Process(process=process, log=log)
         try:
+            await running.answer()
             yield running
+            running.stop()
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await process.communicate()
         finally:
-            await running.end()
-
-
-def _environ(home: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}
-    folders = {"HOME": str(home), "MEM0_DIR": str(home / "mem0"), "TMPDIR": str(home)}
-    return kept | folders | {"MEM0_TELEMETRY": "False", "NO_PROXY": "127.0.0.1"}
+            if process.returncode is None:
+                process.kill()
+                await process.wait()

@@ -9,9 +9,7 @@ from tests.support.databases import database_name, fresh_database
 from tests.support.harnesses.pipeline_harness import PipelineHarness
 from tests.support.harnesses.worker_harness import worker_settings
 
-pytest.register_assert_rewrite(
-    "tests.support.cases.event_cases", "tests.support.cases.statement_cases", "tests.support.cases.settlement_cases"
-)
+pytest.register_assert_rewrite("tests.support.cases.event_cases")
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")

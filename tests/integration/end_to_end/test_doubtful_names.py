@@ -6,7 +6,7 @@ import pytest
 
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from tests.support.builders.model_replies import fact_json, facts_reply
+from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS
 
@@ -44,13 +44,3 @@ async def test_a_name_is_linked_by_the_model_explained_undone_and_rebuilt(harnes
     assert harness.settings.postgres is not None
     report = await rebuild(harness.settings.postgres, TableLogSource(harness.pool), verify_only=True)
     assert report.equal
-
-
-async def test_a_dry_run_says_which_names_are_in_doubt_and_stores_nothing(harness: PipelineHarness) -> None:
-    await two_ritas(harness, "quin")
-    said = about("Rita", "sold a mare")
-    harness.model.extractions["quin-dry"] = facts_reply(said)
-    messages = [{"role": "user", "content": said["excerpt"]}]
-    result = await harness.memory.dry_run(messages, turn_id="quin-dry", speaker="Quin", user_id="quin")
-    assert any('"Rita" may mean one of 2 known entities' in note for note in result.notes)
-    assert "Rita" not in [one.name for one in await harness.memory.entities(user_id="quin")]

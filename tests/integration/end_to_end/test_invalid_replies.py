@@ -1,17 +1,12 @@
 """Invalid replies of the model: two re-prompts with what is wrong; then both facts stay until somebody resolves it."""
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from string import ascii_lowercase
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 
 from mnemolog.projections.queries.results import WriteResult
-from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json
-from tests.support.harnesses.pipeline_harness import Person, PipelineHarness
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
+from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
 from tests.support.servers.scripted_model import ScriptedAnswer, ScriptedDecision
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
@@ -43,65 +38,39 @@ async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn
     return await hal.say(fact_json(NEW, "bikes"), answers=answers, **turn)
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidReplyCase:
-    """A person whose second fact got invalid replies: the texts of both facts, and the result."""
-
-    person: Person
-    old: str
-    new: str
-    result: WriteResult
-
-
-InvalidReplyCases = dict[str, InvalidReplyCase]
-
-
-@pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def invalid_reply_cases(harness: PipelineHarness) -> InvalidReplyCases:
-    """All faults at once, each about somebody else."""
-
-    async def confuse(name: str, answer: str) -> InvalidReplyCase:
-        person, old, new = harness.person(name), OLD.replace("Hal", name), NEW.replace("Hal", name)
-        await person.say(fact_json(old, "bikes"))
-        result = await person.say(fact_json(new, "bikes"), answers=[answer.replace("Hal", name)])
-        return InvalidReplyCase(person, old, new, result)
-
-    names = (f"Hal{letter}" for letter in ascii_lowercase)
-    answers = zip(names, (answer for answer, _ in FAULTS.values()), strict=False)
-    ends = await asyncio.gather(*(confuse(name, answer) for name, answer in answers))
-    return dict(zip(FAULTS, ends, strict=True))
-
-
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_faulty_ruling_is_told_twice_and_then_both_facts_stand(
-    harness: PipelineHarness, invalid_reply_cases: InvalidReplyCases, fault: str
-) -> None:
-    complaint, case = FAULTS[fault][1], invalid_reply_cases[fault]
-    repairs = harness.model.repair_messages(case.new)
-    assert (len(harness.model.requests_about(case.new)), len(repairs)) == (3, 2)
+async def test_a_faulty_ruling_is_told_twice_and_then_both_facts_stand(harness: PipelineHarness, fault: str) -> None:
+    answer, complaint = FAULTS[fault]
+    hal = harness.person("Hal" + "abc"[list(FAULTS).index(fault)])
+    old, new, answer = (text.replace("Hal", hal.name) for text in (OLD, NEW, answer))
+    await hal.say(fact_json(old, "bikes"))
+    result = await hal.say(fact_json(new, "bikes"), answers=[answer])
+    repairs = harness.model.repair_messages(new)
+    assert (len(harness.model.requests_about(new)), len(repairs)) == (3, 2)
     assert all(complaint in one for one in repairs), repairs
-    assert case.result.trace is not None
-    assert {stage.stage: stage.reprompts for stage in case.result.stages if stage.reprompts} == {"resolve": 2}
-    assert all(complaint in reprompt.complaint for reprompt in case.result.trace.reprompts)
-    (memory,) = case.result.memories
-    assert (memory.event, memory.unresolved, case.result.llm_calls) == ("fact_added", True, 4)
-    facts = await case.person.facts()
+    assert result.trace is not None
+    assert {stage.stage: stage.reprompts for stage in result.stages if stage.reprompts} == {"resolve": 2}
+    assert all(complaint in reprompt.complaint for reprompt in result.trace.reprompts)
+    (memory,) = result.memories
+    assert (memory.event, memory.unresolved, result.llm_calls) == ("fact_added", True, 4)
+    facts = await hal.facts()
     assert [(row["status"], row["unresolved"]) for row in facts.values()] == [("active", False), ("active", True)]
-    old = facts[case.old]
-    assert (old["mention_count"], old["true_to"], old["superseded_by"]) == (1, None, None)
+    assert (facts[old]["mention_count"], facts[old]["true_to"], facts[old]["superseded_by"]) == (1, None, None)
 
 
-@pytest.mark.parametrize("faults", [1, 2])
-async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness, faults: int) -> None:
-    hal = harness.person(f"hal-{faults}")
-    right = decision_reply("MERGE", 1, text=RIGHT)
-    result = await say_with_invalid_replies(hal, *[decision_reply("REPLACE", 2)] * faults, right)
-    assert (result.llm_calls, [memory.event for memory in result.memories]) == (2 + faults, ["facts_merged"])
+async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness) -> None:
+    hal, faulty = harness.person("hal-reason"), decision_reply("REPLACE", 2)
+    result = await say_with_invalid_replies(hal, faulty, faulty, decision_reply("MERGE", 1, text=RIGHT))
+    assert (result.llm_calls, [memory.event for memory in result.memories]) == (4, ["facts_merged"])
     assert await hal.statuses() == {OLD: "superseded", RIGHT: "active"}
     assert await harness.memory.unresolved(user_id=hal.name) == []
 
 
+LATER: Final = "Hal takes his bikes to France."
+
+
 async def test_what_is_unresolved_is_listed_with_what_it_stands_beside(harness: PipelineHarness) -> None:
+    """A later turn without a valid ruling leaves it as it is."""
     hal = harness.person("hal-listed")
     await say_with_invalid_replies(hal, decision_reply("REPLACE", 2))
     (waiting,) = await harness.memory.unresolved(user_id=hal.name)
@@ -109,36 +78,27 @@ async def test_what_is_unresolved_is_listed_with_what_it_stands_beside(harness: 
     assert "K2 is not among its known facts" in waiting.reason
     assert [fact.text for fact in await harness.memory.facts(user_id=hal.name)] == [OLD, NEW]
     assert await harness.memory.unresolved(user_id="nobody") == []
+    await hal.say(fact_json(LATER, "bikes"), answers=["no"])
+    assert [one.fact.text for one in await harness.memory.unresolved(user_id=hal.name)] == [NEW, LATER]
+    assert await hal.statuses() == dict.fromkeys((OLD, NEW, LATER), "active")
 
 
-LATER: Final = "Hal takes his bikes to France."
-
-
-async def reprompts_of(hal: Person, *decisions: ScriptedDecision, new: str = NEW) -> WriteResult:
-    """A later turn meets the unresolved fact, and the model rules on both."""
-    await hal.say(fact_json(OLD, "bikes"))
-    await hal.say(fact_json(new, "bikes"), answers=["no"])
-    own, of_the_unresolved = decisions
-    return await hal.say(fact_json(LATER, "bikes"), decisions={LATER: own, new: of_the_unresolved})
-
-
-AGAIN: Final = "Hal does not ride his 3 bikes with Tom."
-RESOLUTIONS: Final[Sequence[tuple[ScriptedDecision, str, str]]] = [
-    (ScriptedDecision("ADD"), "active", "active"),
-    (ScriptedDecision("SIMILAR", (OLD,)), "active", "active"),
-    (ScriptedDecision("KEEP", (OLD,)), "active", "archived"),
-    (ScriptedDecision("REPLACE", (OLD,)), "superseded", "active"),
-    (ScriptedDecision("MERGE", (OLD,), text=RIGHT), "superseded", "superseded"),
-    (ScriptedDecision("RETRACT", (OLD,)), "retracted", "active"),
-]
-
-
-@pytest.mark.parametrize(("decision", "old", "new"), RESOLUTIONS, ids=[one.action for one, _, _ in RESOLUTIONS])
+@pytest.mark.parametrize(
+    ("decision", "unresolved", "old", "new"),
+    [
+        (ScriptedDecision("SIMILAR", (OLD,)), NEW, "active", "active"),
+        (ScriptedDecision("KEEP", (OLD,)), "Hal does not ride his 3 bikes with Tom.", "active", "archived"),
+        (ScriptedDecision("MERGE", (OLD,), text=RIGHT), NEW, "superseded", "superseded"),
+    ],
+    ids=["similar", "keep", "merge"],
+)
 async def test_a_later_turn_that_meets_it_settles_it(
-    harness: PipelineHarness, decision: ScriptedDecision, old: str, new: str
+    harness: PipelineHarness, decision: ScriptedDecision, unresolved: str, *, old: str, new: str
 ) -> None:
-    hal, unresolved = harness.person(f"hal-later-{decision.action}"), AGAIN if decision.action == "KEEP" else NEW
-    result = await reprompts_of(hal, ScriptedDecision("ADD"), decision, new=unresolved)
+    hal = harness.person(f"hal-later-{decision.action}")
+    await hal.say(fact_json(OLD, "bikes"))
+    await hal.say(fact_json(unresolved, "bikes"), answers=["no"])
+    result = await hal.say(fact_json(LATER, "bikes"), decisions={LATER: ScriptedDecision("ADD"), unresolved: decision})
     (question,) = hal.questions_about(LATER)[-1:]
     assert set(question.new.values()) == {LATER, unresolved}
     assert result.llm_calls == 2
@@ -147,10 +107,17 @@ async def test_a_later_turn_that_meets_it_settles_it(
     assert await harness.memory.unresolved(user_id=hal.name) == []
 
 
-async def test_a_later_turn_without_a_valid_ruling_leaves_it_as_it_is(harness: PipelineHarness) -> None:
-    hal = harness.person("hal-stubborn")
-    await say_with_invalid_replies(hal, "no")
-    await hal.say(fact_json(LATER, "bikes"), answers=["no"])
-    waiting = await harness.memory.unresolved(user_id=hal.name)
-    assert [one.fact.text for one in waiting] == [NEW, LATER]
-    assert await hal.statuses() == dict.fromkeys((OLD, NEW, LATER), "active")
+async def test_a_turn_that_failed_is_asked_about_anew_when_it_is_published_again(harness: PipelineHarness) -> None:
+    noa, said = harness.person("noa"), fact_json("Noa keeps goats.")
+    harness.model.extractions["noa-0"] = "Noa hält Ziegen."
+    failed = await noa.say(said)
+    assert (failed.status, failed.attempt, failed.llm_calls) == ("failed", 1, 3)
+    harness.model.extractions["noa-0"] = facts_reply(said)
+    message = {"role": "user", "content": said["excerpt"]}
+    await harness.memory.add([message], turn_id="noa-0", occurred_at=day(0), speaker="Noa", **noa.scope)
+    second = await harness.memory.wait("noa-0", user_id="noa", attempt=2)
+    assert (second.status, second.attempt, second.llm_calls) == ("facts", 2, 1)
+    await harness.memory.add([message], turn_id="noa-0", occurred_at=day(0), speaker="Noa", **noa.scope)
+    await noa.say(fact_json("Noa has a barn."))
+    assert (await harness.memory.wait("noa-0", user_id="noa")).attempt == 2
+    assert await noa.statuses() == {"Noa keeps goats.": "active", "Noa has a barn.": "active"}

@@ -8,10 +8,8 @@ import pytest
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.policy import WhenSpent
 from tests.support.builders.model_replies import fact_json, facts_reply
-from tests.support.databases import database_name, fresh_database
 from tests.support.harnesses.backlog import BACKLOG, Backlog
 from tests.support.harnesses.pipeline_harness import START, PipelineHarness
-from tests.support.harnesses.worker_harness import running_worker, worker_settings
 from tests.support.servers.kafka_client import wait_until
 from tests.support.servers.scripted_model import ScriptedDecision
 
@@ -88,52 +86,6 @@ async def test_turns_that_a_budget_let_through_together_are_finished_and_later_o
     assert (late.llm_calls, late.status) == (0, "facts")
     assert harness.server.requests["chat"] == asked
     assert await counted(harness, tenant) == harness.server.chat_tokens - before
-
-
-async def test_a_backlog_rejected_for_money_shares_calls_when_it_is_published_again(harness: PipelineHarness) -> None:
-    before, tenant = harness.server.chat_tokens, "frugal"
-    await set_budget(harness, tenant, "reject", cost_per_day=0)
-    backlog = Backlog(harness, "lou", tenant=tenant)
-    await harness.memory.add_many(backlog.turns)
-    refused = await backlog.ends()
-    assert {(end.status, end.llm_calls, end.tokens.total) for end in refused} == {("rejected", 0, 0)}
-    assert {end.limit.name for end in refused if end.limit is not None} == {"cost_per_day"}
-    assert harness.server.chat_tokens == before
-    await set_budget(harness, tenant, "reject", cost_per_day=PLENTY)
-    await harness.memory.add_many(backlog.turns)
-    ends = await backlog.ends(2)
-    assert [end.status for end in ends] == ["facts"] * (BACKLOG + 1)
-    assert sum(end.llm_calls for end in ends) < BACKLOG
-    assert tokens_of(ends) == await counted(harness, tenant) == harness.server.chat_tokens - before
-    assert sorted(await backlog.facts()) == sorted(backlog.texts)
-
-
-async def test_turns_rejected_after_their_parts_are_paid_for_use_them_when_published_again(
-    bootstrap: str, postgres_admin_url: str, template_database: str
-) -> None:
-    """The worker stops when all were asked about and none is decided; the turn of another user spends the budget."""
-    with fresh_database(postgres_admin_url, template=template_database) as database:
-        settings = worker_settings(bootstrap, database, f"{database_name(database)}-", drain_grace=0.5)
-        async with PipelineHarness.without_worker(settings) as harness:
-            backlog, server = with_conflict(Backlog(harness, "ada", turns=7)), harness.server
-            async with running_worker(harness.settings):
-                await ask_about_all(backlog, "reject")
-                assert (await harness.person("bob").say(fact_json("Bob owns a globe."))).status == "rejected"
-            asked = server.requests["chat"]
-            server.failures.clear()
-            async with running_worker(harness.settings):
-                refused = await backlog.ends()
-                assert {(end.error or "").split(":")[0] for end in refused} == {"limit"}
-                assert all(end.tokens.total for end in refused)
-                assert server.requests["chat"] == asked
-                assert await counted(harness, "default") == server.chat_tokens
-                await set_budget(harness, "default", "reject", tokens_per_day=PLENTY)
-                await harness.memory.add_many(backlog.turns)
-                again = await backlog.ends(2)
-            assert [end.status for end in again] == ["facts"] * 8
-            assert tokens_of(again) == 0
-            assert server.requests["chat"] == asked + 1
-            assert await counted(harness, "default") == server.chat_tokens
 
 
 def with_conflict(backlog: Backlog) -> Backlog:

@@ -1,6 +1,5 @@
 """A backlog of turns shares calls, over real servers: each turn gets what it would get alone."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ from mnemolog.schemas.turn import Message
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.backlog import BACKLOG, Backlog
 from tests.support.harnesses.pipeline_harness import START, PipelineHarness
-from tests.support.servers.kafka_client import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -88,30 +86,6 @@ async def test_a_turn_that_a_shared_call_fails_on_is_asked_about_alone(harness: 
     assert await backlog.facts() == [text for text in backlog.texts if text != backlog.texts[4]]
 
 
-@pytest.mark.parametrize("mode", ["truncated", "wrong_schema"])
-async def test_a_shared_reply_that_is_malformed_costs_no_fact(harness: PipelineHarness, mode: str) -> None:
-    backlog = Backlog(harness, f"xan-{mode}".replace("_", "-"), turns=6)
-    harness.server.fail(mode=mode, times=None, path="chat", containing="turn 2\\nturn_id: xan")
-    ends = await backlog.run()
-    assert [end.status for end in ends] == ["facts"] * 6
-    assert await backlog.facts() == backlog.texts
-
-
-async def test_a_slow_conversation_delays_no_other(harness: PipelineHarness) -> None:
-    slow, quick = Backlog(harness, "yves", turns=6), harness.person("zoe")
-    harness.server.fail(mode="hang", times=None, path="chat", containing="turn 2\\nturn_id: yves")
-    waiting = asyncio.create_task(slow.run())
-
-    async def is_waiting() -> bool:
-        return bool(await slow.facts())
-
-    await wait_until(is_waiting)
-    assert (await quick.say(fact_json("Zoe owns a globe."))).status == "facts"
-    assert not waiting.done()
-    harness.server.failures.clear()
-    assert [end.status for end in await waiting] == ["facts"] * 6
-
-
 async def test_the_parts_of_a_call_are_kept_by_turn_and_add_up(harness: PipelineHarness) -> None:
     backlog = Backlog(harness, "abe", turns=6)
     ends = await backlog.run()
@@ -129,19 +103,3 @@ async def test_the_parts_of_a_call_are_kept_by_turn_and_add_up(harness: Pipeline
         )
     counted = [row for row in kept.values() if row["counted"] == "true"]
     assert len(counted) == len({row["request"] for row in kept.values()})
-
-
-async def test_turns_of_a_tenant_that_lingers_wait_for_others_of_their_conversation(harness: PipelineHarness) -> None:
-    """The call leaves when it is full; another tenant's turn, which comes later, is answered before."""
-    rules = {"call_linger": 60, "call_turns": 2}
-    issued = await harness.memory.set_policy(rules, tenant="patient")
-    assert (await harness.memory.wait(issued.command_id, tenant="patient")).success
-    waiting, quick = Backlog(harness, "gil", turns=1, tenant="patient"), Backlog(harness, "gus", turns=0)
-    await harness.memory.add_many(waiting.turns[:1])
-    await harness.memory.add_many(quick.turns)
-    (alone,) = await quick.ends()
-    assert shared_with(alone) == 1
-    await harness.memory.add_many(waiting.turns[1:])
-    ends = await waiting.ends()
-    assert [shared_with(end) for end in ends] == [2, 2]
-    assert sum(stage.llm_calls for end in ends for stage in end.stages if stage.stage == "extract") == 1

@@ -14,15 +14,12 @@ from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.streams.kafka.readers import KafkaLogReader
 from scripts import vocabulary
 from scripts.vocabulary import VOCABULARY, VocabularyEntry
-from tests.support.cases import settlement_cases, statement_cases
-from tests.support.cases.event_cases import EVENT_CASES, EventCase
-from tests.support.harnesses.fact_changes import WORD_CHECKS, Change
+from tests.support.cases.event_cases import EVENT_CASES, WORD_CHECKS, Change, EventCase
 from tests.support.harnesses.pipeline_harness import PipelineHarness
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 in_package_loop = pytest.mark.asyncio(loop_scope="package")
 
-CASE_MODULES = (statement_cases, settlement_cases)
 VOCABULARIES = [field.name for field in fields(VocabularyEntry) if field.name not in ("event", "effect")]
 CaseResults = dict[str, Change | BaseException]
 

@@ -1,11 +1,13 @@
 """What a person has taken back does not come back through the turns that told it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import TenantHarness, client_settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
@@ -27,16 +29,8 @@ async def delete_berlin(memory: AsyncMemoryClient) -> None:
     await memory.delete(await fact_named(memory, "Berlin"), user_id="mira", wait=True)
 
 
-async def delete_dog(memory: AsyncMemoryClient) -> None:
-    await memory.delete(await fact_named(memory, "dog"), user_id="mira", wait=True)
-
-
 async def correct_dog(memory: AsyncMemoryClient) -> None:
     await memory.correct(await fact_named(memory, "dog"), text="Mira owns a cat.", user_id="mira", wait=True)
-
-
-async def update_dog(memory: AsyncMemoryClient) -> None:
-    await memory.update(await fact_named(memory, "dog"), text="Mira owns a cat.", user_id="mira", wait=True)
 
 
 async def undo_dog(memory: AsyncMemoryClient) -> None:
@@ -48,10 +42,6 @@ async def delete_dog_and_undo_that(memory: AsyncMemoryClient) -> None:
     deleted = await memory.delete(await fact_named(memory, "dog"), user_id="mira", wait=True)
     assert "dog" not in await shown(memory)
     await memory.undo(turn_id=deleted.turn_id, user_id="mira", wait=True)
-
-
-async def delete_all(memory: AsyncMemoryClient) -> None:
-    await memory.delete_all(user_id="mira", wait=True)
 
 
 async def delete_one_category(memory: AsyncMemoryClient) -> None:
@@ -93,38 +83,36 @@ async def delete_in_another_scope(memory: AsyncMemoryClient) -> None:
     await memory.delete_all(user_id="mira", run_id="r1", wait=True)
 
 
-async def nothing(_: AsyncMemoryClient) -> None:
-    pass
-
-
 ALL: Final = {"berlin", "again", "moved", "dog", "question"}
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        (nothing, ALL),
-        (delete_dog, ALL - {"dog"}),
-        (correct_dog, ALL - {"dog"}),
-        (update_dog, ALL - {"dog"}),
-        (undo_dog, ALL - {"dog"}),
-        (delete_dog_and_undo_that, ALL),
-        (delete_all, set[str]()),
-        (delete_one_category, set[str]()),
-        (delete_what_nothing_matches, ALL),
-        (delete_all_after_nothing_matched, set[str]()),
-        (delete_all_and_undo_that, ALL),
-        (delete_twice_and_undo_one, set[str]()),
-        (delete_in_another_scope, ALL),
-    ],
-)
+CASES: Final[dict[Steps, set[str]]] = {
+    correct_dog: ALL - {"dog"},
+    undo_dog: ALL - {"dog"},
+    delete_dog_and_undo_that: ALL,
+    delete_one_category: set(),
+    delete_what_nothing_matches: ALL,
+    delete_all_after_nothing_matched: set(),
+    delete_all_and_undo_that: ALL,
+    delete_twice_and_undo_one: set(),
+    delete_in_another_scope: ALL,
+}
+
+
 async def test_a_turn_is_shown_while_nothing_of_it_is_taken_back(
-    tenant: TenantHarness, steps: Steps, expected: set[str]
+    shared_worker: StreamsSettings, topic_suffix: str
 ) -> None:
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
-        await tell(memory, tenant)
-        await steps(memory)
-        assert await shown(memory) == expected
+    """All cases at once, each in a tenant of its own."""
+
+    async def shown_after(steps: Steps, number: int) -> set[str]:
+        tenant = TenantHarness(shared_worker, f"{topic_suffix}-{number}")
+        async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+            await tell(memory, tenant)
+            await steps(memory)
+            return await shown(memory)
+
+    found = await asyncio.gather(*(shown_after(steps, number) for number, steps in enumerate(CASES)))
+    assert dict(zip(CASES, found, strict=True)) == CASES
 
 
 async def tell(memory: AsyncMemoryClient, tenant: TenantHarness) -> None:

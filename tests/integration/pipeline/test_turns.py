@@ -4,9 +4,6 @@ import json
 
 import pytest
 
-from mnemolog.projections.database import open_pool
-from mnemolog.projections.queries.write_result import why_not
-from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS
@@ -31,24 +28,6 @@ async def test_raw_texts_that_a_vector_cannot_tell_apart_are_all_kept(tenant: Te
         ("g passports.", 1),
         ("s from Oslo.", 1),
         ("s from Rome.", 1),
-    ]
-
-
-async def test_a_turns_own_thresholds_come_first(tenant: TenantHarness) -> None:
-    lax = Overrides(raw_duplicate=0.1, near_duplicate=0.1)
-    again = ["We deploy on the Tuesdays.", "We deploy on Tuesdays."]
-    await tenant.publish(
-        tenant.turn("t1", "We deploy on Tuesdays.", infer=False),
-        tenant.turn("t2", "We deploy each Tuesday.", "On Tuesdays we deploy.", infer=False),
-        tenant.turn("t3", *again, infer=False, overrides=lax),
-    )
-    await tenant.outcomes(3)
-    query = "SELECT source_id, event FROM memory_events WHERE tenant = %s ORDER BY source_id"
-    assert [(row["source_id"], row["event"]) for row in await tenant.rows(query)] == [
-        ("t1", "fact_added"),
-        ("t2", "fact_added"),
-        ("t2", "fact_added"),
-        ("t3", "fact_skipped"),
     ]
 
 
@@ -100,23 +79,10 @@ async def test_a_keyless_turn_still_lands_in_its_owners_partition(tenant: Tenant
 
 async def test_known_facts_that_fit_into_no_record_are_compared_with_all_the_same(tenant: TenantHarness) -> None:
     every = Overrides(duplicate=1.0, raw_duplicate=1.0, conflict=0.0, near_duplicate=1.0)
-    long = [f"{place} " + f"word{place} " * 3000 for place in range(10)]
+    long = [f"{place} " + f"word{place} " * 3000 for place in range(4)]
     again = [*(f"{text} more" for text in long[1:]), long[0]]
     await tenant.publish(tenant.turn("t1", *long, infer=False, overrides=every))
     await tenant.publish(tenant.turn("t2", *again, infer=False, overrides=every))
     assert await tenant.outcomes(2) == {"t1": "facts", "t2": "facts"}
     query = "SELECT event, count(*) AS n FROM memory_events WHERE tenant = %s AND source_id = 't2' GROUP BY 1"
-    assert {row["event"]: row["n"] for row in await tenant.rows(query)} == {"fact_added": 9, "fact_skipped": 1}
-
-
-async def test_every_sentence_that_became_nothing_is_told_with_its_reason(tenant: TenantHarness) -> None:
-    said = "Hi! I live in Berlin. Where is my dentist? If I were rich I'd sail. Remind me to call mum."
-    await tenant.publish(tenant.turn("t1", said, f"I like tea. {'x' * 21_000}"))
-    await tenant.outcomes(1)
-    (commit,) = await tenant.log()
-    dropped = [one for step in Commit.from_bytes(commit.value).provenance.steps for one in step.dropped]
-    assert [one.reason for one in dropped] == ["greeting", "question", "supposition", "request", "too_long"]
-    pool = open_pool(tenant.settings.postgres or "", min_size=1, max_size=1, application_name="test")
-    async with pool as opened, opened.connection() as connection:
-        answer = await why_not(connection, tenant.tenant, "t1")
-    assert [(one.text, one.reason) for one in answer.missing] == [(one.text, one.reason) for one in dropped]
+    assert {row["event"]: row["n"] for row in await tenant.rows(query)} == {"fact_added": 3, "fact_skipped": 1}

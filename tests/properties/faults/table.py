@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -16,8 +17,7 @@ from tests.properties.harness import Harness
 from tests.properties.runs import PROPERTIES, Property, fresh_postgres, run_property, running_harness
 from tests.support.paths import ROOT
 
-PAGE: Final = ROOT / "docs" / "simulation.md"
-BEGIN, END = "<!-- faults: written by make properties FAULTS=1 -->", "<!-- faults: end -->"
+FOUND: Final = Path(__file__).with_name("found.md")
 PROCESSES: Final = 2
 _TESTS_FAILED: Final = 1
 
@@ -40,15 +40,14 @@ class Search:
 def write_fault_table(histories: int, seed: int, numbers: list[int], say: Callable[[str], None]) -> int:
     """Look for each fault in up to `histories` of each property; gives how many were not found.
 
-    Writes the rows of these faults on the page; those of others stay as they are.
+    Writes the rows of these faults to found.md; those of others stay as they are.
     """
     chosen = [fault for fault in FAULTS if fault.number in numbers or not numbers]
     with ProcessPoolExecutor(PROCESSES) as pool:
         tasks = [pool.submit(_search, fault.number, histories, seed) for fault in chosen]
         searches = [_told(task.result(), say) for task in tasks]
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    table, _, behind = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table_with(table, searches)}\n\n{END}{behind}", encoding="utf-8")
+    *head, table = FOUND.read_text(encoding="utf-8").split("\n\n")
+    FOUND.write_text("\n\n".join([*head, table_with(table, searches)]) + "\n", encoding="utf-8")
     return sum(one.found_by is None for one in searches)
 
 

@@ -8,20 +8,16 @@ with all turns waiting in Kafka, so that they share calls. Ends with 1 where a f
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.migrations.upgrade import migrate
-from mnemolog.streams.settings import StreamsSettings
-from tests.bench.machine import describe
+from tests.bench.machine import Machine
+from tests.bench.markdown import aligned
 from tests.quality.model_sources import chosen_models
-from tests.quality.recorded.backlog_run import run_backlog
-from tests.quality.recorded.dialogue_run import DialogueFigures, run_dialogues
-from tests.quality.recorded.page import PAGE, figures_table, page
-from tests.quality.report import aligned
+from tests.quality.recorded.runs import PAGE, DialogueFigures, figures_table, page, run_backlog, run_dialogues
+from tests.quality.runs import own_database, pipeline_over
 from tests.recall.dialogues import Dialogues, load_dialogues
 from tests.support.databases import temporary_folder
 from tests.support.harnesses.in_process_pipeline import in_process_pipeline
@@ -36,7 +32,11 @@ _SHOWN: Final = 20
 
 
 def main() -> None:
-    given = _parser().parse_args()
+    parser = argparse.ArgumentParser(prog="python -m tests.quality.recorded", description=__doc__)
+    parser.add_argument("--dialogues", type=Path, metavar="DIR", default=default_folder(), help="the dialogues' folder")
+    parser.add_argument("--turns", type=int, help="only so many of each dialogue")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/dialogues.md")
+    given = parser.parse_args()
     if not (given.dialogues / "questions.jsonl").is_file():
         sys.exit(f"no LoCoMo dialogues in {given.dialogues}: give --dialogues DIR, or set MNEMOLOG_TEST_DIALOGUES")
     if given.write_docs and given.turns:
@@ -48,46 +48,28 @@ def main() -> None:
     for name, figures in measured.items():
         sys.stdout.write(f"{name}\n{aligned(figures_table(figures))}\n\n")
     if given.write_docs:
-        PAGE.write_text(page(measured, describe()))
-    wrong = [told for figures in measured.values() for told in _wrong(figures)]
+        PAGE.write_text(page(measured, Machine.describe()))
+    every = [one.speakers for figures in measured.values() for one in figures]
+    wrong = [told for one in every for told in (*one.wrong, *one.wrong_ties)]
     sys.stdout.writelines(f"wrong: {told}\n" for told in wrong[:_SHOWN])
     sys.exit(1 if wrong else 0)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.quality.recorded", description=__doc__)
-    parser.add_argument("--dialogues", type=Path, metavar="DIR", default=default_folder(), help="the dialogues' folder")
-    parser.add_argument("--turns", type=int, help="only so many of each dialogue")
-    parser.add_argument("--write-docs", action="store_true", help="write docs/dialogues.md")
-    return parser
-
-
 async def _run(dialogues: Dialogues, folder: Path, name: Run, turns: int | None) -> list[DialogueFigures]:
     """Over servers of the run's own, which go away with it."""
-    with temporary_folder("mnemolog-dialogues-") as place:
+    if name == "offline":
+        async with own_database() as database, pipeline_over(database) as running:
+            return await run_dialogues(running, dialogues, annotated=False, turns=turns)
+    replies = LocomoReplies(folder / "observations.jsonl", leaves_out_speakers=True, names_entities=True)
+    with temporary_folder("mnemolog-dialogues-") as place, OpenAiServer(replies) as server:
         async with await EmbeddedStack.start(place / "data", kafka=name == "backlog", test=True) as stack:
             await migrate(stack.postgres_url)
-            async with _settings(name, folder, stack) as settings:
-                if name == "backlog":
-                    return await run_backlog(settings, dialogues, annotated=True, turns=turns)
-                async with in_process_pipeline(settings, *chosen_models(settings)) as running:
-                    return await run_dialogues(running, dialogues, annotated=name == "server", turns=turns)
-
-
-@asynccontextmanager
-async def _settings(name: Run, folder: Path, stack: EmbeddedStack) -> AsyncIterator[StreamsSettings]:
-    if name == "offline":
-        yield StreamsSettings(provider="offline", postgres=stack.postgres_url)
-        return
-    kafka = stack.bootstrap if name == "backlog" else ""
-    settings = worker_settings(kafka, stack.postgres_url, prefix="")
-    replies = LocomoReplies(folder / "observations.jsonl", leaves_out_speakers=True, names_entities=True)
-    with OpenAiServer(replies) as server:
-        yield with_chat_server(settings, server)
-
-
-def _wrong(figures: Sequence[DialogueFigures]) -> list[str]:
-    return [told for one in figures for told in (*one.speakers.wrong, *one.speakers.wrong_ties)]
+            kafka = stack.bootstrap if name == "backlog" else ""
+            settings = with_chat_server(worker_settings(kafka, stack.postgres_url, prefix=""), server)
+            if name == "backlog":
+                return await run_backlog(settings, dialogues, turns=turns)
+            async with in_process_pipeline(settings, *chosen_models(settings)) as running:
+                return await run_dialogues(running, dialogues, annotated=True, turns=turns)
 
 
 if __name__ == "__main__":

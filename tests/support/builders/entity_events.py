@@ -40,6 +40,21 @@ def name_alias(name: str, vector: Vector | None = None) -> Alias:
     return Alias(text=name, key=name.casefold(), vector=vector)
 
 
+def _drafted(build: Callable[..., AnyEntityEvent], **fields: Any) -> EntityDraft:
+    """An event with these fields; what is a function takes the commit."""
+
+    def draft(committed: Commit, ordinal: int) -> AnyEntityEvent:
+        event_id = ids.event_id(committed.owner, committed.source_id, ordinal)
+        given = {name: value(committed) if callable(value) else value for name, value in fields.items()}
+        return build(event_id=event_id, ordinal=ordinal, **given)
+
+    return draft
+
+
+def _id_of(fact: int | UUID) -> UUID | Callable[[Commit], UUID]:
+    return fact if isinstance(fact, UUID) else lambda committed: fact_id_at(committed, fact)
+
+
 def registered(
     name: str,
     *aliases: Alias,
@@ -50,84 +65,45 @@ def registered(
     vector: Vector | None = None,
 ) -> EntityDraft:
     """`place` counts the entities that the commit registers; `kind` is the type."""
-
-    def draft(committed: Commit, ordinal: int) -> EntityRegistered:
-        return EntityRegistered(
-            event_id=ids.event_id(committed.owner, committed.source_id, ordinal),
-            ordinal=ordinal,
-            entity_id=entity_id or entity_id_at(committed, place),
-            name=name,
-            type=kind,
-            aliases=(name_alias(name, vector), *aliases),
-            possible_twins=twins,
-        )
-
-    return draft
+    return _drafted(
+        EntityRegistered,
+        entity_id=entity_id or (lambda committed: entity_id_at(committed, place)),
+        name=name,
+        type=kind,
+        aliases=(name_alias(name, vector), *aliases),
+        possible_twins=twins,
+    )
 
 
 def alias_added(entity_id: UUID, alias: Alias, *, step: ResolutionStep = "prefix") -> EntityDraft:
-    def draft(committed: Commit, ordinal: int) -> EntityAliasAdded:
-        event_id = ids.event_id(committed.owner, committed.source_id, ordinal)
-        return EntityAliasAdded(event_id=event_id, ordinal=ordinal, entity_id=entity_id, alias=alias, step=step)
-
-    return draft
+    return _drafted(EntityAliasAdded, entity_id=entity_id, alias=alias, step=step)
 
 
 def linked(fact: int | UUID, *entity_ids: UUID, role: Role = "object") -> EntityDraft:
     """`fact` is a known one, or the ordinal of the commit's event that adds it."""
-
-    def draft(committed: Commit, ordinal: int) -> FactLinked:
-        fact_id = fact if isinstance(fact, UUID) else fact_id_at(committed, fact)
-        links = tuple(EntityLink(entity_id=entity_id, role=role, step="exact") for entity_id in entity_ids)
-        event_id = ids.event_id(committed.owner, committed.source_id, ordinal)
-        return FactLinked(event_id=event_id, ordinal=ordinal, fact_id=fact_id, links=links)
-
-    return draft
+    links = tuple(EntityLink(entity_id=entity_id, role=role, step="exact") for entity_id in entity_ids)
+    return _drafted(FactLinked, fact_id=_id_of(fact), links=links)
 
 
 def renamed(entity_id: UUID, name: str) -> EntityDraft:
-    def draft(committed: Commit, ordinal: int) -> EntityRenamed:
-        event_id = ids.event_id(committed.owner, committed.source_id, ordinal)
-        decision = Decision(by="human", reason=f"a human renamed it to {name}")
-        fields = {"event_id": event_id, "ordinal": ordinal, "decision": decision}
-        return EntityRenamed.model_validate({**fields, "entity_id": entity_id, "name": name, "alias": name_alias(name)})
-
-    return draft
+    decision = Decision(by="human", reason=f"a human renamed it to {name}")
+    return _drafted(EntityRenamed, decision=decision, entity_id=entity_id, name=name, alias=name_alias(name))
 
 
 def relation_stated(
     fact: int | UUID, subject_id: UUID, predicate: str, object_id: UUID, *, strength: Strength = "strong"
 ) -> EntityDraft:
     """`fact` as in `linked`; the inverse is that of the registry."""
-
-    def draft(committed: Commit, ordinal: int) -> RelationStated:
-        fields = _relation_fields(committed, ordinal, fact, (subject_id, predicate, object_id))
-        return RelationStated(**fields, strength=strength)
-
-    return draft
+    return _drafted(RelationStated, **_relation(fact, subject_id, predicate, object_id), strength=strength)
 
 
 def relation_ended(fact: int | UUID, subject_id: UUID, predicate: str, object_id: UUID, *, at: datetime) -> EntityDraft:
     """The fact says that the relation is over since `at`."""
-
-    def draft(committed: Commit, ordinal: int) -> RelationEnded:
-        fields = _relation_fields(committed, ordinal, fact, (subject_id, predicate, object_id))
-        return RelationEnded(**fields, ended_at=at)
-
-    return draft
+    return _drafted(RelationEnded, **_relation(fact, subject_id, predicate, object_id), ended_at=at)
 
 
-def _relation_fields(
-    committed: Commit, ordinal: int, fact: int | UUID, relation: tuple[UUID, str, UUID]
-) -> dict[str, Any]:
-    subject_id, predicate, object_id = relation
+def _relation(fact: int | UUID, subject_id: UUID, predicate: str, object_id: UUID) -> dict[str, Any]:
     known = PREDICATES.get(predicate)
-    return {
-        "event_id": ids.event_id(committed.owner, committed.source_id, ordinal),
-        "ordinal": ordinal,
-        "fact_id": fact if isinstance(fact, UUID) else fact_id_at(committed, fact),
-        "subject_id": subject_id,
-        "predicate": predicate,
-        "object_id": object_id,
-        "inverse": known.inverse if known else None,
-    }
+    inverse = known.inverse if known else None
+    ends = {"subject_id": subject_id, "predicate": predicate, "object_id": object_id, "inverse": inverse}
+    return {"fact_id": _id_of(fact), **ends}

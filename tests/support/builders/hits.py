@@ -2,25 +2,54 @@
 
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.search.search import Hit, Score
 from mnemolog.projections.search.turn_search import TurnHit, TurnScore
 from mnemolog.schemas.facts import FactStatus
+from tests.support.builders.commits import MODEL, START_TIME
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 ID = UUID("0b5f2a44-9a4c-5d27-8c1e-6f1f3a1b7c55")
 
 
+def known_fact(text: str, category: str = "other", **fields: Any) -> Fact:
+    """An active fact of alice that was said at the start of all tests' time; its id follows from its text."""
+    said = fields.get("true_from", START_TIME)
+    defaults: dict[str, Any] = {
+        "fact_id": uuid5(NAMESPACE_OID, text),
+        "text": text,
+        "category": category,
+        "tenant": "default",
+        "user_id": "alice",
+        **dict.fromkeys(("agent_id", "app_id", "run_id", "key", "value", "subject", "speaker", "event_time")),
+        **dict.fromkeys(("valid_until", "true_to", "closed_at", "believed_to", "last_confirmed_at", "superseded_by")),
+        "importance": 0.5,
+        "certainty": "explicit",
+        "confidence": 0.95,
+        "excerpt": text,
+        "status": "active",
+        "unresolved": False,
+        "stale": False,
+        "true_from": said,
+        "believed_from": said,
+        "recorded_at": said,
+        "state_since": said,
+        "authority": "extraction",
+        "mention_count": 1,
+        "supersedes": [],
+        "source_id": "t1",
+        "embedding_model": MODEL,
+        "metadata": {},
+    }
+    return Fact(**defaults | fields)
+
+
 def a_fact(text: str = "Alice lives in Bern.", status: FactStatus = "active") -> Fact:
-    return Fact(
-        fact_id=ID, tenant="default", user_id="alice", agent_id=None, app_id=None, run_id=None, text=text,
-        key="home_city", value="Bern", category="identity", importance=0.5, certainty="explicit", confidence=0.95,
-        subject="Alice", speaker="Alice", excerpt=text, status=status, unresolved=False, stale=False, event_time=None,
-        valid_until=None, true_from=AT, true_to=None, closed_at=None, believed_from=AT, believed_to=None,
-        recorded_at=AT, state_since=AT, authority="extracted", mention_count=1, last_confirmed_at=None, supersedes=[],
-        superseded_by=None, source_id="t1", embedding_model="m", metadata={},
+    return known_fact(
+        text, "identity", status=status, fact_id=ID, key="home_city", value="Bern", subject="Alice", speaker="Alice",
+        true_from=AT, authority="extracted", embedding_model="m",
     )  # fmt: skip
 
 

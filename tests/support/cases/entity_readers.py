@@ -34,48 +34,22 @@ _IDS: Final = "it gives ids and counts, no name"
 _FACTS: Final = "it shows facts: active ones, or those that were asked for in all versions"
 
 EXPLAINED: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        (
-            "entities.known_entities",
-            "entities.add_entities",
-            "entities.add_aliases",
-            "entities.add_links",
-            "entities.add_relationships",
-            "entities.add_evidence",
-            "entity_changes.known_changes",
-            "entity_changes.entities_of_repetitions",
-            "entity_changes.add_changes",
-            "entity_changes.undo_changes",
-            "entity_changes.named_by_facts",
-            "entity_changes.derived_entities",
-            "entity_changes.connected",
-            "entity_changes.changes_of_entities",
-            "entity_changes.registered_entities",
-            "entity_changes.given_aliases",
-            "entity_changes.given_types",
-            "entity_changes.links_of_facts",
-            "entity_changes.update_entities",
-            "entity_changes.update_aliases",
-            "entity_changes.update_links",
-        ),
-        _FOLD,
-    ),
-    **dict.fromkeys(
-        (
-            "entities.decided_pairs",
-            "entity_changes.open_facts_of_entity",
-            "entity_changes.naming_facts",
-            "entity_changes.selected_changes",
-            "history.repetitions",
-            "ids.facts_and_merges",
-            "ids.events",
-            "relations.given_ties",
-            "summaries.changed_facts",
-            "summaries.entities_named_by",
-            "summaries.versions",
-        ),
-        _IDS,
-    ),
+    **dict.fromkeys((
+        "entities.known_entities", "entities.add_entities", "entities.add_aliases", "entities.add_links",
+        "entities.add_relationships", "entities.add_evidence", "entity_changes.known_changes",
+        "entity_changes.entities_of_repetitions", "entity_changes.add_changes",
+        "entity_changes.undo_changes", "entity_changes.named_by_facts", "entity_changes.derived_entities",
+        "entity_changes.connected", "entity_changes.changes_of_entities",
+        "entity_changes.registered_entities", "entity_changes.given_aliases", "entity_changes.given_types",
+        "entity_changes.links_of_facts", "entity_changes.update_entities", "entity_changes.update_aliases",
+        "entity_changes.update_links",
+    ), _FOLD),
+    **dict.fromkeys((
+        "entities.decided_pairs", "entity_changes.open_facts_of_entity", "entity_changes.naming_facts",
+        "entity_changes.selected_changes", "history.repetitions", "ids.facts_and_merges", "ids.events",
+        "relations.given_ties", "summaries.changed_facts", "summaries.entities_named_by",
+        "summaries.versions",
+    ), _IDS),
     **dict.fromkeys(
         ("entities.facts_of_entity", "relations.profile_of_entity", "summaries.facts_to_summarise"), _FACTS
     ),
@@ -87,4 +61,4 @@ EXPLAINED: Final[dict[str, str]] = {
     "stored_facts.subjects_of_facts": "whether facts are about one entity, for the ends that move; nobody is shown it",
     "candidates.facts_of_entities": "facts of an entity by its id, for the decision on a turn",
     "summaries.summary_of_entity": "a summary holds only names that its facts have, and goes with any of them",
-}
+}  # fmt: skip

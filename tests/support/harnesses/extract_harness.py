@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from mnemolog.schemas.command import Command
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Limits
@@ -14,6 +15,7 @@ from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, SourceQuestion, TimedReply, Usage
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
+from mnemolog.streams.stages.processor import Precheck
 from tests.support.builders.model_replies import fact_json, facts_reply
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -21,10 +23,11 @@ FACTS = tuple(UUID(int=number) for number in range(3))
 
 
 class ScriptedModel:
-    """Answers with what the test gives it, in order, and remembers for whom."""
+    """Answers with what the test gives it, in order, and remembers for whom. `unused` was paid for before."""
 
-    def __init__(self, *replies: str | Exception) -> None:
+    def __init__(self, *replies: str | Exception, unused: Sequence[TimedReply] = ()) -> None:
         self.replies = list(replies)
+        self.unused = unused
         self.sources: list[RequestSource] = []
         self.questions: list[Prompt] = []
         self.model = "told"
@@ -46,8 +49,9 @@ class ScriptedModel:
     async def has_reply(self, _question: SourceQuestion) -> bool:
         return False
 
-    async def unused_replies(self, _source: RequestSource, _question: Prompt | None) -> Sequence[TimedReply]:
-        return ()
+    async def unused_replies(self, source: RequestSource, question: Prompt | None) -> Sequence[TimedReply]:
+        is_own = (source.stage, source.position, question) == ("extract", "conversation_turns/1/2", None)
+        return self.unused if is_own else ()
 
 
 def turn(**fields: Any) -> Turn:
@@ -60,11 +64,7 @@ def turn(**fields: Any) -> Turn:
     return Turn(**(given | fields))
 
 
-async def rules_for(scope: Scope, _: Overrides) -> EffectivePolicy:
-    return EffectivePolicy(limits={"scope": Limits(bytes_per_turn=1000)} if scope.user_id == "jonas" else {})
-
-
-async def small(_: Scope, rules: EffectivePolicy, size: int, published_at: datetime) -> LimitHit | None:
+async def bytes_limit(_: Scope, rules: EffectivePolicy, size: int, published_at: datetime) -> LimitHit | None:
     """The limit of bytes as the limits know it."""
     assert published_at == NOON
     limit = rules.limits.get("scope", Limits()).bytes_per_turn
@@ -73,12 +73,12 @@ async def small(_: Scope, rules: EffectivePolicy, size: int, published_at: datet
     return LimitHit(name="bytes_per_turn", level="scope", count=size, limit=limit)
 
 
-def record_of(value: bytes, key: str = "mira", headers: tuple[tuple[str, bytes], ...] = ()) -> KafkaRecord:
+def record_of(value: bytes, headers: tuple[tuple[str, bytes], ...] = ()) -> KafkaRecord:
     return KafkaRecord(
         topic="conversation_turns",
         partition=1,
         offset=2,
-        key=f"default/{key}".encode(),
+        key=b"default/mira",
         value=value,
         headers=headers,
         timestamp=NOON.timestamp(),
@@ -109,19 +109,23 @@ class Shown:
 
 async def extracted(
     model: ScriptedModel,
-    value: bytes,
-    key: str = "mira",
+    source: Turn | Command | bytes,
     backgrounds: Shown | None = None,
     *,
+    rules: EffectivePolicy | None = None,
+    precheck: Precheck = bytes_limit,
     detect_mood: bool = False,
 ) -> ExtractedFacts:
-    record = record_of(value, key)
+    async def rules_for(_: Scope, __: Overrides) -> EffectivePolicy:
+        return rules or EffectivePolicy()
+
+    record = record_of(source if isinstance(source, bytes) else source.to_bytes())
     recorder: Any = model
     extractor = ExtractStage(
         recorder,
         categories=CATEGORIES,
         rules_for=rules_for,
-        precheck=small,
+        precheck=precheck,
         backgrounds=backgrounds or Shown(),
         detect_mood=detect_mood,
     )

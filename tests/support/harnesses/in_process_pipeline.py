@@ -1,5 +1,6 @@
 """The pipeline's own functions one after another in this process: all stages but Kafka, over a real Postgres."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -32,6 +33,8 @@ class InProcessPipeline:
         self.pool = pool
         self._stages = DecisionStages(pool, models, settings, clock=_now.get)
         self._projector = Projector(pool)
+        self._projecting = asyncio.Lock()
+        self._waiting: dict[int, list[LogRecord]] = {}
 
     async def close(self) -> None:
         await self._stages.close()
@@ -51,7 +54,11 @@ class InProcessPipeline:
             timestamp=now.timestamp(),
         )
         commit = await self._stages.decide(record)
-        await self._projector.apply({partition: [LogRecord(offset=offset, value=commit.to_bytes())]})
+        self._waiting.setdefault(partition, []).append(LogRecord(offset=offset, value=commit.to_bytes()))
+        async with self._projecting:  # what waits meanwhile is projected together, as by a stage
+            batch, self._waiting = self._waiting, {}
+            if batch:
+                await self._projector.apply(batch)
         return commit
 
 

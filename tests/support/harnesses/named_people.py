@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from psycopg.rows import TupleRow
 
+from mnemolog.projections.rebuild.rebuild import rebuild
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.schemas.command import Command, CommandPayload, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
@@ -103,6 +105,7 @@ class NamedPeople:
 
     pipeline: InProcessPipeline
     model: NamingModel
+    database: str
     offsets: dict[str, int] = field(default_factory=dict)
 
     async def say(
@@ -170,6 +173,10 @@ class NamedPeople:
         async with self.pipeline.pool.connection() as connection:
             return await (await connection.execute(query, values)).fetchall()
 
+    async def is_rebuilt_equal(self, *, in_place: bool = False) -> bool:
+        """Whether the log gives the tables as they are; `in_place` puts the rebuilt ones in their place."""
+        return (await rebuild(self.database, TableLogSource(self.pipeline.pool), verify_only=not in_place)).equal
+
     async def named(self, text: str, scope: Scope = ALICE) -> set[tuple[str, str]]:
         """The names and roles of the entities of a fact."""
         query = """SELECT entities.name, role FROM facts JOIN fact_entities USING (fact_id) JOIN entities
@@ -185,4 +192,4 @@ async def named_people(
     model = NamingModel(judge=judge)
     settings = StreamsSettings(postgres=database, **settings_of)
     async with in_process_pipeline(settings, model, embedder or UnlikeEmbedder()) as pipeline:
-        yield NamedPeople(pipeline, model)
+        yield NamedPeople(pipeline, model, database)

@@ -1,9 +1,10 @@
 """Commits in real tables, put there by the real projector."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import datetime
-from typing import LiteralString, Self
+from typing import Any, LiteralString, Protocol, Self, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -15,6 +16,8 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from tests.support.builders.commits import ALICE, START_TIME
+
+T = TypeVar("T")
 
 
 class ProjectedDatabase:
@@ -65,3 +68,19 @@ class ProjectedDatabase:
 
     async def rows(self, query: LiteralString) -> list[TupleRow]:
         return await (await self.conn.execute(query)).fetchall()
+
+
+class Run(Protocol):
+    def __call__(self, coro: Coroutine[Any, Any, T], /) -> T: ...
+
+
+@contextmanager
+def database_for_examples(url: str) -> Iterator[tuple[ProjectedDatabase, Run]]:
+    """A database for the examples of Hypothesis, which are no coroutines, and what waits for a coroutine."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        db = runner.run(stack.enter_async_context(ProjectedDatabase.open(url)))
+        try:
+            yield db, runner.run
+        finally:
+            runner.run(stack.aclose())

@@ -186,6 +186,11 @@ def extracted_fact(text: str, **fields: Any) -> ExtractedFact:
     return ExtractedFact(**{"text": text, "excerpt": text, "search_text": text, **fields})
 
 
+def home(text: str, **fields: Any) -> ExtractedFact:
+    """A statement about where Mira lives: a key that holds one value at a time."""
+    return extracted_fact(text, **{"key": "home_city", "subject": "Mira", "single_valued": True, **fields})
+
+
 def similar_vector(text: str) -> Vector:
     """Any two texts have a similarity of .8: near enough for a conflict, too far for a duplicate."""
     own = 1 + int(content_hash(text), 16) % 500

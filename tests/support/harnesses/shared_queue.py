@@ -1,6 +1,6 @@
 """A queue of waiting turns before `extract`, with a model that counts its calls."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import ReplyKey, ShownFact, StoredReply
+from mnemolog.schemas.stored import ShownFact
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -26,30 +26,12 @@ from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.stages.background import BackgroundReader, RecentTurns
 from mnemolog.streams.stages.extract import ExtractStage, leading_turns, parse_source
 from mnemolog.streams.stages.shared_calls import CallWait
+from tests.simulation.servers.models import StoredReplies
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SAID: Final = ("I live in Berlin.", "My cat is called Tom.", "I work at Acme.", "I am allergic to nuts.")
 RULES: Final = EffectivePolicy(known_facts=0)
 Damage = Callable[[str], str]
-
-
-class Replies:
-    """The table of replies, in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[ReplyKey, int], StoredReply] = {}
-
-    async def get_many(self, keys: Sequence[ReplyKey]) -> Mapping[ReplyKey, tuple[StoredReply, ...]]:
-        found = {key: tuple(one for (own, _), one in sorted(self.kept.items()) if own == key) for key in keys}
-        return {key: kept for key, kept in found.items() if kept}
-
-    async def put_many(self, replies: Sequence[StoredReply]) -> list[StoredReply]:
-        return [self.kept.setdefault(one.attempt_key, one) for one in replies]
-
-    async def paid(self, owner: str, source_id: str, stage: str, position: str) -> list[StoredReply]:
-        asked = (owner, source_id, stage, position)
-        kept = self.kept.values()
-        return [one for one in kept if (one.owner, one.source_id, one.stage, one.paid_by) == asked]
 
 
 @dataclass
@@ -108,7 +90,7 @@ class Queue:
 
     model: CountingModel
     rules: EffectivePolicy = RULES
-    replies: Replies = field(default_factory=Replies)
+    replies: StoredReplies = field(default_factory=StoredReplies)
     hits: dict[str, LimitHit] = field(default_factory=dict)
     waited: list[tuple[int, float]] = field(default_factory=list)
     arriving: list[float] = field(default_factory=list)

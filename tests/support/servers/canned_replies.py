@@ -14,7 +14,33 @@ from typing import Any
 import orjson
 
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply, name_json
-from tests.support.servers.additive_replies import additions, asks_for_additions
+
+_SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
+_ADDED_MESSAGE = re.compile(r"^(user|assistant|system): (.+)$", re.MULTILINE)
+_SAME_START = 3  # words; facts that begin alike are related
+
+
+def asks_for_additions(question: str) -> bool:
+    return "\n## New Messages\n" in question
+
+
+def additions(question: str) -> str:
+    """Each user message is one memory, linked to the known ones that begin alike."""
+    sections = dict(_SECTION.findall(question))
+    known = orjson.loads(sections["Existing Memories"])
+    said = [text for role, text in _ADDED_MESSAGE.findall(sections["New Messages"]) if role == "user"]
+    memories = [_memory(number, text, known) for number, text in enumerate(said)]
+    return orjson.dumps({"memory": memories}).decode()
+
+
+def _memory(number: int, text: str, known: list[dict[str, str]]) -> dict[str, object]:
+    related = [each["id"] for each in known if _start(each["text"]) == _start(text)]
+    return {"id": str(number), "text": text, "attributed_to": "user", "linked_memory_ids": related}
+
+
+def _start(text: str) -> list[str]:
+    return text.casefold().split()[:_SAME_START]
+
 
 _TURN_ID = re.compile(r"^turn_id: (.+)$", re.MULTILINE)
 _TURN = re.compile(r"^turn \d+\n", re.MULTILINE)
@@ -23,7 +49,6 @@ _NEW = re.compile(r"^N(\d+)(?: \(.*?\))?: (.+)\n(?:  said: .*\n)?  may concern: 
 _NAME = re.compile(r'^M(\d+) "', re.MULTILINE)
 _KNOWN = re.compile(r"^K(\d+)(?: \(.*?\))?: (.+)$", re.MULTILINE)
 _SAME = 0.8  # share of common words from which two facts say the same
-_SAME_START = 3  # words; facts that begin alike and end otherwise are of one slot
 _EXCERPT = 80
 _CAPITALS = re.compile(r"(?<=[a-z,;:] )[A-Z][\w&-]+(?: [A-Z][\w&-]+)*")
 _DAYS_AND_MONTHS = frozenset({*calendar.day_name, *calendar.month_name})

@@ -10,17 +10,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
+import random
+import re
+import struct
 import threading
 import time
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 from weakref import WeakValueDictionary
+from zlib import crc32
 
 import orjson
 import uvicorn
+from pydantic import BaseModel, ConfigDict
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
@@ -28,9 +35,154 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tests.support.servers.canned_replies import ChatRequest, EchoReplies, LocomoReplies, MappedReplies, Replies
-from tests.support.servers.failures import Failure, Failures
-from tests.support.servers.response_bodies import Embed, completion_body, embeddings_body, error_body, hash_embeddings
+from tests.support.servers.canned_replies import (
+    ChatRequest,
+    EchoReplies,
+    LocomoReplies,
+    MappedReplies,
+    Replies,
+    reply_to,
+)
+
+Endpoint = Literal["chat", "embeddings"]
+Mode = Literal[
+    "status",  # `status` with an error body, and Retry-After where `retry_after` is set
+    "error_in_200",  # the same error, but with status 200 as some gateways do
+    "hang",  # no answer until the failures are cleared; then as "cut"
+    "trickle",  # the right reply byte by byte, until the failures are cleared; then the rest at once
+    "cut",  # closes the connection without a word
+    "cut_body",  # closes it in the middle of the reply
+    "html",  # a proxy's page
+    "truncated",  # the model's words end early, finish_reason "length"
+    "wrong_schema",  # the model's words are JSON of another form
+    "refusal",
+    "content_filter",
+    "no_choices",
+    "wrong_count",  # one embedding is missing
+    "wrong_dimensions",
+    "nan",
+]
+
+
+class Failure(BaseModel):
+    """Fail the next `times` requests (None: all) on `path` (None: both) whose body has `containing` in it.
+
+    Of them a `share`, drawn by chance, fails.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: Mode
+    times: int | None = 1
+    path: Endpoint | None = None
+    containing: str = ""
+    share: float = 1.0
+    status: int = 500
+    retry_after: str | None = None
+
+    def applies_to(self, path: Endpoint, body: bytes) -> bool:
+        return self.path in {None, path} and self.containing.encode() in body
+
+
+class Failures:
+    """The failures to come, in their order; safe to change from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._coming: deque[tuple[Failure, list[int]]] = deque()
+        self._chance = random.Random(0)
+
+    def add(self, failure: Failure) -> None:
+        with self._lock:
+            self._coming.append((failure, [0]))
+
+    def clear(self) -> None:
+        with self._lock:
+            self._coming.clear()
+
+    def __contains__(self, failure: Failure) -> bool:
+        with self._lock:
+            return any(one is failure for one, _ in self._coming)
+
+    def next_for(self, path: Endpoint, body: bytes) -> Failure | None:
+        """The failure that applies to this request."""
+        if not self._coming:
+            return None
+        with self._lock:
+            for failure, used in self._coming:
+                is_left = failure.times is None or used[0] < failure.times
+                if is_left and failure.applies_to(path, body) and self._chance.random() < failure.share:
+                    used[0] += 1
+                    return failure
+        return None
+
+
+Embed = Callable[[Sequence[str], int], Sequence[Sequence[float]]]
+_DIMENSIONS = 1536
+
+
+def error_body(status: int) -> bytes:
+    return orjson.dumps({"error": {"message": "as the test asked for", "type": "test", "code": status}})
+
+
+def completion_body(request: ChatRequest, replies: Replies, failure: Failure | None) -> bytes:
+    mode = failure.mode if failure else None
+    words: str | None = reply_to(request, replies)
+    finish, refusal = "stop", None
+    if mode == "truncated" and words:
+        words, finish = words[: len(words) // 2], "length"
+    elif mode == "wrong_schema":
+        words = '{"unexpected": true}'
+    elif mode == "refusal":
+        words, refusal = None, "I cannot help with that."
+    elif mode == "content_filter":
+        words, finish = "", "content_filter"
+    message = {"role": "assistant", "content": words, "refusal": refusal}
+    choices = [] if mode == "no_choices" else [{"index": 0, "message": message, "finish_reason": finish}]
+    asked = sum(len(part["content"]) for part in request.body["messages"]) // 4
+    said = len(words or "") // 4
+    usage = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+    completion = {"id": "chatcmpl-test", "object": "chat.completion", "created": 0, "model": request.body["model"]}
+    return orjson.dumps(completion | {"choices": choices, "usage": usage})
+
+
+def embeddings_body(body: dict[str, Any], embed: Embed, failure: Failure | None) -> bytes:
+    mode = failure.mode if failure else None
+    texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+    rows = [list(row) for row in embed(texts, body.get("dimensions", _DIMENSIONS))]
+    if mode == "wrong_count":
+        rows.pop()
+    elif mode == "wrong_dimensions":
+        rows[-1].append(0.5)
+    elif mode == "nan":
+        rows[-1][0] = float("nan")
+    encode = _base64 if body.get("encoding_format") == "base64" else list
+    data = [{"object": "embedding", "index": index, "embedding": encode(row)} for index, row in enumerate(rows)]
+    tokens = sum(map(len, texts)) // 4
+    # In reverse, because the order of the items is not promised: their index is.
+    reply = {"object": "list", "data": data[::-1], "model": body["model"]}
+    return orjson.dumps(reply | {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}})
+
+
+def _base64(row: list[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode()
+
+
+def hash_embeddings(texts: Sequence[str], dimensions: int) -> list[list[float]]:
+    """Texts that share words are near each other; no length 1, as not every server gives it."""
+    return [_hash_embedding(text, dimensions) for text in texts]
+
+
+@lru_cache(maxsize=10_000)
+def _hash_embedding(text: str, dimensions: int) -> list[float]:
+    row = [0.0] * dimensions
+    for word in re.findall(r"\w+|\S", text.casefold()) or [""]:
+        seed = crc32(word.encode())
+        for turn in range(8):
+            place = crc32(bytes([turn]), seed)
+            row[place % dimensions] += 1.0 if place & 0x10000 else -1.0
+    return row
+
 
 _PROBE: Final = "Hello."
 _HANG_POLL_SECONDS = 0.05

@@ -1,6 +1,7 @@
 """What an error of Postgres means, and when a slow statement is its own fault."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import psycopg
 import pytest
@@ -67,6 +68,36 @@ def test_each_error_has_its_fault(error: type[BaseException], fault: Fault) -> N
 
 async def no_sleep(_seconds: float) -> None:
     return
+
+
+async def test_an_outage_is_waited_out() -> None:
+    tries = 0
+    waited: list[float] = []
+
+    async def operation() -> str:
+        nonlocal tries
+        tries += 1
+        if tries < 12:
+            raise psycopg.OperationalError("connection refused")
+        return "done"
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    retries = partial(REGISTRY.get_sample_value, "mnemolog_database_retries_total", {"operation": "try"})
+    before = retries() or 0
+    assert await retry_while_unavailable(operation, name="try", jitter=lambda: 1.0, sleep=sleep) == "done"
+    assert (waited[:3], waited[-1]) == ([0.05, 0.1, 0.2], 5.0)
+    assert retries() == before + 11
+
+
+@pytest.mark.parametrize("error", [error for error, fault in FAULTS.items() if fault in ("record", "program")])
+async def test_what_waiting_cannot_mend_is_raised(error: type[BaseException]) -> None:
+    async def operation() -> None:
+        raise error("as the test asked for")
+
+    with pytest.raises(error):
+        await retry_while_unavailable(operation, name="try", sleep=no_sleep)
 
 
 def stopped_until(

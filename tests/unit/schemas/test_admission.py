@@ -1,171 +1,279 @@
-"""Parsing of turns: each refusal has a reason, words that help, and its publisher's identity wherever it shows."""
+"""Parsing of turns and commands: each refusal has a reason, words that help, and its publisher's identity."""
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES, MAX_AHEAD, Refusal, RefusalReason, parse_turn
+from mnemolog.schemas.admission import (
+    DEFAULT_MAX_TURN_BYTES,
+    MAX_AHEAD,
+    MAX_COMMAND_BYTES,
+    MAX_IMPORT_BYTES,
+    Refusal,
+    RefusalReason,
+    parse_command,
+    parse_record,
+    parse_turn,
+    source_kind,
+)
+from mnemolog.schemas.command import Command, Delete, Update, embedded_texts
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End
+from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 
 POSITION = "conversation_turns/3/1208"
 SCOPE = Scope(user_id="nadia", app_id="diary")
+FACT = "00000000-0000-4000-8000-000000000001"
 TURN: dict[str, Any] = {
     "turn_id": "t1",
     "scope": {"user_id": "nadia", "app_id": "diary"},
     "messages": [{"role": "user", "content": "I moved to Lisbon."}],
     "occurred_at": "2026-04-11T18:02:00+01:00",
 }
+COMMAND: dict[str, Any] = {
+    "kind": "command",
+    "command_id": "c1",
+    "scope": {"user_id": "nadia", "app_id": "diary"},
+    "issued_at": "2026-04-11T18:02:00+01:00",
+    "order": {"kind": "delete", "fact_ids": [FACT]},
+}
+ZONELESS = "2026-04-11T18:02:00"
 HUGE = b"9" * 5000  # more digits than Python reads into an int
+REJECTED = {"empty", "unknown_role", "missing_zone", "invalid_command", "oversize", "in_the_future"}
+"""What is understood and not wanted; what is not understood has failed."""
+Parse = Callable[..., Turn | Command | Refusal]
 
 
-def _bytes(**fields: Any) -> bytes:
+def _turn(**fields: Any) -> bytes:
     return json.dumps(TURN | fields).encode()
 
 
 def _with(raw: bytes) -> bytes:
     """The turn with one more field, written by hand."""
-    return json.dumps(TURN).encode()[:-1] + b"," + raw + b"}"
+    return _turn()[:-1] + b"," + raw + b"}"
 
 
-def _refused(value: bytes | None, **limits: Any) -> Refusal:
-    result = parse_turn(value, position=POSITION, **limits)
+def _command(**fields: Any) -> bytes:
+    return json.dumps(COMMAND | fields).encode()
+
+
+def _order(**fields: Any) -> bytes:
+    return _command(order=fields)
+
+
+def _refused(parse: Parse, value: bytes | None, **limits: Any) -> Refusal:
+    result = parse(value, position=POSITION, **limits)
     assert isinstance(result, Refusal), result
+    assert result.outcome == ("rejected" if result.reason in REJECTED else "failed")
+    assert result.detail
     return result
 
 
-def test_a_turn_is_admitted_as_it_is() -> None:
-    turn = parse_turn(_bytes(), position=POSITION)
+def test_a_turn_and_a_command_are_admitted_as_they_are() -> None:
+    turn = parse_turn(_turn(), position=POSITION)
     assert isinstance(turn, Turn)
     assert (turn.turn_id, turn.scope, turn.messages[0].content) == ("t1", SCOPE, "I moved to Lisbon.")
     assert turn.occurred_at == datetime(2026, 4, 11, 17, 2, tzinfo=UTC)
+    command = parse_command(_command(actor="support"), position=POSITION)
+    assert isinstance(command, Command)
+    assert (command.command_id, command.scope, command.actor) == ("c1", SCOPE, "support")
+    assert command.issued_at == datetime(2026, 4, 11, 17, 2, tzinfo=UTC)
+    assert command.order == Delete(fact_ids=(UUID(FACT),))
+
+
+NO_KIND = '^kind is not valid: write "turn" or "command"$'
+NO_TIME = "^occurred_at must be a date and time with a zone, such as 2026-01-31T09:30:00[+]01:00$"
+TURNS: list[tuple[bytes, RefusalReason, str]] = [
+    (_turn(messages=[]), "empty", "at least one message"),
+    (_turn(messages=[{"role": "user", "content": " \n\u3000"}]), "empty", "no message has any text"),
+    (_turn(messages=[{"role": "wizard", "content": "x"}]), "unknown_role", "messages.0.role must be .*'user'"),
+    (_turn(occurred_at=ZONELESS), "missing_zone", "occurred_at needs a zone, for example 2026"),
+    (_turn(valid_until=ZONELESS), "missing_zone", "valid_until needs a zone"),
+    (_turn(schema_version=2), "unsupported_version", "schema_version 2, this program reads up to 1: upgrade it"),
+    (_turn(schema_version=2, new_field=1), "unsupported_version", "upgrade it"),
+    (_turn(schema_version="2"), "invalid_record", "schema_version"),
+    (_turn(kind="banana"), "invalid_record", NO_KIND),
+    (_turn(kind="Command"), "invalid_record", NO_KIND),
+    (_turn(kind=None), "invalid_record", NO_KIND),
+    (_turn(kind="command"), "invalid_record", "kind must be 'turn'"),
+    (_turn(colour="blue"), "invalid_record", "colour is not a known field"),
+    (_turn(occurred_at="tomorrow"), "invalid_record", NO_TIME),
+    (_turn(occurred_at="0001-01-01T00:00:00+14:00"), "invalid_record", "years 2 to 9998"),
+    (_turn(occurred_at=1_776_000_000), "invalid_record", "occurred_at"),
+    (_turn(messages=None), "invalid_record", "messages"),
+    (_turn(messages=[{"role": "user", "content": "a\x00b"}]), "invalid_record", r"U\+0000"),
+    (_turn(metadata={"a": [{"b\x00": 1}]}), "invalid_record", r"U\+0000"),
+    (_turn(metadata={"a": 2**64}), "invalid_record", "beyond 64 bits"),
+    (_with(b'"metadata": {"a": NaN}'), "invalid_record", "not finite"),
+    (_with(b'"metadata": {"a": 1e999}'), "invalid_record", "not finite"),
+    (_with(b'"metadata": {"a": ' + b"[" * 100 + b"]" * 100 + b"}"), "invalid_record", "nested deeper"),
+    (_with(b'"metadata": {"a": ' + HUGE + b"}"), "not_a_record", "Invalid JSON"),
+    (_with(b'"schema_version": ' + HUGE), "not_a_record", "Invalid JSON"),
+    (_turn(speaker="half an emoji: \ud83d"), "not_a_record", "hex escape"),
+    (_turn(colour="blue").replace(b"colour", b"\\u0000colour"), "invalid_record", r"\\x00colour is not a known"),
+    (_turn(**{"x" * 10_000: 1}), "invalid_record", "^x{300}$"),
+    (_turn(**{f"field_{n}": 1 for n in range(1000)}), "invalid_record", "^(field_[0-4] [^;]*(; )?){5}$"),
+]
+NO_FILTER = r"delete_all.filters: the filter is not valid: OR\.0\.nope is not a known field"
+NO_ORDER = "order has the unknown 'kind' 'explode': choose one of 'update', 'delete'"
+COMMANDS: list[tuple[bytes, RefusalReason, str]] = [
+    (_order(kind="explode"), "invalid_command", NO_ORDER),
+    (_order(fact_ids=[FACT]), "invalid_command", "order has no 'kind'"),
+    (_order(kind="delete", fact_ids=[]), "invalid_command", "order.delete.fact_ids must have at least 1 item"),
+    (_order(kind="delete", fact_ids=[FACT] * 101), "invalid_command", "at most 100"),
+    (_order(kind="delete", fact_ids=["x"]), "invalid_command", "fact_ids.0 must be an id such as"),
+    (_order(kind="undo"), "invalid_command", "undo one of: an event, a turn"),
+    (_order(kind="undo", model="m"), "invalid_command", "give both, in order"),
+    (_order(kind="delete_all", user="x"), "invalid_command", "user is not a known field"),
+    (_order(kind="delete_all", filters={"OR": [{"nope": 1}]}), "invalid_command", NO_FILTER),
+    (_order(kind="delete_all", filters={"OR": [{"key": "x"}] * 201}), "invalid_command", "more than 200 conditions"),
+    (_order(kind="delete_all", filters="all"), "invalid_command", "filters"),
+    (_command(colour="blue"), "invalid_command", "colour is not a known field"),
+    (_command(issued_at=ZONELESS), "missing_zone", "issued_at needs a zone, for example 2026"),
+    (_order(kind="undo", model="m", since=ZONELESS, until=ZONELESS), "missing_zone", "since needs a zone"),
+    (_command(schema_version=99, colour="blue"), "unsupported_version", "upgrade it"),
+]
+
+
+@pytest.mark.parametrize(
+    ("parse", "source_id", "value", "reason", "detail"),
+    [*((parse_turn, "t1", *row) for row in TURNS), *((parse_command, "c1", *row) for row in COMMANDS)],
+)
+def test_what_is_refused_keeps_its_identity(
+    parse: Parse, source_id: str, value: bytes, reason: RefusalReason, detail: str
+) -> None:
+    refusal = _refused(parse, value)
+    assert (refusal.reason, refusal.source_id, refusal.scope) == (reason, source_id, SCOPE)
+    assert re.search(detail, refusal.detail)
+
+
+NO_RECORDS = (None, b"", b"Hello!", b"true", b"null", b"4711", b"[]", b'"a turn"', b"\xff\xfe\x00", b"[" * 100_000)
+NO_TURNS: list[dict[str, Any]] = [
+    *({"turn_id": value} for value in (7, " t1", None)),
+    *({"scope": value} for value in ({"app_id": "diary"}, None, "nadia")),
+]
+NO_COMMANDS: list[dict[str, Any]] = [{"command_id": 7}, {"scope": {"app_id": "diary"}}, {"scope": {"user_id": "*"}}]
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "reason"),
+    [
+        *((parse, value, "not_a_record") for parse in (parse_turn, parse_command) for value in NO_RECORDS),
+        (parse_turn, b"[" + _turn() + b"]", "not_a_record"),
+        (parse_turn, _turn()[:-1], "not_a_record"),
+        (parse_turn, b"{}", "invalid_record"),
+        (parse_command, b"{}", "invalid_command"),
+        *((parse_turn, _turn(**fields), "invalid_record") for fields in NO_TURNS),
+        *((parse_command, _command(**fields), "invalid_command") for fields in NO_COMMANDS),
+        # The end of what is refused has no reserved id either: the promotion of that id would count as committed.
+        (parse_turn, _turn(turn_id="promote/t7"), "invalid_record"),
+        (parse_turn, _turn(turn_id="promote/t7", messages=[]), "empty"),
+        (parse_command, _command(command_id="promote/t7"), "invalid_command"),
+    ],
+)
+def test_what_names_no_source_and_owner_is_known_by_its_position(
+    parse: Parse, value: bytes | None, reason: RefusalReason
+) -> None:
+    refusal = _refused(parse, value)
+    assert (refusal.reason, refusal.source_id, refusal.scope) == (reason, POSITION, None)
+
+
+def test_only_a_promotion_has_the_id_of_one() -> None:
+    for words in ("turn_id is 'promote/t7'", "choose another"):
+        assert words in _refused(parse_turn, _turn(turn_id="promote/t7")).detail
+    assert isinstance(parse_turn(_turn(turn_id="promoted/t7"), position=POSITION), Turn)
+    refusal = _refused(parse_command, _command(command_id="promote/t7"))
+    assert refusal.detail.startswith("command_id is 'promote/t7': ids that begin with 'promote/'")
+    order = {"kind": "promote", "source": {"user_id": "nadia", "app_id": "diary", "run_id": "r1"}}
+    assert isinstance(parse_command(_command(command_id="promote/t7", order=order), position=POSITION), Command)
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([{"role": "boss", "content": "x"}], "must be 'system', 'user', 'assistant' or 'tool', not 'boss'"),
+        ([{"role": "user"}], "messages.0.content is missing"),
+        ([{"content": "x"}], "messages.0.role is missing"),
+        (["secret"], "messages.0 must be an object of names and values, not text"),
+        ([{"role": "user", "content": ["secret"]}], "messages.0.content must be text, not a list"),
+        ([{"role": "user", "content": None}], "messages.0.content must be text, not nothing"),
+        ([{"role": "user", "content": "x", "colour": "secret"}], "messages.0.colour is not a known field"),
+        ({"role": "user", "content": "secret"}, "messages must be a list, not an object"),
+        ("secret", "messages must be a list, not text"),
+    ],
+)
+def test_a_fault_is_said_once_in_plain_words_without_the_words_of_a_user(messages: object, words: str) -> None:
+    said = _refused(parse_turn, _turn(messages=messages)).detail
+    assert words in said
+    assert not re.search(r"[Ii]nput|Tuple|validation|secret|;", said)
+
+
+def test_several_faults_are_all_said() -> None:
+    said = _refused(parse_turn, _turn(messages=[{"role": "boss"}, "x"], turn_id=7)).detail
+    places = [one.partition(" ")[0] for one in said.split("; ")]
+    assert places == ["turn_id", "messages.0.role", "messages.0.content", "messages.1"]
+    with pytest.raises(ValidationError) as caught:
+        Turn.model_validate(TURN | {"messages": []})
+    assert describe_faults(caught.value) == "messages must have at least 1 item, not 0"
 
 
 def test_a_turn_is_a_day_ahead_of_the_broker_at_the_most() -> None:
     said_at = datetime.fromisoformat(TURN["occurred_at"])
-    assert isinstance(parse_turn(_bytes(), position=POSITION, published_at=said_at - MAX_AHEAD), Turn)
-    refusal = _refused(_bytes(), published_at=said_at - MAX_AHEAD - timedelta(seconds=1))
-    assert (refusal.source_id, refusal.reason, refusal.outcome) == ("t1", "in_the_future", "rejected")
+    assert isinstance(parse_turn(_turn(), position=POSITION, published_at=said_at - MAX_AHEAD), Turn)
+    refusal = _refused(parse_turn, _turn(), published_at=said_at - MAX_AHEAD - timedelta(seconds=1))
+    assert (refusal.source_id, refusal.reason) == ("t1", "in_the_future")
     for words in ("occurred_at is 2026-04-11", "more than 24 hours in the future", "give the time when it was said"):
         assert words in refusal.detail
 
 
-@pytest.mark.parametrize(
-    ("value", "reason", "detail"),
-    [
-        (_bytes(messages=[]), "empty", "at least one message"),
-        (_bytes(messages=[{"role": "user", "content": " \n\u3000"}]), "empty", "no message has any text"),
-        (_bytes(messages=[{"role": "wizard", "content": "x"}]), "unknown_role", "messages.0.role must be .*'user'"),
-        (_bytes(occurred_at="2026-04-11T18:02:00"), "missing_zone", "occurred_at needs a zone, for example 2026"),
-        (_bytes(valid_until="2026-04-11T18:02:00"), "missing_zone", "valid_until needs a zone"),
-    ],
-)
-def test_what_is_understood_and_not_wanted_is_rejected(value: bytes, reason: RefusalReason, detail: str) -> None:
-    refusal = _refused(value)
-    assert (refusal.reason, refusal.outcome) == (reason, "rejected")
-    assert (refusal.source_id, refusal.scope) == ("t1", SCOPE)
-    assert re.search(detail, refusal.detail)
-
-
-@pytest.mark.parametrize(
-    ("value", "reason", "detail"),
-    [
-        (_bytes(schema_version=2), "unsupported_version", "schema_version 2, this program reads up to 1: upgrade it"),
-        (_bytes(kind="banana"), "invalid_record", '^kind is not valid: write "turn" or "command"$'),
-        (_bytes(kind="Command"), "invalid_record", '^kind is not valid: write "turn" or "command"$'),
-        (_bytes(kind=None), "invalid_record", '^kind is not valid: write "turn" or "command"$'),
-        (_bytes(kind="command"), "invalid_record", "kind must be 'turn'"),
-        (_bytes(schema_version=2, new_field=1), "unsupported_version", "upgrade it"),
-        (_bytes(schema_version="2"), "invalid_record", "schema_version"),
-        (_bytes(colour="blue"), "invalid_record", "colour is not a known field"),
-        (
-            _bytes(occurred_at="tomorrow"),
-            "invalid_record",
-            "^occurred_at must be a date and time with a zone, such as 2026-01-31T09:30:00[+]01:00$",
-        ),
-        (_bytes(occurred_at="0001-01-01T00:00:00+14:00"), "invalid_record", "years 2 to 9998"),
-        (_bytes(occurred_at=1_776_000_000), "invalid_record", "occurred_at"),
-        (_bytes(messages=None), "invalid_record", "messages"),
-        (_bytes(messages=[{"role": "user"}]), "invalid_record", r"messages\.0\.content is missing"),
-        (_bytes(messages=[{"role": "user", "content": "a\x00b"}]), "invalid_record", r"U\+0000"),
-        (_bytes(metadata={"a": [{"b\x00": 1}]}), "invalid_record", r"U\+0000"),
-        (_bytes(metadata={"a": 2**64}), "invalid_record", "beyond 64 bits"),
-        (_with(b'"metadata": {"a": NaN}'), "invalid_record", "not finite"),
-        (_with(b'"metadata": {"a": 1e999}'), "invalid_record", "not finite"),
-        (_with(b'"metadata": {"a": ' + b"[" * 100 + b"]" * 100 + b"}"), "invalid_record", "nested deeper"),
-        (_with(b'"metadata": {"a": ' + HUGE + b"}"), "not_a_record", "Invalid JSON"),
-        (_with(b'"schema_version": ' + HUGE), "not_a_record", "Invalid JSON"),
-        (_bytes(speaker="half an emoji: \ud83d"), "not_a_record", "hex escape"),
-        (_bytes(colour="blue").replace(b"colour", b"\\u0000colour"), "invalid_record", r"\\x00colour is not a known"),
-        (_bytes(**{"x" * 10_000: 1}), "invalid_record", "^x{300}$"),
-        (
-            _bytes(**{f"field_{number}": 1 for number in range(1000)}),
-            "invalid_record",
-            "^(field_[0-4] [^;]*(; )?){5}$",
-        ),
-    ],
-)
-def test_what_is_not_understood_has_failed_under_its_own_identity(
-    value: bytes, reason: RefusalReason, detail: str
-) -> None:
-    refusal = _refused(value)
-    assert (refusal.reason, refusal.outcome) == (reason, "failed")
-    assert (refusal.source_id, refusal.scope) == ("t1", SCOPE)
-    assert re.search(detail, refusal.detail)
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        (None, "not_a_record"),
-        (b"", "not_a_record"),
-        (b"Hello!", "not_a_record"),
-        (b"true", "not_a_record"),
-        (b"null", "not_a_record"),
-        (b"4711", "not_a_record"),
-        (b"[]", "not_a_record"),
-        (b"[" + json.dumps(TURN).encode() + b"]", "not_a_record"),
-        (b'"a turn"', "not_a_record"),
-        (b"\xff\xfe\x00", "not_a_record"),
-        (b"[" * 100_000, "not_a_record"),
-        (json.dumps(TURN).encode()[:-1], "not_a_record"),
-        (b"{}", "invalid_record"),
-        (_bytes(turn_id=7), "invalid_record"),
-        (_bytes(turn_id=" t1"), "invalid_record"),
-        (_bytes(turn_id=None), "invalid_record"),
-        (_bytes(scope={"app_id": "diary"}), "invalid_record"),
-        (_bytes(scope=None), "invalid_record"),
-        (_bytes(scope="nadia"), "invalid_record"),
-    ],
-)
-def test_what_names_no_turn_and_owner_is_known_by_its_position(value: bytes | None, reason: RefusalReason) -> None:
-    refusal = _refused(value)
-    assert (refusal.reason, refusal.outcome) == (reason, "failed")
-    assert (refusal.source_id, refusal.scope) == (POSITION, None)
-    assert refusal.detail
-
-
 def test_a_turn_may_have_as_many_bytes_as_the_limit_and_none_more() -> None:
-    value = _bytes()
+    value = _turn()
     assert isinstance(parse_turn(value, position=POSITION, max_bytes=len(value)), Turn)
-    refusal = _refused(value, max_bytes=len(value) - 1)
-    assert (refusal.reason, refusal.outcome, refusal.source_id, refusal.scope) == ("oversize", "rejected", "t1", SCOPE)
+    refusal = _refused(parse_turn, value, max_bytes=len(value) - 1)
+    assert (refusal.reason, refusal.source_id, refusal.scope) == ("oversize", "t1", SCOPE)
     assert f"{len(value)} bytes, the limit is {len(value) - 1}: split the turn" in refusal.detail
 
 
-@pytest.mark.parametrize("size", [DEFAULT_MAX_TURN_BYTES, 1_000_000, 1_048_576])
+@pytest.mark.parametrize(
+    ("fields", "limit"),
+    [
+        ({}, MAX_COMMAND_BYTES),
+        ({"order": {"kind": "import", "fact": {"text": "x" * 300_000}}}, MAX_IMPORT_BYTES),
+    ],
+)
+def test_a_command_may_have_as_many_bytes_as_the_limit_and_none_more(fields: dict[str, Any], limit: int) -> None:
+    value = _command(**fields).ljust(limit)
+    assert isinstance(parse_command(value, position=POSITION), Command)
+    refusal = _refused(parse_command, value + b" ")
+    assert (refusal.reason, refusal.source_id) == ("oversize", "c1")
+    assert "give it fewer items" in refusal.detail
+
+
+def test_the_largest_command_fits_with_its_embedded_texts() -> None:
+    edits = [{"fact_id": FACT, "text": "x" * 1200}] * 100
+    command = parse_command(_order(kind="update", edits=edits), position=POSITION)
+    assert isinstance(command, Command)
+    assert isinstance(command.order, Update)
+    # The order, and each wording as text, as search text and as excerpt.
+    assert 4 * sum(map(len, embedded_texts(command.order))) < 4 * MAX_COMMAND_BYTES < 1_000_000
+
+
+@pytest.mark.parametrize("size", [DEFAULT_MAX_TURN_BYTES, 1_048_576])
 def test_a_large_record_is_oversize_whatever_else_is_wrong_with_it(size: int) -> None:
-    assert _refused(_bytes(messages=[{"role": "user", "content": "x" * size}])).source_id == "t1"
+    assert _refused(parse_turn, _turn(messages=[{"role": "user", "content": "x" * size}])).source_id == "t1"
     for value in (b"[" * (size + 1), b"\x00" * (size + 1), _with(b'"x": "' + b"y" * size)):
-        refusal = _refused(value)
+        refusal = _refused(parse_turn, value)
         assert (refusal.reason, refusal.source_id) == ("oversize", POSITION)
 
 
@@ -173,7 +281,48 @@ def test_the_last_of_two_equal_keys_counts_for_the_turn_and_for_its_refusal() ->
     turn = parse_turn(_with(b'"turn_id": "t2"'), position=POSITION)
     assert isinstance(turn, Turn)
     assert turn.turn_id == "t2"
-    assert _refused(_with(b'"turn_id": "t2", "colour": "blue"')).source_id == "t2"
+    assert _refused(parse_turn, _with(b'"turn_id": "t2", "colour": "blue"')).source_id == "t2"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (_command(), "command"),
+        (json.dumps(COMMAND, indent=2).encode(), "command"),
+        (b'{"kind": "command"}', "command"),
+        (b'{"kind": "command", "number": ' + HUGE + b"}", "command"),
+        (_turn(messages=[{"role": "user", "content": 'Send {"kind": "command"}.'}]), "turn"),
+        (_turn(kind="turn"), "turn"),
+        (_turn(metadata={"kind": "command"}), "turn"),
+        (json.dumps({"kind": ["command"]}).encode(), "turn"),
+        (b'["kind", "command"]', "turn"),
+        (b'"command"', "turn"),
+        (b'{"kind": "command"', "turn"),
+        (b'{"kind": "c\\u006fmmand"}', "turn"),
+        (b'{"kind": "command", "deep": ' + b"[" * 100_000, "turn"),
+        (b"", "turn"),
+        (None, "turn"),
+    ],
+)
+def test_a_record_is_a_command_only_where_its_own_field_says_so(value: bytes | None, kind: str) -> None:
+    assert source_kind(value) == kind
+    assert parse_record(value, position=POSITION).kind == kind
+
+
+def test_a_record_without_a_kind_is_a_turn() -> None:
+    assert isinstance(parse_record(_turn(), position=POSITION), Turn)
+    without = json.dumps({name: value for name, value in COMMAND.items() if name != "kind"}).encode()
+    refusal = _refused(parse_record, without)
+    assert (refusal.kind, refusal.reason) == ("turn", "invalid_record")
+    assert refusal.detail.endswith('; this looks like a command: add "kind": "command"')
+    assert "looks like a command" not in _refused(parse_record, _turn(order=66)).detail
+
+
+def test_the_limit_of_turns_does_not_hold_for_commands() -> None:
+    large = _command(actor="x" * 5000)
+    assert isinstance(parse_record(large, position=POSITION, max_turn_bytes=1024), Command)
+    turn = _refused(parse_record, _turn(speaker="x" * 5000), max_turn_bytes=1024)
+    assert (turn.kind, turn.reason) == ("turn", "oversize")
 
 
 ANY_JSON = st.recursive(
@@ -181,7 +330,10 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
-CHANGED_TURNS = st.dictionaries(st.sampled_from(sorted(Turn.model_fields)) | st.text(), ANY_JSON, max_size=4)
+
+
+def _changes(model: type[Turn | Command]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(st.sampled_from(sorted(model.model_fields)) | st.text(), ANY_JSON, max_size=4)
 
 
 def _can_reach_its_end(refusal: Refusal) -> None:
@@ -201,41 +353,37 @@ def _can_reach_its_end(refusal: Refusal) -> None:
     assert len(commit.to_bytes()) < 20_000
 
 
-@given(st.binary())
+@given(st.binary() | ANY_JSON.map(lambda value: json.dumps(value).encode()))
 @example(b"\xef\xbb\xbf{}")
-def test_any_bytes_are_a_turn_or_a_refusal_that_can_be_carried_on(value: bytes) -> None:
-    _can_reach_its_end(_refused(value))
+def test_whatever_is_no_record_gets_a_refusal_that_can_be_carried_on(value: bytes) -> None:
+    for parse in (parse_turn, parse_command):
+        _can_reach_its_end(_refused(parse, value))
 
 
-@given(ANY_JSON)
-def test_any_json_is_a_turn_or_a_refusal_that_can_be_carried_on(value: object) -> None:
-    _can_reach_its_end(_refused(json.dumps(value).encode()))
-
-
-@given(CHANGED_TURNS)
+@given(_changes(Turn))
 @example({"\x00": 1})
 @example({"schema_version": 10**4000})
 @example({"turn_id": "\ud83d"})
 @example({"scope": {"user_id": "a\x00"}})
 def test_any_change_of_a_turn_leaves_a_turn_or_a_refusal_that_can_be_carried_on(changes: dict[str, Any]) -> None:
-    result = parse_turn(_bytes(**changes), position=POSITION)
+    result = parse_turn(_turn(**changes), position=POSITION)
     if isinstance(result, Refusal):
         _can_reach_its_end(result)
     else:
         assert Turn.from_bytes(result.to_bytes()) == result
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [(_bytes(turn_id="promote/t7"), "invalid_record"), (_bytes(turn_id="promote/t7", messages=[]), "empty")],
-)
-def test_a_turn_cannot_take_the_id_of_a_promotion(value: bytes, reason: RefusalReason) -> None:
-    """Nor does the end of what is refused: the promotion would then count as committed."""
-    refusal = _refused(value)
-    assert (refusal.reason, refusal.source_id, refusal.scope) == (reason, POSITION, None)
-    assert isinstance(parse_turn(_bytes(turn_id="promoted/t7"), position=POSITION), Turn)
+@given(_changes(Command))
+@example({"command_id": "\ud83d"})
+@example({"order": {"kind": "undo", "event_id": None, "source_id": "t1", "cascade": True}})
+def test_any_change_of_a_command_leaves_a_command_or_a_refusal(changes: dict[str, Any]) -> None:
+    result = parse_command(_command(**changes), position=POSITION)
+    if isinstance(result, Refusal):
+        _can_reach_its_end(result)
+    else:
+        assert Command.from_bytes(result.to_bytes()) == result
 
 
-def test_a_reserved_id_is_refused_with_what_to_do() -> None:
-    for words in ("turn_id is 'promote/t7'", "choose another"):
-        assert words in _refused(_bytes(turn_id="promote/t7")).detail
+@given(st.binary() | st.builds(_command) | ANY_JSON.map(lambda value: json.dumps({"kind": value}).encode()))
+def test_the_kind_is_the_same_for_whoever_asks(value: bytes) -> None:
+    assert parse_record(value, position=POSITION).kind == source_kind(value)

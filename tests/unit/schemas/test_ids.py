@@ -28,10 +28,6 @@ def test_a_fact_and_its_event_have_different_ids(source: tuple[str, str, int]) -
     assert fact_id(*source) != event_id(*source)
 
 
-def test_owners_may_choose_the_same_turn_id() -> None:
-    assert fact_id("default/nadia", "t1", 0) != fact_id("default/yuki", "t1", 0)
-
-
 def test_separators_inside_names_do_not_mix_sources_up() -> None:
     assert fact_id("a", "b/c", 0) != fact_id("a/b", "c", 0)
     assert fact_id('a","b', "c", 0) != fact_id("a", 'b","c', 0)

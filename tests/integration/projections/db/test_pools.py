@@ -1,18 +1,19 @@
-"""Pools and patience: an outage is waited out, a fault is not."""
+"""Connections: their settings, their patience, and vectors on their way into Postgres."""
 
 import psycopg
 import pytest
-from prometheus_client import REGISTRY
-from psycopg_pool import PoolClosed
 
-from mnemolog.projections.database import connection_settings, open_pool, prepare_connection, retry_while_unavailable
+from mnemolog.projections.database import (
+    connection_settings,
+    open_pool,
+    prepare_connection,
+    register_halfvec,
+    retry_while_unavailable,
+)
 from mnemolog.projections.errors import SchemaMissingError
+from mnemolog.schemas.vector import Vector
 
 pytestmark = pytest.mark.postgres
-
-
-async def no_sleep(_seconds: float) -> None:
-    """Waits for nothing."""
 
 
 async def test_a_connection_is_set_up(database: str) -> None:
@@ -56,46 +57,6 @@ async def test_a_database_without_pgvector_says_what_to_do(postgres_admin_url: s
             await prepare_connection(connection)
 
 
-async def test_an_outage_is_waited_out() -> None:
-    tries = 0
-    waited: list[float] = []
-
-    async def operation() -> str:
-        nonlocal tries
-        tries += 1
-        if tries < 12:
-            raise psycopg.OperationalError("connection refused")
-        return "done"
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-
-    before = REGISTRY.get_sample_value("mnemolog_database_retries_total", {"operation": "try"}) or 0
-    assert await retry_while_unavailable(operation, name="try", jitter=lambda: 1.0, sleep=sleep) == "done"
-    assert waited[:3] == [0.05, 0.1, 0.2]
-    assert waited[-1] == 5.0
-    after = REGISTRY.get_sample_value("mnemolog_database_retries_total", {"operation": "try"})
-    assert after == before + 11
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        PoolClosed("the pool is closed"),
-        psycopg.errors.ProgramLimitExceeded("index row size exceeds maximum"),
-        psycopg.errors.UndefinedTable("relation does not exist"),
-        psycopg.DataError("not a number"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-async def test_what_waiting_cannot_mend_is_raised(error: psycopg.Error) -> None:
-    async def operation() -> None:
-        raise error
-
-    with pytest.raises(type(error)):
-        await retry_while_unavailable(operation, name="try", sleep=no_sleep)
-
-
 async def test_a_pool_that_reaches_nobody_waits(database: str) -> None:
     """Opening does not wait for Postgres; the first operation does, and goes on when it is there."""
     nowhere = psycopg.conninfo.make_conninfo(database, port=1)
@@ -111,3 +72,13 @@ async def test_a_pool_that_reaches_nobody_waits(database: str) -> None:
             pool.conninfo = database
 
         assert await retry_while_unavailable(operation, name="try", sleep=postgres_comes_back) == [(1,)]
+
+
+async def test_every_half_arrives_as_it_is(database: str) -> None:
+    values = [0.0, -0.0, 1.0, -2.0, 0.333251953125, 65504.0, -5.960464477539063e-08]
+    async with await psycopg.AsyncConnection.connect(database) as connection:
+        await register_halfvec(connection)
+        cursor = await connection.execute(
+            "SELECT %b::halfvec::float4[]", [Vector.from_values("m", values)], binary=True
+        )
+        assert await cursor.fetchone() == (pytest.approx(values),)

@@ -49,21 +49,28 @@ def rows(url: str, *statements: str) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-async def test_other_bodies_are_replaced_and_what_depends_on_them_stays(database: str) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param((OTHER_BODY, OLD), id="other bodies are replaced"),
+        pytest.param((OTHER_PARAMETERS, OLD), id="a function with other parameters takes the place of the former one"),
+    ],
+)
+async def test_what_depends_on_the_schema_stays(database: str, changes: tuple[str, ...]) -> None:
     made = rows(database, DEFINITIONS)
-    rows(database, OTHER_BODY, OLD, "CREATE VIEW public.mine AS SELECT text FROM memory.pending")
+    rows(database, *changes, "CREATE VIEW public.mine AS SELECT text FROM memory.pending")
     assert rows(database, DEFINITIONS) != made
     await migrate(database)
     assert rows(database, DEFINITIONS) == made
     assert rows(database, "SELECT * FROM public.mine") == []
 
 
-async def test_other_columns_are_made_anew_with_their_grants(database: str) -> None:
+async def test_other_columns_are_made_anew_with_their_grants_beside_what_others_have_made(database: str) -> None:
     made, role = rows(database, DEFINITIONS), f"reader_of_{database_name(database)}"
     rows(database, f"CREATE ROLE {role}")
     try:
         rows(database, f"GRANT USAGE ON SCHEMA memory TO {role}; GRANT SELECT ON memory.current_facts TO {role}")
-        rows(database, OTHER_COLUMNS, OLD)
+        rows(database, OTHER_COLUMNS, OLD, "CREATE TABLE memory.mine (one integer)")
         await migrate(database)
         assert rows(database, DEFINITIONS) == made
         asked = f"""
@@ -72,55 +79,28 @@ async def test_other_columns_are_made_anew_with_their_grants(database: str) -> N
                 has_table_privilege('{role}', 'memory.facts', 'SELECT')
         """
         assert rows(database, asked) == [(True, True, False)]
+        assert rows(database, "SELECT * FROM memory.mine") == []
     finally:
         rows(database, f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
-async def test_a_function_with_other_parameters_takes_the_place_of_the_former_one(database: str) -> None:
-    made = rows(database, DEFINITIONS)
-    rows(database, OTHER_PARAMETERS, OLD, "CREATE VIEW public.mine AS SELECT text FROM memory.pending")
-    await migrate(database)
-    assert rows(database, DEFINITIONS) == made
-    assert rows(database, "SELECT * FROM public.mine") == []
+OF_FACTS = "CREATE FUNCTION mine() RETURNS SETOF memory.facts LANGUAGE sql AS 'SELECT * FROM memory.facts'"
 
 
 @pytest.mark.parametrize(
-    "dependent",
+    ("change", "dependent"),
     [
-        "CREATE VIEW public.mine AS SELECT * FROM memory.profile(NULL)",
-        "CREATE VIEW memory.mine AS SELECT * FROM memory.profile(NULL)",
+        (OTHER_PARAMETERS, "CREATE VIEW public.mine AS SELECT * FROM memory.profile(NULL)"),
+        (OTHER_PARAMETERS, "CREATE VIEW memory.mine AS SELECT * FROM memory.profile(NULL)"),
+        (OTHER_COLUMNS, "CREATE VIEW public.mine AS SELECT text FROM memory.facts"),
+        (OTHER_COLUMNS, OF_FACTS),
+        (OTHER_COLUMNS, "CREATE TABLE public.mine (one memory.facts)"),
     ],
 )
-async def test_a_former_function_is_not_taken_away_from_those_who_depend_on_it(database: str, dependent: str) -> None:
-    rows(database, OTHER_PARAMETERS, OLD, dependent)
+async def test_nothing_is_taken_away_from_those_who_depend_on_it(database: str, change: str, dependent: str) -> None:
+    rows(database, change, OLD, dependent)
     before = rows(database, DEFINITIONS)
-    with pytest.raises(SchemaInUseError, match=r"as they are: drop (memory\.)?mine, migrate, and create it"):
-        await migrate(database)
-    assert rows(database, DEFINITIONS) == before
-
-
-async def test_what_others_have_made_in_the_schema_is_left_there(database: str) -> None:
-    made = rows(database, DEFINITIONS)
-    rows(database, OTHER_BODY, OLD, "CREATE TABLE memory.mine (one integer)")
-    await migrate(database)
-    assert rows(database, DEFINITIONS) == made
-    rows(database, OTHER_COLUMNS, OLD)
-    await migrate(database)
-    assert rows(database, "SELECT count(*) FROM memory.mine") == [(0,)]
-
-
-@pytest.mark.parametrize(
-    ("dependent", "name"),
-    [
-        ("CREATE VIEW public.mine AS SELECT text FROM memory.facts", "mine"),
-        ("CREATE FUNCTION mine() RETURNS SETOF memory.facts LANGUAGE sql AS 'SELECT * FROM memory.facts'", "mine"),
-        ("CREATE TABLE public.mine (one memory.facts)", "mine"),
-    ],
-)
-async def test_nothing_is_taken_away_from_those_who_depend_on_it(database: str, dependent: str, name: str) -> None:
-    rows(database, OTHER_COLUMNS, OLD, dependent)
-    before = rows(database, DEFINITIONS)
-    with pytest.raises(SchemaInUseError, match=f"as they are: drop {name}.*, migrate"):
+    with pytest.raises(SchemaInUseError, match=r"as they are: drop (memory\.)?mine.*, migrate, and create it"):
         await migrate(database)
     assert rows(database, DEFINITIONS) == before
 
@@ -132,14 +112,11 @@ async def test_it_is_not_touched_where_it_is_up_to_date(database: str) -> None:
         await migrate(database)
 
 
-async def test_a_schema_of_another_application_is_refused_as_it_is(empty_database: str) -> None:
+async def test_a_schema_of_another_application_is_refused_and_an_empty_one_is_filled(empty_database: str) -> None:
     rows(empty_database, "CREATE SCHEMA memory; CREATE TABLE memory.pages (one integer)")
     with pytest.raises(MemorySchemaRefusedError, match="of another application, with pages: rename"):
         await migrate(empty_database)
     assert rows(empty_database, "SELECT count(*) FROM memory.pages") == [(0,)]
-
-
-async def test_an_empty_schema_with_grants_is_filled(empty_database: str) -> None:
-    rows(empty_database, "CREATE SCHEMA memory; GRANT USAGE ON SCHEMA memory TO PUBLIC")
+    rows(empty_database, "DROP TABLE memory.pages; GRANT USAGE ON SCHEMA memory TO PUBLIC")
     await migrate(empty_database)
     assert rows(empty_database, "SELECT * FROM memory.current_facts") == []

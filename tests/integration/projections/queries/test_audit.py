@@ -42,24 +42,22 @@ async def fill(db: ProjectedDatabase) -> None:
 
 async def test_accepted_is_ended_plus_in_flight(db: ProjectedDatabase) -> None:
     """Law 2: every accepted turn has exactly one end, or is still on its way."""
+    nothing = await audit(db.conn, now=NOW)
+    assert (nothing.ok, nothing.accepted, nothing.partitions, nothing.oldest_in_flight) == (True, 0, (), None)
     await fill(db)
     books = await audit(db.conn, now=NOW)
     assert (books.ok, failed_checks(books)) == (True, [])
     assert (books.accepted, books.in_flight, books.ends) == (5, 2, {"facts": 1, "failed": 1, "no_facts": 1})
     assert books.oldest_in_flight == timedelta(minutes=5)
     assert [(one.partition, one.next_offset, one.records) for one in books.partitions] == [(0, 4, 4), (3, 1, 1)]
-
-
-async def test_nothing_at_all_balances(db: ProjectedDatabase) -> None:
-    books = await audit(db.conn, now=NOW)
-    assert (books.ok, books.accepted, books.partitions, books.oldest_in_flight) == (True, 0, (), None)
-
-
-async def test_a_turn_that_is_too_long_on_its_way_is_an_error(db: ProjectedDatabase) -> None:
-    await fill(db)
-    books = await audit(db.conn, now=day(1))
-    assert not books.ok
-    assert failed_checks(books) == [("error", "2 turns have been in flight for more than 0:15:00")]
+    late = await audit(db.conn, now=day(1))
+    assert (late.ok, failed_checks(late)) == (
+        False,
+        [("error", "2 turns have been in flight for more than 0:15:00")],
+    )
+    totals = await table_counts(db.conn)
+    assert (totals.turns, totals.in_flight, totals.active_facts, totals.failed_turns) == (5, 2, 1, 1)
+    assert totals.last_turn_at is not None
 
 
 async def test_an_end_before_the_journal_is_a_warning_and_later_an_error(db: ProjectedDatabase) -> None:
@@ -70,52 +68,44 @@ async def test_an_end_before_the_journal_is_a_warning_and_later_an_error(db: Pro
     assert failed_checks(late) == [("error", "1 turns ended more than 0:15:00 ago and are not in the journal")]
 
 
-async def test_lost_rows_are_found(db: ProjectedDatabase) -> None:
+DAMAGE = {
+    "DELETE FROM commits WHERE source_id = '1'": [
+        "partition 0 of the log: 1 of 4 offsets have neither a commit nor a rejection",
+        "1 events belong to no commit",
+    ],
+    "DELETE FROM facts": ["1 events are about a fact that is not there"],
+    "ALTER TABLE memory_events DISABLE TRIGGER ALL; DELETE FROM memory_events": [
+        "1 commits that brought facts have no event",
+        "1 facts were made by no event",
+    ],
+    "UPDATE projection_offsets SET next_offset = CASE partition WHEN 0 THEN 2 ELSE 3 END": [
+        "partition 0 of the log: 2 records lie at or beyond the next offset 2",
+        "partition 3 of the log: 2 of 3 offsets have neither a commit nor a rejection",
+    ],
+    "INSERT INTO rejections (partition, log_offset, item, reason, detail) VALUES (0, 0, 0, 'not_a_commit', '')": [
+        "partition 0 of the log: 1 offsets have both a commit and a rejection"
+    ],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_what_was_lost_or_moved_is_found(db: ProjectedDatabase, damage: str) -> None:
     await fill(db)
-    await db.conn.execute("DELETE FROM commits WHERE source_id = '1'")
-    books = await audit(db.conn, now=NOW)
-    assert not books.ok
-    assert failed_checks(books) == [
-        ("error", "partition 0 of the log: 1 of 4 offsets have neither a commit nor a rejection"),
-        ("error", "1 events belong to no commit"),
-    ]
+    await db.conn.execute(damage.encode())
+    found = await audit(db.conn, now=NOW)
+    assert (found.ok, failed_checks(found)) == (False, [("error", what) for what in DAMAGE[damage]])
 
 
-async def test_lost_facts_and_events_are_found(db: ProjectedDatabase) -> None:
-    await fill(db)
-    await db.conn.execute("DELETE FROM facts")
-    assert failed_checks(await audit(db.conn, now=NOW)) == [("error", "1 events are about a fact that is not there")]
-
-
-async def test_facts_and_commits_without_events_are_found(db: ProjectedDatabase) -> None:
-    await fill(db)
-    await db.conn.execute("ALTER TABLE memory_events DISABLE TRIGGER ALL")
-    await db.conn.execute("DELETE FROM memory_events")
-    assert failed_checks(await audit(db.conn, now=NOW)) == [
-        ("error", "1 commits that brought facts have no event"),
-        ("error", "1 facts were made by no event"),
-    ]
-
-
-async def decide(db: ProjectedDatabase) -> None:
+async def test_what_decisions_leave_behind_balances_and_is_missed(db: ProjectedDatabase) -> None:
     """Held back, confirmed and taken back; a policy; a statement about what is not known."""
+    await db.journal_turns("1", "2", "3", "4", "5")
     first = commit("1", added("A."))
     held = commit("2", pending("B.", fact_id_at(first)), pending("C.", fact_id_at(first)), at=day(1))
     confirmed_held = commit("3", pending_confirmed(fact_id_at(held), fact_id_at(first), text="B again."), at=day(2))
     unknown = skipped(fact_id_at(commit("never", added("D."))))
     await db.apply(first, held, confirmed_held, commit("4", undone(event_id_at(confirmed_held)), at=day(3)))
     await db.apply(commit("5", policy_set(Policy(add_only=True)), unknown, at=day(4)))
-
-
-async def test_what_decisions_leave_behind_balances(db: ProjectedDatabase) -> None:
-    await db.journal_turns("1", "2", "3", "4", "5")
-    await decide(db)
     assert failed_checks(await audit(db.conn, now=NOW)) == []
-
-
-async def test_what_decisions_left_behind_is_missed(db: ProjectedDatabase) -> None:
-    await db.journal_turns("1", "2", "3", "4", "5")
-    await decide(db)
     await db.conn.execute("DELETE FROM pending_confirmations")
     await db.conn.execute("UPDATE former_states SET event_id = gen_random_uuid()")
     await db.conn.execute("UPDATE undone SET undone_by = gen_random_uuid()")
@@ -126,54 +116,21 @@ async def test_what_decisions_left_behind_is_missed(db: ProjectedDatabase) -> No
     ]
 
 
-async def test_offsets_that_were_moved_are_found(db: ProjectedDatabase) -> None:
-    await fill(db)
-    await db.conn.execute("UPDATE projection_offsets SET next_offset = 2 WHERE partition = 0")
-    await db.conn.execute("UPDATE projection_offsets SET next_offset = 3 WHERE partition = 3")
-    assert [what for _, what in failed_checks(await audit(db.conn, now=NOW))] == [
-        "partition 0 of the log: 2 records lie at or beyond the next offset 2",
-        "partition 3 of the log: 2 of 3 offsets have neither a commit nor a rejection",
-    ]
-
-
-async def test_an_offset_that_is_both_applied_and_rejected_is_found(db: ProjectedDatabase) -> None:
-    await fill(db)
-    await db.conn.execute(
-        "INSERT INTO rejections (partition, log_offset, item, reason, detail) VALUES (0, 0, 0, 'not_a_commit', '')"
-    )
-    assert failed_checks(await audit(db.conn, now=NOW)) == [
-        ("error", "partition 0 of the log: 1 offsets have both a commit and a rejection")
-    ]
-
-
-async def test_commands_are_no_turns(db: ProjectedDatabase) -> None:
+async def test_commands_are_no_turns_and_a_turn_has_the_end_of_its_last_attempt(db: ProjectedDatabase) -> None:
     await fill(db)
     policy = Policy(note="quiet")
     await db.apply(command_commit("c1", SetPolicy(level="scope", policy=policy), policy_set(policy)), partition=1)
     await db.apply(command_commit("c2", DeleteAll()), partition=1)
     books = await audit(db.conn, now=NOW)
-    assert (books.ok, failed_checks(books)) == (True, [])
-    assert (books.accepted, sum(books.ends.values()), books.in_flight) == (5, 3, 2)
-
-
-async def test_a_turn_that_failed_has_the_end_of_its_last_attempt(db: ProjectedDatabase) -> None:
-    await fill(db)
-    failed = commit("4", outcome="failed", reason="invalid_reply")
-    again = commit("4", outcome="failed", reason="invalid_reply", attempt=2)
-    await db.apply(failed, again, commit("4", added("B."), attempt=3), partition=1)
-    books = await audit(db.conn, now=NOW)
-    assert (books.ok, failed_checks(books)) == (True, [])
-    assert (books.accepted, books.in_flight, books.ends) == (5, 1, {"facts": 2, "failed": 1, "no_facts": 1})
-
-
-async def test_a_turn_that_was_refused_for_a_limit_has_the_end_of_its_last_attempt(db: ProjectedDatabase) -> None:
-    await fill(db)
+    assert (books.ok, books.accepted, sum(books.ends.values()), books.in_flight) == (True, 5, 3, 2)
+    failed = [commit("4", outcome="failed", reason="invalid_reply", attempt=attempt) for attempt in (1, 2)]
+    await db.apply(*failed, commit("4", added("B."), attempt=3), partition=1)
     hit = LimitHit(name="turns_per_minute", level="scope", count=1, limit=1)
-    refused = commit("4", outcome="rejected", reason="limit", limit=hit)
-    await db.apply(refused, commit("4", added("B."), attempt=2), partition=1)
+    refused = commit("5", outcome="rejected", reason="limit", limit=hit)
+    await db.apply(refused, commit("5", added("B."), attempt=2), partition=1)
     books = await audit(db.conn, now=NOW)
     assert (books.ok, failed_checks(books)) == (True, [])
-    assert (books.accepted, books.in_flight, books.ends) == (5, 1, {"facts": 2, "failed": 1, "no_facts": 1})
+    assert (books.accepted, books.in_flight, books.ends) == (5, 0, {"facts": 3, "failed": 1, "no_facts": 1})
 
 
 async def test_turns_that_failed_or_were_rejected_are_listed_until_another_attempt_succeeds(
@@ -204,10 +161,3 @@ async def test_a_turn_is_given_back_as_it_was_received(db: ProjectedDatabase) ->
     assert turn.turn_id == "1"
     assert await received_turn(db.conn, "default", "2") is None
     assert await received_turn(db.conn, "other", "1") is None
-
-
-async def test_the_totals_count_what_the_tables_hold(db: ProjectedDatabase) -> None:
-    await fill(db)
-    found = await table_counts(db.conn)
-    assert (found.turns, found.in_flight, found.active_facts, found.failed_turns) == (5, 2, 1, 1)
-    assert found.last_turn_at is not None

@@ -1,44 +1,53 @@
-"""Facts, profiles and the ends of turns, asked of a real Postgres."""
+"""Lists, pages, counts and exports of facts, on a real Postgres."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from itertools import count
+from typing import Any
 
 import orjson
 import pytest
 
-from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownFactError, UnknownTurnError
-from mnemolog.projections.queries.facts import facts, facts_as_of, profile
-from mnemolog.projections.queries.results import Fact, Profile, Tokens, WriteResult
-from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
-from mnemolog.projections.queries.write_result import first_messages, turn_status
-from mnemolog.schemas.command import Delete
+from mnemolog.projections.context import lasting_facts
+from mnemolog.projections.errors import QueryError, UnknownFactError
+from mnemolog.projections.queries import facts as product
+from mnemolog.projections.queries.diff import diff
+from mnemolog.projections.queries.facts import (
+    IdCount,
+    count_facts,
+    exported_lines,
+    facts,
+    facts_as_of,
+    named_ids,
+    profile,
+    published_profile,
+)
+from mnemolog.projections.queries.quality import decision_quality
+from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.policy import LimitHit
-from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
     BOB,
     START_TIME,
     added,
-    command_commit,
     commit,
-    confirmed,
-    contradicted,
     day,
     fact_id_at,
-    merged,
     pending,
     replaced,
     retracted,
-    skipped,
-    weighed_candidate,
-    with_decision,
 )
 from tests.support.harnesses.projected_database import ProjectedDatabase
+from tests.support.naive_filters import sample_commits
 
 pytestmark = pytest.mark.postgres
 MINE = ScopeFilter.of_scope(ALICE)
+EVERYBODY = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
+NUMBERS = count(1)
 
 
 def texts(found: list[Fact]) -> list[str]:
@@ -47,18 +56,19 @@ def texts(found: list[Fact]) -> list[str]:
 
 async def test_facts_are_those_that_hold_and_all_versions_on_demand(db: ProjectedDatabase) -> None:
     first = commit("1", added("Lives in Bern.", key="home_city", value="Bern"), added("Visits.", valid_until=day(3)))
-    await db.apply(first, commit("2", replaced("Lives in Rome.", fact_id_at(first), ended_at=day(1)), at=day(1)))
+    moved = replaced("Lives in Rome.", fact_id_at(first), ended_at=day(1))
+    await db.apply(first, commit("2", moved, pending("Not so.", fact_id_at(first, 1)), at=day(1)))
     assert texts(await facts(db.conn, MINE, at=day(2))) == ["Visits.", "Lives in Rome."]
     assert texts(await facts(db.conn, MINE, at=day(3))) == ["Lives in Rome."]
     versions = {one.text: one for one in await facts(db.conn, MINE, all_versions=True, at=day(3))}
-    assert list(versions)[2] == "Lives in Rome."
+    assert [(text, one.believed_from is None) for text, one in versions.items()][2:] == [
+        ("Lives in Rome.", False),
+        ("Not so.", True),
+    ]
     old = versions["Lives in Bern."]
     assert (old.key, old.value, old.status, old.user_id, old.agent_id) == (
-        "home_city",
-        "Bern",
-        "superseded",
-        "alice",
-        None,
+        *("home_city", "Bern", "superseded"),
+        *("alice", None),
     )
     assert (old.true_to, old.closed_at, old.believed_to) == (day(1), versions["Lives in Rome."].believed_from, None)
     assert orjson.loads(orjson.dumps(old))["text"] == "Lives in Bern."
@@ -74,7 +84,7 @@ async def pages(db: ProjectedDatabase, *, limit: int, between: Sequence[Commit] 
             await db.apply(more)
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("limit", [1, 3, 5, 8])
 async def test_pages_have_each_fact_once_while_facts_are_stored(db: ProjectedDatabase, limit: int) -> None:
     """Also facts of one turn, which were recorded at the same time; and where a page's last fact is ended meanwhile."""
     first = commit("1", *(added(f"Likes tea {number}.") for number in range(5)))
@@ -89,17 +99,30 @@ async def test_pages_have_each_fact_once_while_facts_are_stored(db: ProjectedDat
 
 
 async def test_a_page_goes_on_after_a_fact_of_the_tenant_alone(db: ProjectedDatabase) -> None:
-    mine, other = (
-        commit("1", added("A."), added("B.")),
-        commit("2", added("C."), scope=Scope(tenant="other", user_id="x")),
-    )
-    await db.apply(mine, other)
+    mine, other = commit("1", added("A."), added("B.")), Scope(tenant="other", user_id="x")
+    await db.apply(mine, commit("2", added("C."), scope=other))
     assert texts(await facts(db.conn, MINE, at=day(1), after=fact_id_at(mine))) == ["B."]
     with pytest.raises(UnknownFactError):
-        await facts(db.conn, MINE, at=day(1), after=fact_id_at(other))
-    for limit in (0, -1):
-        with pytest.raises(QueryError, match="give 1 or more"):
-            await facts(db.conn, MINE, at=day(1), limit=limit)
+        await facts(db.conn, MINE, at=day(1), after=fact_id_at(commit("2", scope=other)))
+
+
+async def test_what_makes_no_sense_is_refused(db: ProjectedDatabase) -> None:
+    conn, wide, no_zone = db.conn, ScopeFilter(user_id="*"), day(1).replace(tzinfo=None)
+    for asked, words in (
+        (facts(conn, MINE, at=day(1), limit=0), "give 1 or more"),
+        (facts(conn, MINE, at=day(1), limit=-1), "give 1 or more"),
+        (named_ids(conn, "user_id", EVERYBODY, limit=0), "give 1 or more"),
+        (facts_as_of(conn, MINE, believed_at=no_zone, true_at=day(1)), "believed_at needs a zone"),
+        (diff(conn, MINE, no_zone, day(2)), "since needs a zone"),
+        (diff(conn, MINE, day(2), day(1)), "an earlier since, or a later until"),
+        (diff(conn, MINE, day(1), day(2), axis="wished"), "choose one of believed, true"),  # type: ignore[arg-type] # wrong ones too
+        (decision_quality(conn, None, day(2), day(1)), "an earlier since, or a later until"),
+        (profile(conn, wide, day(0)), "instead of"),
+        (published_profile(conn, wide, day(1)), "instead of"),
+        (lasting_facts(conn, [MINE, wide], day(1)), "exact scopes"),
+    ):
+        with pytest.raises(QueryError, match=words):
+            await asked
 
 
 async def test_facts_of_one_turn_are_listed_in_the_order_of_their_statements(db: ProjectedDatabase) -> None:
@@ -117,153 +140,72 @@ async def test_facts_of_one_turn_are_listed_in_the_order_of_their_statements(db:
     assert [old["text"] for old in known.recent_changes[0]["old"]] == [said[0], said[5]]
 
 
-async def test_a_profile_shows_what_holds_with_its_source(db: ProjectedDatabase) -> None:
-    first = commit(
-        "1",
-        added("Is called Alice.", category="identity", key="name", value="Alice"),
-        added("Plans a trip.", category="task_context", valid_until=day(3)),
+async def know(db: ProjectedDatabase, number: int, **ids: str) -> None:
+    facts_of_scope = [added(f"Fact {place}.") for place in range(number)]
+    await db.apply(commit(f"t{next(NUMBERS)}", *facts_of_scope, scope=Scope(**ids)))
+
+
+async def test_users_agents_and_runs_have_their_open_facts_and_scopes(db: ProjectedDatabase) -> None:
+    known, gone = commit("1", added("A."), added("B.")), commit("3", added("D."), scope=Scope(user_id="zoe"))
+    ended = commit("4", retracted(fact_id_at(gone)), scope=Scope(user_id="zoe"), at=day(1))
+    await db.apply(known, commit("2", pending("C.", fact_id_at(known))), gone, ended)
+    await know(db, 3, user_id="alice", run_id="r1")
+    await know(db, 1, user_id="bob", agent_id="bot", run_id="r1")
+    await know(db, 5, agent_id="bot")
+    await know(db, 7, tenant="other", user_id="eve")
+    alice, bob = IdCount(id="alice", facts=6, scopes=2), IdCount(id="bob", facts=1, scopes=1)
+    assert await named_ids(db.conn, "user_id", EVERYBODY) == [alice, bob]
+    assert await named_ids(db.conn, "agent_id", EVERYBODY) == [IdCount(id="bot", facts=6, scopes=2)]
+    assert await named_ids(db.conn, "run_id", EVERYBODY) == [IdCount(id="r1", facts=4, scopes=2)]
+    of_alice = ScopeFilter(user_id="alice", agent_id="**", app_id="**", run_id="**")
+    assert await named_ids(db.conn, "run_id", of_alice) == [IdCount(id="r1", facts=3, scopes=1)]
+
+
+async def test_pages_of_users_have_each_once(db: ProjectedDatabase) -> None:
+    names = ["Ann", "ann", "bob", "Zoe", "\u00e4nne"]
+    for name in names:
+        await know(db, 1, user_id=name)
+    for limit in (1, 2, 4):
+        listed: list[str] = []
+        while page := await named_ids(db.conn, "user_id", EVERYBODY, limit=limit, after=listed[-1] if listed else None):
+            assert len(page) <= limit
+            listed += [one.id for one in page]
+        assert sorted(listed) == sorted(names)
+
+
+async def test_counts_and_exports_are_those_of_the_list(db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "EXPORT_BATCH", 7)
+    await db.apply(*sample_commits())
+    of_alice = ScopeFilter(user_id="alice", agent_id="*", run_id="**", app_id="**")
+    filters: tuple[dict[str, Any], ...] = (
+        {},
+        {"state": "superseded"},
+        {"importance": {"gte": 0.5}},
+        {"run_id": None},
+        {"key": "nothing"},
     )
-    await db.apply(first)
-    known = await profile(db.conn, MINE, day(1))
-    (name,) = known.identity
-    assert (name["value"], name["confidence"], name["fact_id"]) == ("Alice", 0.95, str(fact_id_at(first)))
-    assert [entry["text"] for entry in known.current_tasks] == ["Plans a trip."]
-    assert known.updated_at == first.decided_at
-    assert (await profile(db.conn, MINE, day(3))).current_tasks == []
+    for wanted in map(parse_filter, filters):
+        for scope in (EVERYBODY, of_alice):
+            for versions in (False, True):
+                listed = await facts(db.conn, scope, wanted, all_versions=versions, at=day(60))
+                found = await count_facts(db.conn, scope, wanted, all_versions=versions, at=day(60))
+                assert (found, bool(found)) == (len(listed), wanted.key is None)
+                lines = exported_lines(db.conn, scope, wanted, all_versions=versions, at=day(60))
+                batches = [batch async for batch in lines]
+                assert all(0 < len(batch) <= 7 for batch in batches)
+                exported = [json.loads(line) for batch in batches for line in batch]
+                assert [one["id"] for one in exported] == [str(fact.fact_id) for fact in listed]
+                attributes = [fact.structured_attributes for fact in listed]
+                assert [one["structured_attributes"] for one in exported] == attributes
 
 
-async def test_a_profile_belongs_to_one_scope(db: ProjectedDatabase) -> None:
-    assert await profile(db.conn, MINE, day(0)) == Profile()
-    with pytest.raises(QueryError, match="instead of"):
-        await profile(db.conn, ScopeFilter(user_id="alice", run_id=ANY_VALUE), day(0))
-
-
-async def test_the_result_of_a_turn_tells_what_it_did_and_cost(db: ProjectedDatabase) -> None:
-    known = commit("1", *(added(f"Fact {number}.") for number in range(6)))
-    steps = (
-        Step(stage="extract", milliseconds=300, llm_calls=1, input_tokens=500, output_tokens=60),
-        Step(stage="embed", milliseconds=20, embedding_calls=0.25, input_tokens=30),
-        Step(stage="resolve", milliseconds=200, llm_calls=1, input_tokens=200, output_tokens=40),
-    )
-    turn = commit(
-        "2",
-        added("New."),
-        skipped(fact_id_at(known, 0), "Said again."),
-        confirmed(fact_id_at(known, 1)),
-        merged("Richer.", fact_id_at(known, 2), fact_id_at(known, 3)),
-        replaced("Now.", fact_id_at(known, 4), reason="she moved"),
-        contradicted("Indeed.", fact_id_at(known, 5)),
-        steps=steps,
-    )
-    await db.apply(known, turn)
-    result = await turn_status(db.conn, "default", "2")
-    assert [(one.event, one.text) for one in result.memories] == [
-        ("fact_added", "New."),
-        ("fact_skipped", "Said again."),
-        ("fact_confirmed", "the same in other words"),
-        ("facts_merged", "Richer."),
-        ("fact_replaced", "Now."),
-        ("fact_contradicted", "Indeed."),
-    ]
-    assert [one.fact_id for one in result.memories[:3]] == [
-        fact_id_at(turn, 0),
-        fact_id_at(known, 0),
-        fact_id_at(known, 1),
-    ]
-    assert (result.memories[4].targets, result.memories[4].reason) == ((fact_id_at(known, 4),), "she moved")
-    counts = (result.facts_added, result.facts_updated, result.facts_unchanged, result.facts_deleted, result.skipped)
-    assert counts == (4, 3, 2, 1, 1)
-    assert (result.status, result.success, result.error) == ("facts", True, None)
-    assert (result.llm_calls, result.embedding_calls, result.tokens) == (2, 0.25, Tokens(input=730, output=100))
-    assert result.tokens.total == 830
-    assert result.milliseconds == {"extract": 300, "embed": 20, "resolve": 200}
-    assert result.duration_ms == 2000
-    assert orjson.loads(orjson.dumps(result))["memories"][0]["event"] == "fact_added"
-
-
-async def test_a_verbose_result_has_the_texts_of_what_was_retrieved(db: ProjectedDatabase) -> None:
-    known = commit("1", added("Has one cat."))
-    theirs = commit("1", added("Secret."), scope=BOB)
-    both = (weighed_candidate(fact_id_at(known)), weighed_candidate(fact_id_at(theirs)))
-    await db.apply(
-        known, theirs, commit("2", with_decision(skipped(fact_id_at(known), "Has a cat."), candidates=both), at=day(1))
-    )
-    assert (await turn_status(db.conn, "default", "2")).trace is None
-    trace = (await turn_status(db.conn, "default", "2", verbose=True)).trace
-    assert trace is not None
-    assert [one.text for one in trace.decisions[0].retrieved] == ["Has one cat.", None]
-
-
-async def test_of_several_attempts_the_last_one_counts(db: ProjectedDatabase) -> None:
-    hit = LimitHit(name="active_facts", level="scope", count=1, limit=1)
-    await db.apply(commit("1", outcome="rejected", reason="limit", limit=hit))
-    first = await turn_status(db.conn, "default", "1")
-    assert (first.status, first.limit and first.limit.count) == ("rejected", 1)
-    await db.apply(commit("1", added("A."), attempt=2, at=day(1)))
-    second = await turn_status(db.conn, "default", "1")
-    assert (second.status, second.attempt, second.limit) == ("facts", 2, None)
-
-
-async def test_a_command_has_its_result(db: ProjectedDatabase) -> None:
-    known = commit("1", added("Lives in Bern."))
-    await db.apply(
-        known, command_commit("c1", Delete(fact_ids=(fact_id_at(known),)), retracted(fact_id_at(known)), at=day(1))
-    )
-    result = await turn_status(db.conn, "default", "c1")
-    assert (result.status, result.success, result.order, result.facts_deleted) == ("done", True, "delete", 1)
-
-
-async def test_pending_facts_are_no_facts_yet(db: ProjectedDatabase) -> None:
-    known = commit("1", added("A."))
-    await db.apply(known, commit("2", pending("Not A.", fact_id_at(known)), at=day(1)))
-    assert texts(await facts(db.conn, MINE, at=day(2))) == ["A."]
-    versions = await facts(db.conn, MINE, all_versions=True, at=day(2))
-    assert [(one.text, one.believed_from is None) for one in versions] == [("A.", False), ("Not A.", True)]
-
-
-async def test_a_turn_is_pending_until_its_end(db: ProjectedDatabase) -> None:
-    await db.journal_turns("1")
-    assert await turn_status(db.conn, "default", "1") == WriteResult(turn_id="1", status="pending")
-    await db.apply(commit("1"))
-    assert (await turn_status(db.conn, "default", "1")).status == "no_facts"
-
-
-async def test_a_failed_turn_says_why(db: ProjectedDatabase) -> None:
-    await db.apply(commit("1", outcome="failed", reason="reply_invalid", detail="no JSON after two re-prompts"))
-    result = await turn_status(db.conn, "default", "1")
-    assert (result.success, result.error) == (False, "reply_invalid: no JSON after two re-prompts")
-
-
-async def test_a_record_without_a_scope_is_found_by_its_position(db: ProjectedDatabase) -> None:
-    position = "conversation_turns/0/7"
-    await db.apply(commit(position, scope=None, outcome="failed", reason="not_a_record"))
-    assert (await turn_status(db.conn, "default", position)).status == "failed"
-
-
-async def test_unknown_turns_and_those_of_other_tenants_are_not_told(db: ProjectedDatabase) -> None:
-    await db.apply(commit("1", scope=Scope(tenant="other", user_id="alice")))
-    for turn_id in ("1", "2"):
-        with pytest.raises(UnknownTurnError, match="check the id and the tenant"):
-            await turn_status(db.conn, "default", turn_id)
-    with pytest.raises(QueryError):
-        await turn_status(db.conn, "default", "\x00")
-
-
-async def test_one_id_of_two_agents_is_told_apart_by_the_agent(db: ProjectedDatabase) -> None:
-    agents = [Scope(agent_id=name) for name in ("bot", "clerk")]
-    shared = Scope(user_id="alice", agent_id="bot")
-    await db.apply(*(commit("1", added(f"Of {one.owner}."), scope=one) for one in (*agents, shared)))
-    await db.journal_turns("1", scope=agents[0])
-    for agent in ("bot", "clerk"):
-        found = await turn_status(db.conn, "default", "1", agent_id=agent)
-        assert ([one.text for one in found.memories], found.agent_id) == ([f"Of default//{agent}."], agent)
-    assert (await turn_status(db.conn, "default", "1", "alice", "clerk")).user_id == "alice"
-    assert len(await first_messages(db.conn, "default", "1", agent_id="bot") or ()) == 1
-    assert await first_messages(db.conn, "default", "1", agent_id="clerk") is None
-
-
-async def test_one_id_of_two_users_asks_for_the_user(db: ProjectedDatabase) -> None:
-    await db.apply(commit("1"), commit("1", added("B."), scope=BOB))
-    with pytest.raises(AmbiguousTurnError, match="default/alice, default/bob"):
-        await turn_status(db.conn, "default", "1")
-    assert (await turn_status(db.conn, "default", "1", "bob")).status == "facts"
+async def test_what_is_stored_meanwhile_is_not_exported(db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "EXPORT_BATCH", 1)
+    await db.apply(commit("1", added("A."), added("B.")))
+    found = []
+    async for lines in exported_lines(db.conn, EVERYBODY, parse_filter({}), all_versions=False, at=day(60)):
+        found += [json.loads(line)["text"] for line in lines]
+        cursors = await db.rows("SELECT name FROM pg_cursors WHERE name <> ''")
+        assert cursors == [("exported_facts",)]  # the server keeps what has not been read
+        await db.apply(commit(f"more {len(found)}", added("C.")))
+    assert found == ["A.", "B."]

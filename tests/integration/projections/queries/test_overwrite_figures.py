@@ -87,7 +87,12 @@ async def test_the_counters_agree_with_the_log(lived: Lived) -> None:
 
 async def test_the_rates_agree_with_the_log(lived: Lived) -> None:
     quality = await lived.quality()
-    of_models = [one for one in overwrites(lived.log).values() if one.by == "model"]
+    every = [((one.event["event"], *one.proposer), one) for one in overwrites(lived.log).values()]
+    rows = {(one.event, one.by, one.model or "", one.prompt_version or ""): one for one in quality.overwrites}
+    assert {key: +Counter(row.results) for key, row in rows.items()} == {
+        key: Counter(one.result for of, one in every if of == key) for key, _ in every
+    }
+    of_models = [one for _, one in every if one.by == "model"]
     decisions = sum(one["decision"]["by"] not in ("application", "human", "timer") for one in lived.log)
     results = Counter(one.result for one in of_models)
     wrong = sum(results[name] for name in WRONG)

@@ -2,21 +2,18 @@
 
 import pytest
 
-from mnemolog.projections.queries.pending import pending as waiting_in
+from mnemolog.projections.queries import pending as product
 from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.scope_filter import ANY_VALUE, ScopeFilter
 from tests.support.builders.commits import (
     ALICE,
     BOB,
-    START_TIME,
     added,
     commit,
     contradicted,
     day,
     fact_id_at,
     pending,
-    pending_confirmed,
-    pending_rejected,
     resolved,
     weighed_candidate,
     with_decision,
@@ -27,68 +24,37 @@ pytestmark = pytest.mark.postgres
 MINE = ScopeFilter.of_scope(ALICE)
 
 
-async def test_tells_old_and_new_the_excerpt_why_and_for_how_long(db: ProjectedDatabase) -> None:
+async def test_a_held_fact_has_old_and_new_the_excerpt_why_and_for_how_long(db: ProjectedDatabase) -> None:
     known = commit("1", added("Is allergic to nuts.", category="health"))
-    held = with_decision(
-        pending(
-            "Is not allergic to nuts.", fact_id_at(known), action="contradict", guard="high_risk", needs_human=True
-        ),
-        by="policy",
-        verdict="CONTRADICT",
-        model="m1",
-    )
-    made = commit("2", held, at=day(1))
+    text = "Is not allergic to nuts."
+    held = pending(text, fact_id_at(known), action="contradict", guard="high_risk", needs_human=True)
+    made = commit("2", with_decision(held, by="policy", verdict="CONTRADICT", model="m1"), at=day(1))
     await db.apply(known, made, commit("3", added("B."), pending("C.", fact_id_at(known)), scope=BOB, at=day(2)))
-    (one,) = await waiting_in(db.conn, MINE, day(5))
-    assert (one.fact.text, one.fact.status, one.fact.excerpt) == (
-        "Is not allergic to nuts.",
-        "pending_confirmation",
-        "Is not allergic to nuts.",
-    )
+    (one,) = await product.pending(db.conn, MINE, day(5))
+    assert (one.fact.text, one.fact.status, one.fact.excerpt) == (text, "pending_confirmation", text)
     assert [(old.fact_id, old.text, old.status) for old in one.challenged] == [
         (fact_id_at(known), "Is allergic to nuts.", "active")
     ]
     assert (one.action, one.guard, one.verdict, one.model) == ("contradict", "high_risk", "CONTRADICT", "m1")
     assert (one.reason, one.needs_human) == ("it is to be confirmed", True)
     assert (one.since, one.age) == (made.decided_at, day(5) - made.decided_at)
-    assert len(await waiting_in(db.conn, ScopeFilter(user_id=ANY_VALUE), day(5))) == 2
-
-
-async def test_what_is_settled_waits_no_longer(db: ProjectedDatabase) -> None:
-    known = commit("1", added("A."), added("B."))
-    held = commit("2", pending("Not A.", fact_id_at(known)), pending("Not B.", fact_id_at(known, 1)), at=day(1))
-    await db.apply(known, held)
-    assert [one.fact.text for one in await waiting_in(db.conn, MINE, day(2))] == ["Not A.", "Not B."]
-    await db.apply(commit("3", pending_confirmed(fact_id_at(held), fact_id_at(known)), at=day(2)))
-    assert [one.fact.text for one in await waiting_in(db.conn, MINE, day(3))] == ["Not B."]
-    await db.apply(commit("4", pending_rejected(fact_id_at(held, 1)), at=day(3)))
-    assert await waiting_in(db.conn, MINE, day(4)) == []
+    assert len(await product.pending(db.conn, ScopeFilter(user_id=ANY_VALUE), day(5))) == 2
 
 
 async def test_an_unresolved_fact_names_what_it_stands_beside_as_far_as_that_stands(db: ProjectedDatabase) -> None:
     known = commit("1", added("Drinks tea."), added("Drinks coffee."), added("Drinks milk."))
-    candidates = (
-        weighed_candidate(fact_id_at(known, 2), 0.7),
-        weighed_candidate(fact_id_at(known), 0.8),
-        weighed_candidate(fact_id_at(known, 1), 0.75),
-    )
+    tea, coffee, milk = (fact_id_at(known, place) for place in range(3))
     beside = with_decision(
         added("Drinks nothing.", unresolved=True),
         by="fallback",
-        candidates=candidates,
-        shown=(fact_id_at(known), fact_id_at(known, 1)),
+        candidates=tuple(weighed_candidate(*one) for one in ((milk, 0.7), (tea, 0.8), (coffee, 0.75))),
+        shown=(tea, coffee),
         reason="no verdict",
     )
     made = commit("2", beside, at=day(1))
-    await db.apply(known, made, commit("3", contradicted("Hates coffee.", fact_id_at(known, 1)), at=day(2)))
+    await db.apply(known, made, commit("3", contradicted("Hates coffee.", coffee), at=day(2)))
     (one,) = await unresolved(db.conn, MINE, day(3))
     assert (one.fact.fact_id, one.reason, one.age) == (fact_id_at(made), "no verdict", day(3) - made.decided_at)
     assert [old.text for old in one.beside] == ["Drinks tea."]
-    await db.apply(commit("4", resolved(fact_id_at(made), fact_id_at(known), action="keep_both"), at=day(3)))
+    await db.apply(commit("4", resolved(fact_id_at(made), tea, action="keep_both"), at=day(3)))
     assert await unresolved(db.conn, MINE, day(4)) == []
-
-
-async def test_nothing_waits(db: ProjectedDatabase) -> None:
-    await db.apply(commit("1", added("A.")))
-    assert await waiting_in(db.conn, MINE, START_TIME) == []
-    assert await unresolved(db.conn, MINE, START_TIME) == []

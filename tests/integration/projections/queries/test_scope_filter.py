@@ -7,7 +7,6 @@ from typing import Any, get_args
 import pytest
 
 from mnemolog.projections.database import RowConnection
-from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries import scope_filter
 from mnemolog.projections.queries.diff import Axis, diff
 from mnemolog.projections.queries.facts import facts, facts_as_of
@@ -40,12 +39,11 @@ FILTERS: list[dict[str, Any]] = [
     for user, agent, app, run in product(("ann", "*", "**", None), ("*", "**", None), ("web", "*", None), ("**", None))
     if user or agent
 ]
-FEW_FILTERS: list[dict[str, Any]] = [dict.fromkeys(SCOPE_FIELDS[1:], wildcard) for wildcard in ("*", "**")] + [
-    {"user_id": "*"},
-    {"user_id": "ann", "app_id": "**"},
-    {"agent_id": "*", "run_id": "*"},
+EVERYWHERE = dict.fromkeys(SCOPE_FIELDS[1:], "**")
+FEW_FILTERS: list[dict[str, Any]] = [
+    *(EVERYWHERE, dict.fromkeys(SCOPE_FIELDS[1:], "*")),
+    *({"user_id": "*"}, {"user_id": "ann", "app_id": "**"}, {"agent_id": "*", "run_id": "*"}),
 ]
-Query = Callable[[RowConnection, ScopeFilter], Awaitable[Iterable[Any]]]
 
 
 def name_of(scope: Scope) -> str:
@@ -56,20 +54,12 @@ def events_of(scope: Scope) -> list[Commit]:
     """Of each scope one active fact, one pending, one unresolved, one replaced by a model, and one repeated."""
     name = name_of(scope)
     known = commit(f"1-{name}", added(f"tea {name}"), added(f"old {name}"), scope=scope)
-    target = fact_id_at(known, 1)
-    by_model = {"by": "model", "model": "m1", "prompt_version": "p"}
-    return [
-        known,
-        commit(
-            f"2-{name}",
-            pending(f"maybe {name}", fact_id_at(known)),
-            added(f"doubt {name}", unresolved=True),
-            with_decision(replaced(f"new {name}", target), **by_model),
-            skipped(fact_id_at(known)),
-            scope=scope,
-            at=day(1),
-        ),
-    ]
+    replacing = replaced(f"new {name}", fact_id_at(known, 1))
+    drafts = (
+        *(pending(f"maybe {name}", fact_id_at(known)), added(f"doubt {name}", unresolved=True)),
+        *(with_decision(replacing, by="model", model="m1", prompt_version="p"), skipped(fact_id_at(known))),
+    )
+    return [known, commit(f"2-{name}", *drafts, scope=scope, at=day(1))]
 
 
 @pytest.fixture
@@ -77,6 +67,10 @@ async def db(database: str) -> AsyncIterator[ProjectedDatabase]:
     async with ProjectedDatabase.open(database) as stored:
         await stored.apply(*(made for scope in SCOPES for made in events_of(scope)))
         yield stored
+
+
+def expected_of(wanted: dict[str, Any]) -> set[str]:
+    return {name_of(one) for one in SCOPES if is_in(one, wanted)}
 
 
 def is_in(scope: Scope, wanted: dict[str, Any]) -> bool:
@@ -98,13 +92,7 @@ def names(texts: Iterable[str]) -> set[str]:
     return {text.split(" ", 1)[1] for text in texts}
 
 
-async def test_facts_are_found_in_the_scopes_that_a_filter_names(db: ProjectedDatabase) -> None:
-    for wanted in FILTERS:
-        found = await facts(db.conn, ScopeFilter(**wanted), at=day(3))
-        assert names(fact.text for fact in found) == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
-
-
-QUERIES: dict[str, Query] = {
+QUERIES: dict[str, Callable[[RowConnection, ScopeFilter], Awaitable[Iterable[Any]]]] = {
     "all versions": lambda conn, scope: facts(conn, scope, all_versions=True, at=day(3)),
     "as of": lambda conn, scope: facts_as_of(conn, scope, believed_at=day(3), true_at=day(3)),
     "search": lambda conn, scope: search(conn, scope, "tea", None, SearchOptions(top_k=100), at=day(3)),
@@ -113,65 +101,49 @@ QUERIES: dict[str, Query] = {
 }
 
 
-@pytest.mark.parametrize("query", QUERIES)
-async def test_every_query_for_facts_takes_wildcards(db: ProjectedDatabase, query: str) -> None:
-    for wanted in FEW_FILTERS:
-        rows = await QUERIES[query](db.conn, ScopeFilter(**wanted))
+async def test_every_query_for_facts_takes_wildcards(db: ProjectedDatabase) -> None:
+    for wanted in FILTERS:
+        found = await facts(db.conn, ScopeFilter(**wanted), at=day(3))
+        assert names(fact.text for fact in found) == expected_of(wanted), wanted
+    for (name, query), wanted in product(QUERIES.items(), FEW_FILTERS):
+        rows = await query(db.conn, ScopeFilter(**wanted))
         texts = [row.text if isinstance(row, Fact) else row.fact.text for row in rows]
-        assert names(texts) == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
+        assert names(texts) == expected_of(wanted), (name, wanted)
 
 
-@pytest.mark.parametrize("axis", get_args(Axis))
-async def test_diff_takes_wildcards(db: ProjectedDatabase, axis: Axis) -> None:
+async def test_figures_take_wildcards_and_lose_no_scope_of_a_tenant(db: ProjectedDatabase) -> None:
     for wanted in FEW_FILTERS:
-        changed = await diff(db.conn, ScopeFilter(**wanted), day(1), day(3), axis=axis)
-        expected = {name_of(one) for one in SCOPES if is_in(one, wanted)}
-        assert names(change.text or "" for change in changed.replaced) == expected, wanted
-        assert changed.skipped == (len(expected) if axis == "believed" else 0)
-
-
-async def test_quality_takes_wildcards_and_loses_no_scope_of_a_tenant(db: ProjectedDatabase) -> None:
-    for wanted in FEW_FILTERS:
-        quality = await decision_quality(db.conn, ScopeFilter(**wanted), day(0), day(3))
-        number = sum(is_in(one, wanted) for one in SCOPES)
+        scope, expected = ScopeFilter(**wanted), expected_of(wanted)
+        for axis in get_args(Axis):
+            changed = await diff(db.conn, scope, day(1), day(3), axis=axis)
+            assert names(change.text or "" for change in changed.replaced) == expected, wanted
+            assert changed.skipped == (len(expected) if axis == "believed" else 0)
+        quality = await decision_quality(db.conn, scope, day(0), day(3))
         proposed = sum(one.overwrites for one in quality.overwrites)  # those carried out, and those held back
         carried_out = sum(one.carried_out for one in quality.overwrites)
         counts = (proposed, carried_out, quality.held.held, quality.unresolved)
-        assert counts == (2 * number, number, number, number), wanted
+        assert counts == (2 * len(expected), *[len(expected)] * 3), wanted
     everybody = await decision_quality(db.conn, None, day(0), day(3))
     assert everybody.unresolved == len(SCOPES)
 
 
-async def matching_names(db: ProjectedDatabase, payload: DeleteAll | Undo, within: ScopeFilter) -> set[str]:
-    return {name_of(one) async for page in matching_scopes(db.conn, payload, within) for one in page}
+async def matching_names(db: ProjectedDatabase, payload: DeleteAll | Undo, wanted: dict[str, Any]) -> set[str]:
+    return {name_of(one) async for page in matching_scopes(db.conn, payload, ScopeFilter(**wanted)) for one in page}
 
 
-async def test_scopes_are_read_in_pages(db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_for_many_scopes_takes_wildcards_in_pages(
+    db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for payload in (DeleteAll(), Undo(model="m1", since=day(0), until=day(3))):
+        for wanted in FEW_FILTERS:
+            assert await matching_names(db, payload, wanted) == expected_of(wanted), wanted
     monkeypatch.setattr(scope_filter, "SCOPE_PAGE", 2)
-    everywhere = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
-    sizes = [len(page) async for page in matching_scopes(db.conn, DeleteAll(), everywhere)]
-    assert sum(sizes) == sum(one.tenant == "default" for one in SCOPES)
-    assert set(sizes[:-1]) == {2}
-
-
-@pytest.mark.parametrize("payload", [DeleteAll(), Undo(model="m1", since=day(0), until=day(3))])
-async def test_a_command_for_many_scopes_takes_wildcards(db: ProjectedDatabase, payload: DeleteAll | Undo) -> None:
-    for wanted in FEW_FILTERS:
-        found = await matching_names(db, payload, ScopeFilter(**wanted))
-        assert found == {name_of(one) for one in SCOPES if is_in(one, wanted)}, wanted
+    sizes = [len(page) async for page in matching_scopes(db.conn, DeleteAll(), ScopeFilter(**EVERYWHERE))]
+    assert (sum(sizes), set(sizes[:-1])) == (len(expected_of(EVERYWHERE)), {2})
 
 
 async def test_deleting_by_a_filter_concerns_the_scopes_that_hold_what_it_lets_through(db: ProjectedDatabase) -> None:
-    everywhere = ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
-    for filters, wanted in [({"run_id": "r1"}, {"run_id": "r1"}), ({"memory": "nothing like it"}, None)]:
-        payload = DeleteAll(filters=parse_filter(filters))
-        found = await matching_names(db, payload, everywhere)
-        expected = {name_of(one) for one in SCOPES if wanted and one.run_id == wanted["run_id"]}
-        assert found == expected
-        assert bool(found) == bool(wanted)
-
-
-@pytest.mark.parametrize("tenant", ["*", "**"])
-def test_the_tenant_is_no_wildcard(tenant: str) -> None:
-    with pytest.raises(QueryError, match="a query sees one tenant"):
-        ScopeFilter(tenant=tenant, user_id="ann")
+    in_run = DeleteAll(filters=parse_filter({"run_id": "r1"}))
+    assert await matching_names(db, in_run, EVERYWHERE) == {name_of(one) for one in SCOPES if one.run_id == "r1"}
+    nothing = DeleteAll(filters=parse_filter({"memory": "nothing like it"}))
+    assert await matching_names(db, nothing, EVERYWHERE) == set()

@@ -6,31 +6,33 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import LiteralString
 
 import pytest
 
 from mnemolog.projections.errors import LogGapError, RebuildError
-from mnemolog.projections.rebuild import fill, swap
+from mnemolog.projections.rebuild import fill, replay, swap
 from mnemolog.projections.rebuild.connections import open_connection
 from mnemolog.projections.rebuild.fill import FillOrder
 from mnemolog.projections.rebuild.rebuild import Progress, rebuild
-from mnemolog.projections.rebuild.replay import BATCH, TableLogSource
+from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.rebuild.swap import share_filling
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.scope import Scope
-from tests.support.builders.commits import added, commit, day, fact_id_at, replaced
-from tests.support.builders.sample_logs import every_decision_log
-from tests.support.harnesses.in_memory_log import InMemoryLog, open_in_memory
+from tests.support.builders.commits import added, commit
 from tests.support.harnesses.projected_database import ProjectedDatabase
+from tests.support.harnesses.rebuilds import (
+    InMemoryLog,
+    fill_live_tables,
+    interrupt,
+    kept,
+    open_in_memory,
+    records_of,
+)
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.postgres
-PARTITIONS = 3
-
-
-class Interrupted(Exception):  # noqa: N818 - it is no error
-    """Raised by a test in the middle of a rebuild."""
+BATCH = 10
+PARTITIONS = (0, 1, 2)
 
 
 @pytest.fixture
@@ -49,40 +51,24 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> list[FillOrder]:
     return given
 
 
-def log_of_users() -> InMemoryLog:
-    """For each partition a user with every kind of event, over more than one batch."""
-    return InMemoryLog({partition: _records(f"user{partition}") for partition in range(PARTITIONS)})
-
-
-def _records(user: str) -> list[bytes]:
-    scope = Scope(user_id=user)
-    made = every_decision_log(scope)
-    made += [commit(f"m{number}", added(f"Fact {number}."), scope=scope, at=day(20)) for number in range(BATCH)]
-    made.append(commit("r", replaced("Other.", fact_id_at(made[-1])), scope=scope, at=day(21)))
-    return [*(one.to_bytes() for one in made), b"no commit"]
-
-
-async def fill_live(db: ProjectedDatabase, log: InMemoryLog) -> None:
-    for partition, values in log.records.items():
-        await db.apply(*values, partition=partition)
-
-
 @pytest.mark.parametrize("source", ["memory", "table"])
 async def test_processes_fill_the_same_tables_as_the_projector(
     db: ProjectedDatabase, orders: list[FillOrder], source: str
 ) -> None:
-    log = log_of_users()
-    await fill_live(db, log)
+    log = await fill_live_tables(db, PARTITIONS)
     report = await rebuild(db.url, log if source == "memory" else TableLogSource(db.pool))
-    assert (report.equal, report.swapped) == (True, True)
+    assert (report.equal, report.swapped, kept(report)) == (True, True, set(swap.KEPT_TABLES))
     assert report.records == sum(map(len, log.records.values()))
-    assert sorted(partition for order in orders for partition in order.targets) == list(range(PARTITIONS))
+    assert sorted(partition for order in orders for partition in order.targets) == list(PARTITIONS)
     assert len(orders) == 2
 
 
-async def test_an_error_of_a_process_is_raised_as_it_is(db: ProjectedDatabase, orders: list[FillOrder]) -> None:
-    log = log_of_users()
-    await fill_live(db, log)
+async def test_an_error_of_a_process_is_raised_as_it_is(
+    db: ProjectedDatabase, orders: list[FillOrder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a process that dies ends the rebuild."""
+    log = await fill_live_tables(db, PARTITIONS)
+    sound = log.records[1][5]
     log.records[1][5] = b""
     reported: list[Progress] = []
     with pytest.raises(LogGapError, match="partition 1 continues at offset 6, the tables expect 5"):
@@ -94,16 +80,11 @@ async def test_an_error_of_a_process_is_raised_as_it_is(db: ProjectedDatabase, o
         await rebuild(db.url, log)
     assert raised.value.found == 9
     assert len(orders) == 4
-
-
-@pytest.mark.usefixtures("orders")
-async def test_a_process_that_dies_ends_the_rebuild(db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = log_of_users()
-    await fill_live(db, log)
-    monkeypatch.setattr(fill, "_MODULE", "no.such.module")
-    with pytest.raises(RebuildError, match="ended with code 1"):
-        await rebuild(db.url, log)
-    monkeypatch.undo()
+    log.records[1][5] = sound
+    with monkeypatch.context() as patch:
+        patch.setattr(fill, "_MODULE", "no.such.module")
+        with pytest.raises(RebuildError, match="ended with code 1"):
+            await rebuild(db.url, log)
     assert (await rebuild(db.url, log)).equal
 
 
@@ -136,26 +117,15 @@ def test_a_process_ends_with_the_rebuild_that_started_it() -> None:
 
 
 async def test_a_rebuild_waits_for_the_processes_of_one_that_was_killed(db: ProjectedDatabase) -> None:
+    async def someone_waits() -> bool:
+        return bool(await db.rows("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
+
     async with open_connection(db.url, "left-over") as left_over:
         await share_filling(left_over)
         waiting = asyncio.create_task(rebuild(db.url, TableLogSource(db.pool)))
-        poll: Callable[[], bool | Awaitable[bool]] = partial(_someone_waits, db)
+        poll: Callable[[], bool | Awaitable[bool]] = someone_waits
         assert await eventually(poll)
     assert (await waiting).equal
-
-
-async def _someone_waits(db: ProjectedDatabase) -> bool:
-    query: LiteralString = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-    return bool(await db.rows(query))
-
-
-async def interrupt(db: ProjectedDatabase, log: InMemoryLog, *, after: int) -> None:
-    def stop(progress: Progress) -> None:
-        if progress.done >= after:
-            raise Interrupted
-
-    with pytest.raises(Interrupted):
-        await rebuild(db.url, log, progress=stop)
 
 
 async def resumed_at(db: ProjectedDatabase, log: InMemoryLog) -> int:
@@ -165,29 +135,29 @@ async def resumed_at(db: ProjectedDatabase, log: InMemoryLog) -> int:
     return reported[0].done
 
 
-async def test_an_interrupted_rebuild_is_resumed(db: ProjectedDatabase) -> None:
-    log = log_of_users()
-    await fill_live(db, log)
+async def test_an_interrupted_rebuild_is_resumed_by_the_same_program(
+    db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "BATCH", BATCH)
+    log = await fill_live_tables(db)
     await interrupt(db, log, after=2 * BATCH)
     assert await resumed_at(db, log) >= 2 * BATCH
     assert await db.rows("SELECT obj_description('mnemolog'::regnamespace)") == [(None,)]
     assert await resumed_at(db, log) == 0
-
-
-@pytest.mark.parametrize("change", ["log", "program", "shorter log"])
-async def test_what_is_not_the_same_any_more_is_made_anew(
-    db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
-    log = log_of_users()
-    await fill_live(db, log)
     await interrupt(db, log, after=BATCH)
-    if change == "program":
-        monkeypatch.setattr(swap, "fingerprint", lambda: "another")
-        assert await resumed_at(db, log) == 0
-        return
-    other = InMemoryLog({partition: _records(f"other{partition}") for partition in log.records})
-    if change == "shorter log":
-        other.records = {partition: values[:3] for partition, values in other.records.items()}
+    monkeypatch.setattr(swap, "fingerprint", lambda: "another")
+    assert await resumed_at(db, log) == 0
+
+
+@pytest.mark.parametrize("is_shorter", [False, True])
+async def test_tables_of_another_log_are_made_anew(
+    db: ProjectedDatabase, monkeypatch: pytest.MonkeyPatch, is_shorter: bool
+) -> None:
+    monkeypatch.setattr(replay, "BATCH", BATCH)
+    log = await fill_live_tables(db)
+    await interrupt(db, log, after=BATCH)
+    records = {partition: records_of(Scope(user_id=f"other{partition}")) for partition in log.records}
+    other = InMemoryLog({one: values[: 3 if is_shorter else None] for one, values in records.items()})
     await db.conn.execute("DROP SCHEMA mnemolog CASCADE")
     report = await rebuild(db.url, other)
     assert report.records == sum(map(len, other.records.values()))

@@ -32,20 +32,6 @@ async def test_queries_at_once_wait_for_each_other(db: ProjectedDatabase) -> Non
     assert found == [[("Milk.", number), ("Tea.", number)] for number in range(5)]
 
 
-async def test_a_cancelled_query_ends_and_the_next_one_is_answered(db: ProjectedDatabase) -> None:
-    async with open_row_reader(db.url, "test", schema="mnemolog") as reader:
-        await db.conn.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        waiting = asyncio.create_task(reader.fetch(SQL("SELECT pg_advisory_lock(%(lock)s)"), {"lock": LOCK}))
-        poll: Callable[[], bool | Awaitable[bool]] = partial(waits_for_the_lock, db)
-        assert await eventually(poll)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            async with asyncio.timeout(30):
-                await waiting
-        assert not await waits_for_the_lock(db)
-        assert await reader.fetch(SQL("SELECT 1"), {}) == [(1,)]
-
-
 async def test_however_often_it_is_cancelled_a_query_ends_first_and_those_that_wait_are_left_alone(
     db: ProjectedDatabase,
 ) -> None:

@@ -1,7 +1,6 @@
 """Which scopes have indexes of their own, and that a rebuild leaves them theirs."""
 
 from collections.abc import AsyncIterator
-from dataclasses import asdict
 from typing import Any, LiteralString
 
 import pytest
@@ -52,11 +51,8 @@ async def test_large_scopes_get_indexes_and_lose_them_when_they_shrink_to_a_half
     fill_scopes(database, {"large": 400, "middle": 200, "small": 20}, dimensions=3)
     report = await index_scopes(database, least=150)
     assert (users(report), report.made, report.dropped) == (["large", "middle"], 4, 0)
-    assert [sum(f"'{user}'" in text for text in await indexes(conn)) for user in ("large", "middle", "small")] == [
-        2,
-        2,
-        0,
-    ]
+    made = await indexes(conn)
+    assert [sum(f"'{user}'" in text for text in made) for user in ("large", "middle", "small")] == [2, 2, 0]
     assert (await index_scopes(database, least=150)).made == 0
 
     await conn.execute("UPDATE scopes SET facts = 80 WHERE user_id = 'middle'")
@@ -80,7 +76,9 @@ async def test_only_so_many_scopes_have_indexes(
     assert len(await indexes(conn)) == 4
 
 
-async def test_what_an_interruption_left_is_made_anew(database: str, conn: AsyncConnection[TupleRow]) -> None:
+async def test_what_an_interruption_left_and_indexes_of_another_model_are_made_anew(
+    database: str, conn: AsyncConnection[TupleRow]
+) -> None:
     fill_scopes(database, {"large": 100}, dimensions=3)
     await index_scopes(database, least=50)
     complete = await indexes(conn)
@@ -94,10 +92,6 @@ async def test_what_an_interruption_left_is_made_anew(database: str, conn: Async
     assert await rows(conn, "SELECT bool_and(indisvalid) FROM pg_index") == [True]
     assert await rows(conn, "SELECT user_id FROM indexed_scopes") == ["large"]
 
-
-async def test_another_model_gets_another_index(database: str, conn: AsyncConnection[TupleRow]) -> None:
-    fill_scopes(database, {"large": 100}, dimensions=3)
-    await index_scopes(database, least=50)
     await conn.execute("UPDATE facts SET embedding_model = 'other'")
     report = await index_scopes(database, least=50)
     assert (report.scopes[0].model, report.made, report.dropped) == ("other", 1, 1)
@@ -115,40 +109,28 @@ async def test_only_one_at_a_time_and_not_beside_a_rebuild(database: str, conn: 
         await index_scopes(database)
 
 
-@pytest.mark.parametrize("full", [False, True])
-async def test_a_rebuild_makes_them_on_the_new_tables(
-    db: ProjectedDatabase, database: str, conn: AsyncConnection[TupleRow], *, full: bool
+async def test_a_rebuild_makes_them_on_the_new_tables_unless_it_compares_only(
+    db: ProjectedDatabase, database: str, conn: AsyncConnection[TupleRow]
 ) -> None:
-    for user in ("large", "small"):
-        facts = [added(f"{user} likes number {number}.") for number in range(30 if user == "large" else 3)]
-        await db.apply(commit(f"1-{user}", *facts, scope=Scope(user_id=user)))
+    for user, facts in {"large": 30, "small": 3}.items():
+        drafts = [added(f"{user} likes number {number}.") for number in range(facts)]
+        await db.apply(commit(f"1-{user}", *drafts, scope=Scope(user_id=user)))
     await index_scopes(database, least=20)
-    before = await indexes(conn)
-    table = await rows(conn, "SELECT 'mnemolog.facts'::regclass::oid")
+    before, oid = await indexes(conn), "SELECT 'mnemolog.facts'::regclass::oid"
+    table = await rows(conn, oid)
+    steps: list[str] = []
     async with open_table_log(database) as log:
-        report = await rebuild(database, log, full=full)
-    assert report.equal
-    assert await rows(conn, "SELECT 'mnemolog.facts'::regclass::oid") != table
+        await rebuild(database, log, verify_only=True, progress=lambda at: steps.append(at.step))
+        assert "scope indexes" not in steps
+        assert (await rebuild(database, log)).equal
+    assert await rows(conn, oid) != table
     assert await indexes(conn) == before
     assert len(before) == 2
     assert (await index_scopes(database, least=20)).made == 0
 
 
-async def test_a_rebuild_that_compares_only_makes_none(db: ProjectedDatabase, database: str) -> None:
-    await db.apply(commit("1", *[added(f"Number {number}.") for number in range(30)]))
-    await index_scopes(database, least=20)
-    steps: list[str] = []
-    async with open_table_log(database) as log:
-        await rebuild(database, log, verify_only=True, progress=lambda at: steps.append(at.step))
-    assert "scope indexes" not in steps
-
-
-async def test_an_index_is_made_within_the_memory_of_its_facts(database: str, conn: AsyncConnection[TupleRow]) -> None:
-    fill_scopes(database, {"large": 100}, dimensions=3)
-    (scope,) = (await index_scopes(database, least=50)).scopes
+async def test_an_index_is_made_within_the_memory_of_its_facts(conn: AsyncConnection[TupleRow]) -> None:
     for facts, megabytes in ((100, 64), (200_000, 719), (10**9, 2048)):
-        await conn.execute(
-            queries("scope_indexes")["limit_memory"], {**asdict(scope), "facts": facts, "dimensions": 1536}
-        )
+        await conn.execute(queries("scope_indexes")["limit_memory"], {"facts": facts, "dimensions": 1536})
         shown = await rows(conn, "SELECT setting::int / 1024 FROM pg_settings WHERE name = 'maintenance_work_mem'")
         assert shown == [megabytes]

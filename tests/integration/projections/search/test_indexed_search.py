@@ -1,8 +1,6 @@
 """A large scope is searched through indexes of its own, with the hits that a scan of it gives."""
 
-import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any, Final
@@ -12,17 +10,18 @@ import pytest_asyncio
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.projections.database import connection_settings, fetch_long, prepare_connection
+from mnemolog.projections.database import fetch_long
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
 from mnemolog.projections.search.search import MIN_CANDIDATES, Findings, Hit, SearchOptions, search
 from mnemolog.schemas.vector import Vector
 from tests.support.databases import fresh_database
 from tests.support.filled_scopes import MODEL, fill_scopes
+from tests.support.plans import connected
 
 pytestmark = pytest.mark.postgres
 
-SIZES: Final = {"large": 12_000, "twin": 6000, "other": 3000, "small": 40}
+SIZES: Final = {"large": 8000, "twin": 3500, "other": 1500, "small": 40}
 LARGE: Final = ScopeFilter(user_id="large")
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 BEFORE: Final = datetime(2026, 10, 1, tzinfo=UTC)
@@ -40,23 +39,15 @@ async def indexed_database(postgres_admin_url: str, template_database: str) -> A
     """Two large scopes, of which `large` and `twin` have indexes; `other` has none."""
     with fresh_database(postgres_admin_url, template=template_database) as url:
         fill_scopes(url, SIZES, dimensions=DIMENSIONS)
-        report = await index_scopes(url, least=6000 * 9 // 10)
+        report = await index_scopes(url, least=3000)
         assert [scope.user_id for scope in report.scopes] == ["large", "twin"]
         yield url
 
 
-@asynccontextmanager
-async def connected(url: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
-    """In a transaction that is undone."""
-    async with await AsyncConnection.connect(url, **connection_settings(url, application_name="test")) as one:
-        await prepare_connection(one)
-        yield one
-        await one.rollback()
-
-
 @pytest_asyncio.fixture
 async def conn(indexed_database: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
-    async with connected(indexed_database) as one:
+    """In a transaction that is undone."""
+    async with await connected(indexed_database) as one, one.transaction(force_rollback=True):
         yield one
 
 
@@ -86,12 +77,6 @@ async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> 
     return hits
 
 
-async def end_most_facts(conn: AsyncConnection[TupleRow]) -> None:
-    """Leave some 150 facts of the scope."""
-    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% 40 <> 0"
-    await conn.execute(ended, [BEFORE])
-
-
 async def replace_in_candidates(conn: AsyncConnection[TupleRow], text: str, new: str) -> None:
     query = "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'indexed_candidates'"
     ((function,),) = await (await conn.execute(query)).fetchall()
@@ -111,37 +96,48 @@ def word_scores(hits: Iterable[Hit]) -> list[float]:
     return sorted((hit.score.text_score for hit in hits if hit.score.text_score), reverse=True)
 
 
-async def recall(conn: AsyncConnection[TupleRow], limit: int) -> float:
-    """The share of the facts nearest by a scan that the indexes find."""
-    recalls = []
-    for _, vector in await questions(conn):
-        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, best(limit), at=AT)
-        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, best(limit), at=AT)
-        recalls.append(share(nearest(by_indexes), nearest(by_scan)))
-    return sum(recalls) / len(recalls)
+async def facts_read(conn: AsyncConnection[TupleRow], text: str, vector: Vector) -> int:
+    """How many rows of facts a search reads, by index or not."""
+    query = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'facts'"
+    ((before,),) = await (await conn.execute(query)).fetchall()
+    await search(conn, LARGE, text, vector, best(10), at=AT)
+    ((after,),) = await (await conn.execute(query)).fetchall()
+    return int(after - before)
 
 
 async def test_the_indexes_find_the_facts_that_a_scan_finds(conn: AsyncConnection[TupleRow]) -> None:
-    assert await recall(conn, 100) >= LEAST_RECALL
+    recalls = []
+    for _, vector in await questions(conn):
+        by_indexes = await search(conn, LARGE, UNKNOWN_WORD, vector, best(100), at=AT)
+        by_scan = await scanned(conn, LARGE, UNKNOWN_WORD, vector, best(100), at=AT)
+        recalls.append(share(nearest(by_indexes), nearest(by_scan)))
+    assert sum(recalls) / len(recalls) >= LEAST_RECALL
 
 
-@pytest.mark.parametrize("read_on", [True, False])
-async def test_a_16th_of_the_scope_is_ranked(conn: AsyncConnection[TupleRow], *, read_on: bool) -> None:
+async def test_a_16th_of_an_indexed_scope_is_ranked_and_less_than_half_of_it_read(
+    conn: AsyncConnection[TupleRow],
+) -> None:
     """What the index gives first are not the nearest of all."""
-    if not read_on:
-        await replace_in_candidates(conn, "facts / 16", "0")
-    (_, vector), *_ = await questions(conn)
-    before = await facts_read(conn)
-    await search(conn, LARGE, UNKNOWN_WORD, vector, best(10), at=AT)
-    assert (await facts_read(conn) - before >= SIZES["large"] * 0.95 / 16 + MIN_CANDIDATES) is read_on
+    (text, vector), *_ = await questions(conn)
+    a_16th = SIZES["large"] * 0.95 / 16 + MIN_CANDIDATES
+    assert await facts_read(conn, UNKNOWN_WORD, vector) >= a_16th
+    assert await facts_read(conn, text, vector) < SIZES["large"] / 2
+    await replace_in_candidates(conn, "facts / 16", "0")
+    assert await facts_read(conn, UNKNOWN_WORD, vector) < a_16th
+    await conn.execute("DELETE FROM indexed_scopes")
+    assert await facts_read(conn, text, vector) >= SIZES["large"] / 2
 
 
-async def test_words_and_vectors_are_fused_as_in_a_scan(conn: AsyncConnection[TupleRow]) -> None:
-    for text, vector in await questions(conn):
+async def test_words_with_and_without_vectors_find_the_facts_of_a_scan(conn: AsyncConnection[TupleRow]) -> None:
+    for text, vector in (await questions(conn))[:10]:
         by_indexes = await search(conn, LARGE, text, vector, best(10), at=AT)
         by_scan = await scanned(conn, LARGE, text, vector, best(10), at=AT)
         assert by_indexes[0] == by_scan[0]
         assert word_scores(by_indexes)[:5] == pytest.approx(word_scores(by_scan)[:5], abs=0.05)
+        by_words = await search(conn, LARGE, text, None, best(10), at=AT)
+        wanted = await scanned(conn, LARGE, text, None, best(10), at=AT)
+        assert word_scores(by_words) == pytest.approx(word_scores(wanted), abs=0.05)
+    assert len(await search(conn, LARGE, FREQUENT, None, SearchOptions(top_k=100), at=AT)) == 100
 
 
 @pytest.mark.parametrize(
@@ -172,20 +168,17 @@ async def test_options_that_narrow_find_what_a_scan_finds(
 async def test_there_are_as_many_hits_as_are_asked_for(conn: AsyncConnection[TupleRow]) -> None:
     """Also where nearly all facts of the scope have ended, so that what the index finds first is of no use."""
     (_, vector), *_ = await questions(conn, "twin")
-    await end_most_facts(conn)
-    for text, limit in product(("word7", FREQUENT, UNKNOWN_WORD), (1, 10, 100)):
+    ended = "UPDATE facts SET valid_until = %s WHERE user_id = 'large' AND hashtext(fact_id::text) %% 40 <> 0"
+    await conn.execute(ended, [BEFORE])
+    for text, limit in product(("word7", FREQUENT, UNKNOWN_WORD), (1, 100)):
         hits = await search(conn, LARGE, text, vector, best(limit), at=AT)
         wanted = await scanned(conn, LARGE, text, vector, best(limit), at=AT)
         assert len(hits) == len(wanted) == limit
         assert share(nearest(hits)[:10], nearest(wanted)[:10]) >= LEAST_SHARE
-
-
-async def test_words_alone_find_the_same_facts(conn: AsyncConnection[TupleRow]) -> None:
-    for text, _ in await questions(conn):
-        hits = await search(conn, LARGE, text, None, best(10), at=AT)
-        wanted = await scanned(conn, LARGE, text, None, best(10), at=AT)
-        assert word_scores(hits) == pytest.approx(word_scores(wanted), abs=0.05)
-    assert len(await search(conn, LARGE, FREQUENT, None, SearchOptions(top_k=100), at=AT)) == 100
+    await replace_in_candidates(conn, "'relaxed_order'", "'off'")  # the index gives up, and the scope is scanned
+    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=100), at=AT)
+    wanted = await scanned(conn, LARGE, UNKNOWN_WORD, vector, best(100), at=AT)
+    assert [hit.fact for hit in hits][:50] == [hit.fact for hit in wanted][:50]  # far ones go by their recency too
 
 
 async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnection[TupleRow]) -> None:
@@ -201,21 +194,12 @@ async def test_facts_with_all_of_the_frequent_words_come_first(conn: AsyncConnec
     assert {hit.fact.text for hit in hits.hits[:4]} == {"apples, pears"}
 
 
-async def test_the_scope_is_scanned_where_the_index_gives_up(conn: AsyncConnection[TupleRow]) -> None:
-    await replace_in_candidates(conn, "'relaxed_order'", "'off'")
-    await end_most_facts(conn)
-    (_, vector), *_ = await questions(conn, "twin")
-    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=100), at=AT)
-    wanted = await scanned(conn, LARGE, UNKNOWN_WORD, vector, best(100), at=AT)
-    assert [hit.fact for hit in hits][:50] == [hit.fact for hit in wanted][:50]  # far ones go by their recency too
-
-
 async def test_a_scope_with_fewer_facts_than_hits_gives_all_of_them(database: str) -> None:
     """Also none, as after its deletion."""
     fill_scopes(database, {"large": 60}, dimensions=8)
     await index_scopes(database, least=50)
     vector = Vector.from_values(MODEL, [1.0] * 8)
-    async with connected(database) as conn:
+    async with await connected(database) as conn:
         for left in (3, 0):
             await conn.execute(
                 "UPDATE facts SET status = 'retracted' WHERE fact_id NOT IN "
@@ -240,20 +224,17 @@ async def test_a_scope_that_loses_its_indexes_during_a_search_is_scanned(
         return rows
 
     monkeypatch.setattr("mnemolog.projections.search.search.fetch_long", fetch_then_drop)
-    async with connected(database) as conn:
-        await conn.set_autocommit(True)  # as the client's
+    async with await connected(database) as conn:
         vector = Vector.from_values(MODEL, [1.0] * 8)
         assert len(await search(conn, LARGE, UNKNOWN_WORD, vector, best(10), at=AT)) == 10
 
 
-async def test_no_fact_of_another_scope_is_found(conn: AsyncConnection[TupleRow]) -> None:
-    for text, vector in await questions(conn, "twin"):
-        hits = await search(conn, LARGE, text, vector, SearchOptions(top_k=100), at=AT)
-        assert {hit.fact.user_id for hit in hits} == {"large"}
-
-
-async def test_a_vector_of_another_model_is_compared_with_none(conn: AsyncConnection[TupleRow]) -> None:
-    (text, vector), *_ = await questions(conn)
+async def test_no_fact_of_another_scope_is_found_and_none_by_a_vector_of_another_model(
+    conn: AsyncConnection[TupleRow],
+) -> None:
+    (text, vector), *_ = await questions(conn, "twin")
+    of_twin = await search(conn, LARGE, text, vector, SearchOptions(top_k=100), at=AT)
+    assert {hit.fact.user_id for hit in of_twin} == {"large"}
     other = Vector(model="other", dimensions=vector.dimensions, data=vector.data)
     hits = await search(conn, LARGE, text, other, best(10), at=AT)
     assert hits
@@ -269,46 +250,3 @@ async def test_new_and_ended_facts_count_at_once(conn: AsyncConnection[TupleRow]
     await conn.execute("UPDATE facts SET status = 'pending_confirmation' WHERE fact_id = %s", [first.fact.fact_id])
     hits = await search(conn, LARGE, text, vector, best(10), at=AT)
     assert first.fact.fact_id in {hit.fact.fact_id for hit in hits}
-
-
-@pytest.mark.parametrize("indexed", [True, False])
-async def test_a_search_reads_a_small_part_of_an_indexed_scope(
-    conn: AsyncConnection[TupleRow], *, indexed: bool
-) -> None:
-    if not indexed:
-        await conn.execute("DELETE FROM indexed_scopes")
-    (text, vector), *_ = await questions(conn)
-    before = await facts_read(conn)
-    await search(conn, LARGE, text, vector, best(10), at=AT)
-    assert (await facts_read(conn) - before < SIZES["large"] / 2) is indexed
-
-
-async def facts_read(conn: AsyncConnection[TupleRow]) -> int:
-    """How many rows of facts this transaction has read, by index or not."""
-    query = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'facts'"
-    ((rows,),) = await (await conn.execute(query)).fetchall()
-    return int(rows)
-
-
-@pytest.mark.parametrize("part", ["near", "words"])
-async def test_the_planner_takes_the_indexes_of_the_scope(conn: AsyncConnection[TupleRow], part: str) -> None:
-    (_, vector), *_ = await questions(conn)
-    condition = "SELECT scope_condition('default', 'large', '', '', ''), vector_condition(%s, %s)"
-    ((of_scope, of_model),) = await (await conn.execute(condition, [MODEL, DIMENSIONS])).fetchall()
-    near = f"AND {of_model} ORDER BY embedding::halfvec({DIMENSIONS}) <=> %s::halfvec({DIMENSIONS})"
-    more, given = (near, vector) if part == "near" else ("AND words @@ %s::tsquery", "word4001")
-    statement = f"EXPLAIN (FORMAT JSON) SELECT fact_id FROM facts WHERE {of_scope} {more} LIMIT 50"  # noqa: S608 - no foreign text
-    ((plan,),) = await (await conn.execute(statement.encode(), [given])).fetchall()
-    used = {
-        node["Index Name"]
-        for node in nodes((plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"])
-        if "Index Name" in node
-    }
-    assert len(used) == 1
-    assert used.pop().startswith(f"facts_{part}_")
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for inner in plan.get("Plans", ()):
-        yield from nodes(inner)

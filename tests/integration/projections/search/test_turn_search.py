@@ -30,23 +30,26 @@ from tests.support.builders.commits import (
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
-SMALL = ScopeFilter(user_id="alice")
-"""A headline of each whole message takes much longer."""
+MINE = ScopeFilter(user_id="alice")
 PARTS = ("text_part", "names_part", "recency_part", "times_part", "neighbours_part")
 
 
-def turn(turn_id: str, *messages: str | Message, scope: Scope = ALICE, on: int = 0, **fields: Any) -> Turn:
+def turn(turn_id: str, *messages: str | Message, scope: Scope = ALICE, on: float = 0, **fields: Any) -> Turn:
     said = tuple(Message(role="user", content=one) if isinstance(one, str) else one for one in messages)
     return Turn(turn_id=turn_id, scope=scope, messages=said, occurred_at=day(on), **fields)
 
 
-def ended(*turns: Turn, outcome: Any = "no_facts") -> list[Commit]:
-    return [commit(one.turn_id, scope=one.scope, at=one.occurred_at, outcome=outcome) for one in turns]
+def ended(*turns: Turn) -> list[Commit]:
+    return [commit(one.turn_id, scope=one.scope, at=one.occurred_at) for one in turns]
 
 
-async def tell(db: ProjectedDatabase, *turns: Turn) -> None:
+def deleted(source_id: str, told: Commit, *, on: int) -> Commit:
+    return commit(source_id, with_decision(retracted(fact_id_at(told)), by="application"), at=day(on))
+
+
+async def tell(db: ProjectedDatabase, *turns: Turn, first_offset: int = 0) -> None:
     """Turns of which nothing was extracted."""
-    await db.journal(*turns)
+    await db.journal(*turns, first_offset=first_offset)
     await db.apply(*ended(*turns))
 
 
@@ -54,7 +57,7 @@ async def found(
     db: ProjectedDatabase,
     question: str,
     *,
-    scope: ScopeFilter | Sequence[ScopeFilter] = SMALL,
+    scope: ScopeFilter | Sequence[ScopeFilter] = MINE,
     statuses: Sequence[TurnStatus] = SHOWN_STATUSES,
     **options: Any,
 ) -> TurnFindings:
@@ -66,108 +69,101 @@ async def ids(db: ProjectedDatabase, question: str, **asked: Any) -> list[str]:
     return [one.turn_id for one in (await found(db, question, **asked)).turns]
 
 
-async def test_a_turn_is_found_by_the_words_that_people_said_in_it(db: ProjectedDatabase) -> None:
+async def test_a_turn_is_found_by_the_words_that_people_said_in_it_and_has_its_facts(db: ProjectedDatabase) -> None:
     said = Message(role="user", content="The boiler leaks again.", name="Alice")
     reply = Message(role="assistant", content="I will call a plumber.")
     prompt = Message(role="system", content="The user has a parrot.")
-    given = turn("t1", prompt, said, reply, metadata={"topic": "house"}, on=3)
-    await tell(db, given, turn("t2", "We had pasta."))
+    await tell(db, turn("t1", prompt, said, reply, metadata={"topic": "house"}, on=3), turn("t2", "We had pasta."))
     (hit,) = (await found(db, "What was wrong with the boilers?")).turns
     assert (hit.turn_id, hit.speaker, hit.excerpt) == ("t1", "Alice", "The boiler leaks again.")
     assert (hit.occurred_at, hit.status, hit.fact_ids, hit.metadata) == (day(3), "no_facts", (), {"topic": "house"})
     assert (hit.user_id, hit.agent_id, hit.run_id) == ("alice", None, None)
-    assert await ids(db, "plumber") == []
-    assert await ids(db, "parrot") == []
-    assert await ids(db, "?! 😀") == []
-
-
-async def test_the_facts_of_a_turn_come_with_it(db: ProjectedDatabase) -> None:
-    told = commit("t1", added("Lives in Rome."), added("Owns a dog."))
-    await db.journal(turn("t1", "I live in Rome and I own a dog."))
+    for question in ("plumber", "parrot", "?! 😀"):
+        assert await ids(db, question) == []
+    told = commit("t3", added("Lives in Rome."), added("Owns a dog."), at=day(5))
+    await db.journal(turn("t3", "I live in Rome and I own a dog.", on=5), first_offset=2)
     await db.apply(told)
     (hit,) = (await found(db, "dog")).turns
-    assert hit.fact_ids == (fact_id_at(told), fact_id_at(told, 1))
-    assert hit.status == "facts"
+    assert (hit.status, hit.fact_ids) == ("facts", (fact_id_at(told), fact_id_at(told, 1)))
 
 
 async def test_rare_words_names_and_new_turns_come_first(db: ProjectedDatabase) -> None:
     await tell(db, *(turn(f"n{number}", "The garden is nice.", on=number) for number in range(8)))
     await tell(db, turn("rare", "The tandem is nice.", on=-3))
     assert (await ids(db, "nice garden tandem"))[:2] == ["rare", "n7"]
-    by_tom = turn("tom", Message(role="user", content="A garden it is.", name="Tom"), on=-6)
-    await db.journal(by_tom, first_offset=20)
-    await db.apply(*ended(by_tom))
-    hits = (await found(db, "What did Tom say about the garden?")).turns
-    assert hits[0].turn_id == "tom"
-    assert hits[0].score.names_part > 0 == hits[1].score.names_part
-    assert hits[0].score.total == pytest.approx(
-        sum(getattr(hits[0].score, f"{name}_part") for name in ("text", "names", "recency", "times"))
-    )
+    await tell(db, turn("tom", Message(role="user", content="A garden it is.", name="Tom"), on=-6), first_offset=20)
+    first, second, *_ = (await found(db, "What did Tom say about the garden?")).turns
+    assert first.turn_id == "tom"
+    assert first.score.names_part > 0 == second.score.names_part
+    assert first.score.total == pytest.approx(sum(getattr(first.score, part) for part in PARTS[:4]))
     assert await ids(db, "garden", top_k=3) == ["n7", "n6", "n5"]
+    new, old, *_ = (await found(db, "garden", weights={"recency": 0.0})).turns
+    assert (new.turn_id, old.turn_id, new.score) == ("n7", "n6", old.score)
+    assert new.occurred_at - old.occurred_at == timedelta(days=1)
 
 
-@pytest.mark.parametrize(
-    ("name", "question"),
-    [
-        ("James", "James' garden"),
-        ("Alice", "le garden d’Alice"),
-        ("Peter", "Wo ist Peters garden?"),
-        ("O’Neil", "O'Neil's garden"),
-    ],
-)
-async def test_a_speaker_is_named_as_in_a_search_of_facts(db: ProjectedDatabase, name: str, question: str) -> None:
-    by_name = turn("named", Message(role="user", content="A garden.", name=name))
-    await tell(db, by_name, turn("other", Message(role="user", content="A garden.", name="Tom")))
-    parts = {one.turn_id: one.score.names_part > 0 for one in (await found(db, question)).turns}
-    assert parts == {"named": True, "other": False}
+async def test_names_and_words_are_read_as_in_a_search_of_facts(db: ProjectedDatabase) -> None:
+    for number, (name, question) in enumerate(
+        [
+            ("James", "James' garden"),
+            ("Alice", "le garden d’Alice"),
+            ("Peter", "Wo ist Peters garden?"),
+            ("O’Neil", "O'Neil's garden"),
+        ]
+    ):
+        scope = Scope(user_id=f"user {number}")
+        by_each = [turn(one, Message(role="user", content="A garden.", name=one), scope=scope) for one in (name, "Tom")]
+        await tell(db, *by_each)
+        hits = (await found(db, question, scope=ScopeFilter.of_scope(scope))).turns
+        assert {one.turn_id: one.score.names_part > 0 for one in hits} == {name: True, "Tom": False}
+    for day_number, (said, question) in enumerate(
+        [
+            ("Die Hunde von Jonas sind laut und der Garten ist klein.", "Wie laut ist der Hund?"),
+            ("Les chevaux sont dans la prairie avec les enfants.", "Où est l'enfant ?"),
+            ("私は東京に住んでいます。", "東京"),
+            ("Мы купили новые велосипеды.", "Где мой велосипед?"),
+            ("ฉันชอบดื่มกาแฟในตอนเช้า", "กาแฟ"),
+        ]
+    ):
+        await tell(db, turn(said, said, on=day_number))
+        assert await ids(db, question) == [said]
 
 
 async def test_a_long_message_is_told_around_the_words(db: ProjectedDatabase) -> None:
     filler = "Nothing of this matters at all to anybody. " * 200
-    await tell(db, turn("t1", "Hello.", f"{filler} The tandem is in the cellar. {filler}"))
+    await tell(db, turn("t1", "Hello.", f"{filler} The tandem is in the cellar. {filler}", on=-5))
     (hit,) = (await found(db, "tandem")).turns
     assert "The tandem is in the cellar." in hit.excerpt
     assert len(hit.excerpt) <= 1000
-
-
-async def test_excerpts_of_long_messages_have_the_words_and_are_short(db: ProjectedDatabase) -> None:
     words = " ".join(f"word{number}" for number in range(300))
     long = f"{words} boiler and the " * 60
-    await tell(db, *(turn(f"t{number}", long[:99_000], on=number) for number in range(40)))
+    await tell(db, *(turn(f"l{number}", long[:99_000], on=number) for number in range(10)), first_offset=1)
     hits = (await found(db, f"boiler {words}", top_k=100)).turns
-    assert len(hits) == 40
+    assert len(hits) == 10
     assert all("word" in hit.excerpt and len(hit.excerpt) <= 1000 for hit in hits)
 
 
-@pytest.mark.parametrize(
-    ("scope", "expected"),
-    [
-        (SMALL, {"own"}),
+async def test_only_turns_of_exactly_the_scope_are_found(db: ProjectedDatabase) -> None:
+    of_run, of_acme = Scope(user_id="alice", run_id="r1"), Scope(tenant="acme", user_id="alice")
+    scopes = {"own": ALICE, "run": of_run, "bob": BOB, "acme": of_acme}
+    await tell(db, *(turn(name, "tandem", scope=scope) for name, scope in scopes.items()))
+    for scope, expected in (
+        (MINE, {"own"}),
         (ScopeFilter(user_id="alice", run_id="r1"), {"run"}),
         (ScopeFilter(user_id="alice", run_id="*"), {"run"}),
         (ScopeFilter(user_id="alice", run_id="**"), {"own", "run"}),
-        ([SMALL, ScopeFilter(user_id="alice", run_id="r1")], {"own", "run"}),
+        ([MINE, ScopeFilter.of_scope(of_run)], {"own", "run"}),
         (ScopeFilter(user_id="*"), {"own", "bob"}),
-        (ScopeFilter(tenant="acme", user_id="alice"), {"acme"}),
+        (ScopeFilter.of_scope(of_acme), {"acme"}),
         (ScopeFilter(user_id="carol"), set()),
-    ],
-)
-async def test_only_turns_of_exactly_the_scope_are_found(
-    db: ProjectedDatabase, scope: ScopeFilter, expected: set[str]
-) -> None:
-    await tell(
-        db,
-        turn("own", "tandem"),
-        turn("run", "tandem", scope=Scope(user_id="alice", run_id="r1")),
-        turn("bob", "tandem", scope=BOB),
-        turn("acme", "tandem", scope=Scope(tenant="acme", user_id="alice")),
-    )
-    assert set(await ids(db, "tandem", scope=scope)) == expected
+    ):
+        assert set(await ids(db, "tandem", scope=scope)) == expected
 
 
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
+async def test_filters_and_times_choose_turns(db: ProjectedDatabase) -> None:
+    group = [Message(role="user", content="tandem", name=name) for name in ("Tom", "Ann")]
+    await tell(db, turn("house", "tandem", metadata={"topic": "house"}), turn("group", *group, on=9))
+    asked: list[tuple[dict[str, Any], set[str]]] = [
         ({"metadata": {"topic": "house"}}, {"house"}),
         ({"speaker": "Tom"}, {"group"}),
         ({"speaker": {"exists": False}}, {"house"}),
@@ -178,44 +174,29 @@ async def test_only_turns_of_exactly_the_scope_are_found(
         ({"source_id": "house"}, {"house"}),
         ({"OR": [{"source_id": "house"}, {"speaker": "Ann"}]}, {"house", "group"}),
         ({"categories": "health"}, set()),
-    ],
-)
-async def test_filters_choose_turns(db: ProjectedDatabase, filters: dict[str, Any], expected: set[str]) -> None:
-    group = [Message(role="user", content="tandem", name=name) for name in ("Tom", "Ann")]
-    await tell(db, turn("house", "tandem", metadata={"topic": "house"}), turn("group", *group, on=9))
-    assert set(await ids(db, "tandem", filters=filters)) == expected
-
-
-async def test_times_choose_turns(db: ProjectedDatabase) -> None:
-    await tell(db, *(turn(f"t{number}", "tandem", on=number) for number in (1, 5, 9)))
-    assert set(await ids(db, "tandem", believed_at=day(6))) == {"t1", "t5"}
-    period = (day(4), day(6))
-    assert (await ids(db, "tandem", period=period))[0] == "t5"
-    assert await ids(db, "tandem", period=period, only_period=True) == ["t5"]
+    ]
+    for filters, expected in asked:
+        assert set(await ids(db, "tandem", filters=filters)) == expected, filters
+    period = (day(-1), day(1))
+    assert await ids(db, "tandem", believed_at=day(6)) == ["house"]
+    assert await ids(db, "tandem") == ["group", "house"]
+    assert await ids(db, "tandem", period=period) == ["house", "group"]
+    assert await ids(db, "tandem", period=period, only_period=True) == ["house"]
 
 
 async def test_a_turn_is_shown_by_how_it_ended(db: ProjectedDatabase) -> None:
-    turns = {name: turn(name, "tandem") for name in ("facts", "no_facts", "failed", "rejected", "in_flight")}
-    await db.journal(*turns.values())
+    names = ("facts", "no_facts", "failed", "rejected", "in_flight", "echo", "said")
+    await db.journal(*(turn(name, "tandem") for name in names))
+    recalled = DroppedStatement(text="Alice owns a tandem.", reason="recalled", excerpt="tandem")
+    steps = [Step(stage="embed", milliseconds=1), Step(stage="extract", milliseconds=1, dropped=(recalled,))]
     await db.apply(
-        commit("facts", added("Owns a tandem.")),
-        *ended(turns["no_facts"]),
-        *(
-            commit(name, outcome=name, reason="limit" if name == "rejected" else "invalid_reply")
-            for name in ("failed", "rejected")
-        ),
+        *(commit("facts", added("Owns a tandem.")), commit("no_facts"), commit("said", steps=steps[:1])),
+        commit("echo", steps=steps),  # it became no fact, so nothing would tell when the memory it repeats is deleted
+        commit("failed", outcome="failed", reason="invalid_reply"),
+        commit("rejected", outcome="rejected", reason="limit"),
     )
-    assert set(await ids(db, "tandem")) == {"facts", "no_facts", "failed"}
+    assert set(await ids(db, "tandem")) == {"facts", "no_facts", "failed", "said"}
     assert await ids(db, "tandem", statuses=["rejected"]) == ["rejected"]
-
-
-async def test_a_turn_that_repeats_recalled_memory_is_not_shown(db: ProjectedDatabase) -> None:
-    """The echo became no fact, so nothing would tell when its memory is deleted."""
-    echo = DroppedStatement(text="Alice owns a tandem.", reason="recalled", excerpt="tandem")
-    told = [Step(stage="embed", milliseconds=1), Step(stage="extract", milliseconds=1, dropped=(echo,))]
-    await db.journal(turn("echo", "tandem"), turn("said", "tandem"))
-    await db.apply(commit("echo", steps=told), commit("said", steps=told[:1]))
-    assert await ids(db, "tandem") == ["said"]
 
 
 async def test_what_is_left_out_is_counted_where_it_is_asked_for(db: ProjectedDatabase) -> None:
@@ -238,23 +219,11 @@ async def test_a_turn_of_odd_content_is_kept_and_nothing_more(db: ProjectedDatab
     assert await ids(db, "1ü1") == ["many"]
 
 
-async def test_of_two_equal_turns_the_newer_one_comes_first(db: ProjectedDatabase) -> None:
-    await tell(db, turn("old", "tandem", on=1), turn("new", "tandem", on=1 + 2))
-    (new, old) = (await found(db, "tandem", weights={"recency": 0.0})).turns
-    assert (new.turn_id, old.turn_id) == ("new", "old")
-    assert new.score == old.score
-    assert new.occurred_at - old.occurred_at == timedelta(days=2)
-
-
 async def test_words_count_that_were_said_beside_a_turn(db: ProjectedDatabase) -> None:
     """As in a search of facts; such a turn is found where it has no word of the question itself."""
-    said = {"one": 0, "two": 1, "asked": 2, "four": 61, "five": 62.5, "old": -300}
-    minutes = [turn(name, "tandem" if name == "asked" else "Yes.", on=0) for name in said]
-    turns = [
-        one.model_copy(update={"occurred_at": day(10 + minute / 1440)})
-        for one, minute in zip(minutes, said.values(), strict=True)
-    ]
-    await tell(db, *turns)
+    minutes = {"one": 0, "two": 1, "asked": 2, "four": 61, "five": 62.5, "old": -300}
+    said = {name: "tandem" if name == "asked" else "Yes." for name in minutes}
+    await tell(db, *(turn(name, said[name], on=10 + minute / 1440) for name, minute in minutes.items()))
     hits = (await found(db, "tandem")).turns
     full = hits[0].score.text_part
     assert {one.turn_id: one.score.neighbours_part / full for one in hits} == pytest.approx(
@@ -263,49 +232,34 @@ async def test_words_count_that_were_said_beside_a_turn(db: ProjectedDatabase) -
     assert hits[1].score.text_score == 0
     assert all(one.score.total == pytest.approx(sum(getattr(one.score, part) for part in PARTS)) for one in hits)
     assert await ids(db, "tandem", weights={"neighbours": 0.0}) == ["asked"]
-    assert await ids(db, "tandem", scope=[SMALL, ScopeFilter(user_id="bob")]) == [one.turn_id for one in hits]
+    assert await ids(db, "tandem", scope=[MINE, ScopeFilter(user_id="bob")]) == [one.turn_id for one in hits]
     assert (await found(db, "tandem", explain=True, top_k=2)).left_out == {}
 
 
 async def test_words_of_a_hidden_turn_count_nowhere(db: ProjectedDatabase) -> None:
     """Else what stands beside it would tell that it said them."""
     told = commit("a", added("Owns a tandem."), at=day(1))
-    await db.journal(turn("a", "I own a tandem.", on=1), turn("b", "Do you ride?", on=1), turn("c", "Tandem?", on=2))
-    await db.apply(told, *ended(turn("b", "Do you ride?", on=1), turn("c", "Tandem?", on=2)))
+    other = [turn("b", "Do you ride?", on=1), turn("c", "Tandem?", on=2)]
+    await db.journal(turn("a", "I own a tandem.", on=1), *other)
+    await db.apply(told, *ended(*other))
     assert await ids(db, "tandem") == ["c", "a", "b"]
-    await db.apply(commit("d", with_decision(retracted(fact_id_at(told)), by="application"), at=day(3)))
+    await db.apply(deleted("d", told, on=3))
     assert await ids(db, "tandem") == ["c"]
 
 
-@pytest.mark.parametrize(
-    ("said", "question"),
-    [
-        ("Die Hunde von Jonas sind laut und der Garten ist klein.", "Wie laut ist der Hund?"),
-        ("Les chevaux sont dans la prairie avec les enfants.", "Où est l'enfant ?"),
-        ("私は東京に住んでいます。", "東京"),
-        ("Мы купили новые велосипеды.", "Где мой велосипед?"),
-        ("ฉันชอบดื่มกาแฟในตอนเช้า", "กาแฟ"),
-    ],
-)
-async def test_words_of_turns_have_the_forms_of_their_language(db: ProjectedDatabase, said: str, question: str) -> None:
-    await tell(db, turn("t1", said))
-    assert await ids(db, question) == ["t1"]
-
-
-async def test_a_turn_is_hidden_with_what_its_fact_was_merged_into(db: ProjectedDatabase) -> None:
+async def test_a_turn_is_hidden_with_what_its_fact_was_merged_into_but_not_with_what_replaced_it(
+    db: ProjectedDatabase,
+) -> None:
     first = commit("a", added("Lives in Bern."), at=day(1))
     second = commit("b", merged("Lives in Bern, Switzerland.", fact_id_at(first)), at=day(2))
     third = commit("c", merged("Lives in Bern, Switzerland, by the Aare.", fact_id_at(second)), at=day(3))
     await db.journal(turn("a", "I live in Bern.", on=1), turn("b", "Bern in Switzerland.", on=2))
     await db.apply(first, second, third)
     assert await ids(db, "Bern") == ["b", "a"]
-    await db.apply(commit("d", with_decision(retracted(fact_id_at(third)), by="application"), at=day(4)))
+    await db.apply(deleted("d", third, on=4))
     assert await ids(db, "Bern") == []
-
-
-async def test_what_held_before_is_not_what_was_deleted(db: ProjectedDatabase) -> None:
-    first = commit("a", added("Lives in Bern."), at=day(1))
-    moved = commit("b", replaced("Lives in Rome.", fact_id_at(first)), at=day(2))
-    await db.journal(turn("a", "I live in Bern.", on=1), turn("b", "From Bern to Rome.", on=2))
-    await db.apply(first, moved, commit("c", with_decision(retracted(fact_id_at(moved)), by="application"), at=day(3)))
-    assert await ids(db, "Bern") == ["a"]
+    tandem = commit("e", added("Owns a tandem."), at=day(5))
+    sold = commit("f", replaced("Owns a car.", fact_id_at(tandem)), at=day(6))
+    await db.journal(turn("e", "A tandem.", on=5), turn("f", "A car, no tandem.", on=6), first_offset=2)
+    await db.apply(tandem, sold, deleted("g", sold, on=7))
+    assert await ids(db, "tandem") == ["e"]

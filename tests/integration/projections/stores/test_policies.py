@@ -14,38 +14,28 @@ from mnemolog.streams.settings import StreamsSettings, default_rules
 from tests.support.builders.commits import ALICE, BOB, commit, day, policy_set
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
-pytestmark = pytest.mark.postgres
 
-
-async def test_a_scope_s_word_comes_before_its_tenant_s_before_the_configured(db: ProjectedDatabase) -> None:
+@pytest.mark.postgres
+async def test_a_scope_s_policy_comes_before_its_tenant_s_before_the_configured(db: ProjectedDatabase) -> None:
     configured = EffectivePolicy(min_importance=0.2, single_valued=("locker",))
     tenant = Policy(confidence="cautious", high_risk=("health",), limits=Limits(active_facts=100))
-    scope = Policy(high_risk=(), limits=Limits(active_facts=10))
+    former, scope = Policy(add_only=True, min_importance=0.5), Policy(high_risk=(), limits=Limits(active_facts=10))
+    tenants = tenant_scope("default")
     await db.apply(
-        commit("p1", policy_set(tenant, level="tenant"), scope=tenant_scope("default")), commit("p2", policy_set(scope))
+        commit("p1", policy_set(tenant, level="tenant"), scope=tenants),
+        commit("p2", policy_set(former)),
+        commit("p3", policy_set(scope), at=day(1)),  # in place of the former
     )
     policies = PolicyStore(db.pool)
     alice = await policies.effective_policy(ALICE, configured)
-    assert (alice.min_importance, alice.confidence, alice.high_risk) == (0.2, "cautious", ())
+    assert (alice.min_importance, alice.confidence, alice.high_risk, alice.add_only) == (0.2, "cautious", (), False)
     assert alice.limits == {"tenant": tenant.limits, "scope": scope.limits}
     assert alice.is_single_valued("locker")
     bob = await policies.effective_policy(BOB, configured)
     assert (bob.high_risk, bob.limits) == (("health",), {"tenant": tenant.limits})
     assert await policies.effective_policy(Scope(tenant="acme", user_id="alice"), configured) == configured
-    assert (await policies.effective_policy(Scope(user_id="alice", app_id="a"), configured)).limits == bob.limits
-
-
-async def test_the_last_policy_of_a_level_takes_the_place_of_the_one_before(db: ProjectedDatabase) -> None:
-    first, second = Policy(add_only=True, min_importance=0.5), Policy(min_importance=0.3)
-    await db.apply(commit("p1", policy_set(first)), commit("p2", policy_set(second), at=day(1)))
-    rules = await PolicyStore(db.pool).effective_policy(ALICE, EffectivePolicy())
-    assert (rules.add_only, rules.min_importance) == (False, 0.3)
-
-
-async def test_the_scope_that_a_tenant_s_policy_is_set_in_has_it_once(db: ProjectedDatabase) -> None:
-    await db.apply(commit("p1", policy_set(Policy(add_only=True), level="tenant"), scope=tenant_scope("default")))
-    rules = await PolicyStore(db.pool).effective_policy(tenant_scope("default"), EffectivePolicy())
-    assert (rules.add_only, set(rules.limits)) == (True, {"tenant"})
+    for other in (Scope(user_id="alice", app_id="a"), tenants):
+        assert await policies.effective_policy(other, configured) == bob
 
 
 def test_a_turn_s_own_word_comes_first() -> None:
@@ -79,6 +69,6 @@ def test_what_is_configured_is_the_ground() -> None:
     )
 
 
-def test_an_ending_threshold_above_that_of_conflicts_is_refused() -> None:
+def test_an_ending_threshold_above_the_threshold_of_conflicts_is_refused() -> None:
     with pytest.raises(ValidationError, match="MNEMOLOG_ENDING_THRESHOLD must not be above"):
         StreamsSettings(ending_threshold=0.7, conflict_threshold=0.6)

@@ -1,17 +1,16 @@
 """Replies of models: the first one stays, whoever asks again gets it."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
-import pytest_asyncio
 
-from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.stored import ReplyKey, SharedCall, StoredReply
+from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
 
@@ -30,15 +29,9 @@ REPLY = StoredReply(
 )
 
 
-@pytest_asyncio.fixture
-async def pool(database: str) -> AsyncIterator[Pool]:
-    async with open_pool(database, min_size=1, max_size=4, application_name="test-replies") as pool:
-        yield pool
-
-
 @pytest.fixture
-def replies(pool: Pool) -> ReplyStore:
-    return ReplyStore(pool)
+def replies(db: ProjectedDatabase) -> ReplyStore:
+    return ReplyStore(db.pool)
 
 
 async def known(replies: ReplyStore, key: ReplyKey = REPLY.key) -> tuple[StoredReply, ...]:
@@ -50,14 +43,17 @@ async def put(replies: ReplyStore, reply: StoredReply) -> StoredReply:
     return kept
 
 
-async def test_nothing_is_known_at_first(replies: ReplyStore) -> None:
+async def test_the_first_reply_stays_and_replies_come_back_by_attempt(replies: ReplyStore) -> None:
     assert await replies.get_many([REPLY.key]) == {}
     assert await replies.get_many([]) == {}
+    second = replace(REPLY, attempt=1, reply="again")
+    assert await put(replies, second) == second
+    assert await put(replies, REPLY) == REPLY
+    assert await put(replies, replace(REPLY, reply="other", input_tokens=1)) == REPLY
+    assert await known(replies) == (REPLY, second)
 
 
-async def test_a_part_of_a_call_for_several_turns_comes_back_with_what_is_known_of_the_call(
-    replies: ReplyStore,
-) -> None:
+async def test_a_part_of_a_shared_call_comes_back_with_what_is_known_of_the_call(replies: ReplyStore) -> None:
     call = SharedCall(turns=3, request="abc", is_counted=True, known=(UUID(int=7),))
     part = replace(REPLY, shared=call.model_dump_json())
     alone = replace(REPLY, source_id="t2")
@@ -70,26 +66,13 @@ async def test_a_part_of_a_call_for_several_turns_comes_back_with_what_is_known_
     assert (earlier.reply, earlier.shared) == (part.reply, kept.shared)
 
 
-async def test_replies_come_back_by_attempt(replies: ReplyStore) -> None:
-    second = replace(REPLY, attempt=1, reply="again")
-    assert await put(replies, second) == second
-    assert await put(replies, REPLY) == REPLY
-    assert await known(replies) == (REPLY, second)
-
-
 async def test_the_replies_to_a_source_can_be_forgotten(replies: ReplyStore) -> None:
-    other = await put(replies, replace(REPLY, source_id="other"))
-    for reply in (REPLY, replace(REPLY, attempt=1), replace(REPLY, stage="resolve")):
-        await put(replies, reply)
+    others = [replace(REPLY, owner="other"), replace(REPLY, source_id="other")]
+    resolving = replace(REPLY, stage="resolve")
+    await replies.put_many([*others, REPLY, replace(REPLY, attempt=1), resolving])
     await replies.forget(REPLY.owner, REPLY.source_id)
-    assert await known(replies) == ()
-    assert await known(replies, replace(REPLY, stage="resolve").key) == ()
-    assert await known(replies, other.key) == (other,)
-
-
-async def test_the_first_reply_stays(replies: ReplyStore) -> None:
-    await put(replies, REPLY)
-    assert await put(replies, replace(REPLY, reply="other", input_tokens=1)) == REPLY
+    keys = [REPLY.key, resolving.key, *(other.key for other in others)]
+    assert await replies.get_many(keys) == {other.key: (other,) for other in others}
 
 
 async def test_of_two_at_once_both_get_the_same(replies: ReplyStore) -> None:
@@ -98,12 +81,8 @@ async def test_of_two_at_once_both_get_the_same(replies: ReplyStore) -> None:
 
 
 async def test_stage_version_source_and_owner_are_told_apart(replies: ReplyStore) -> None:
-    others = [
-        replace(REPLY, owner="other"),
-        replace(REPLY, source_id="other"),
-        replace(REPLY, stage="other"),
-        replace(REPLY, version="other"),
-    ]
+    given: list[dict[str, Any]] = [{name: "other"} for name in ("owner", "source_id", "stage", "version")]
+    others = [replace(REPLY, **fields) for fields in given]
     await replies.put_many([REPLY, *others])
     assert await known(replies) == (REPLY,)
 
@@ -121,20 +100,19 @@ async def test_many_come_back_in_the_order_given(replies: ReplyStore) -> None:
     assert found == {many[0].key: (many[0],)}
 
 
-@pytest.mark.parametrize("text", ["", "a\x00b", "half a pair \ud83d", "日本語 🙂", "x" * 1_000_000])
-async def test_any_text_can_be_kept(replies: ReplyStore, text: str) -> None:
-    kept = await put(replies, replace(REPLY, reply=text))
-    assert kept.reply == text.replace("\x00", "\ufffd").replace("\ud83d", "?")
-    assert await known(replies) == (kept,)
+async def test_any_text_can_be_kept(replies: ReplyStore) -> None:
+    texts = ["", "a\x00b", "half a pair \ud83d", "日本語 🙂", "x" * 1_000_000]
+    kept = await replies.put_many([replace(REPLY, source_id=str(n), reply=text) for n, text in enumerate(texts)])
+    assert [one.reply for one in kept] == [text.replace("\x00", "\ufffd").replace("\ud83d", "?") for text in texts]
+    assert await replies.get_many([one.key for one in kept]) == {one.key: (one,) for one in kept}
 
 
-async def test_old_replies_are_forgotten(replies: ReplyStore, pool: Pool) -> None:
-    await replies.put_many([REPLY, replace(REPLY, source_id="t2")])
-    async with pool.connection() as connection:
-        cursor = await connection.execute(
-            "UPDATE model_replies SET created_at = created_at - interval '8 days' WHERE source_id = 't1'"
-            " RETURNING created_at"
-        )
-        ((created_at,),) = await cursor.fetchall()
+async def test_old_replies_are_forgotten(replies: ReplyStore, db: ProjectedDatabase) -> None:
+    other = replace(REPLY, source_id="t2")
+    await replies.put_many([REPLY, other])
+    ((created_at,),) = await db.rows(
+        "UPDATE model_replies SET created_at = created_at - interval '8 days' WHERE source_id = 't1'"
+        " RETURNING created_at"
+    )
     assert await replies.purge(created_at + timedelta(days=1)) == 1
-    assert await known(replies) == ()
+    assert await replies.get_many([REPLY.key, other.key]) == {other.key: (other,)}

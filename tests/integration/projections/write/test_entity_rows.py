@@ -1,58 +1,174 @@
-"""Entities in real tables: what the log says of them, once, and in the scope of its commit alone."""
+"""Entities and relations in real tables: what the log says of them, once, and in the scope of its commit alone."""
+
+from typing import Any
+from uuid import UUID
 
 import pytest
 
+from mnemolog.schemas.command import Undo
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias
-from tests.support.builders.commits import BOB, added, commit, fact_id_at
+from mnemolog.schemas.scope import Scope
+from tests.support.builders.commits import (
+    ALICE,
+    BOB,
+    added,
+    command_commit,
+    commit,
+    corrected,
+    day,
+    event_id_at,
+    fact_id_at,
+    pending,
+    retracted,
+    undone,
+)
 from tests.support.builders.entity_events import (
     alias_added,
     entity_id_at,
     linked,
     name_alias,
     registered,
+    relation_ended,
+    relation_stated,
     with_entities,
 )
+from tests.support.builders.sample_logs import reversal
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
 pytestmark = pytest.mark.postgres
-FIRST = commit("t1", added("Alice's wife Ana lives in Bern."))
-ANA, BERN = entity_id_at(FIRST), entity_id_at(FIRST, 1)
-WIFE = Alias(text="my wife", kind="tie", key=f"wife of {BERN}")
-LOG = [
-    with_entities(FIRST, registered("Ana", WIFE), registered("Bern", kind="place", place=1), linked(0, ANA, BERN)),
-    with_entities(
-        commit("t2", added("Anna sails.")), alias_added(ANA, name_alias("Anna")), alias_added(ANA, name_alias("ANNA"))
-    ),
-    with_entities(commit("t3", added("Ana again.")), registered("Ana", twins=(ANA,)), linked(fact_id_at(FIRST), ANA)),
-    with_entities(commit("b1", added("Bob sails."), scope=BOB), alias_added(ANA, name_alias("Bob")), linked(0, ANA)),
-]
 
 
-async def test_entities_have_names_twins_and_links(db: ProjectedDatabase) -> None:
-    await db.apply(*LOG)
-    twin = entity_id_at(LOG[2])
+async def test_entities_have_names_twins_and_links_in_their_scope_alone(db: ProjectedDatabase) -> None:
+    first = commit("t1", added("Alice's wife Ana lives in Bern."))
+    ana, bern = entity_id_at(first), entity_id_at(first, 1)
+    wife = Alias(text="my wife", kind="tie", key=f"wife of {bern}")
+    names = [alias_added(ana, name_alias(name)) for name in ("Anna", "ANNA")]
+    again = commit("t3", added("Ana again."))
+    await db.apply(
+        with_entities(first, registered("Ana", wife), registered("Bern", kind="place", place=1), linked(0, ana, bern)),
+        with_entities(commit("t2", added("Anna sails.")), *names),
+        with_entities(again, registered("Ana", twins=(ana,)), linked(fact_id_at(first), ana)),
+        with_entities(
+            commit("b1", added("Bob sails."), scope=BOB), alias_added(ana, name_alias("Bob")), linked(0, ana)
+        ),
+    )
+    twin = entity_id_at(again)
     entities = "SELECT entity_id, name, type, possible_twins, user_id FROM entities ORDER BY source_id, ordinal"
     assert await db.rows(entities) == [
-        (ANA, "Ana", "person", [], "alice"),
-        (BERN, "Bern", "place", [], "alice"),
-        (twin, "Ana", "person", [ANA], "alice"),
+        (ana, "Ana", "person", [], "alice"),
+        (bern, "Bern", "place", [], "alice"),
+        (twin, "Ana", "person", [ana], "alice"),
     ]
     aliases = "SELECT entity_id, kind, head, min(alias) FROM current_entity_names GROUP BY entity_id, kind, key, head"
-    assert sorted(await db.rows(aliases), key=lambda row: (row[2], row[3], row[0] != ANA)) == [
-        (ANA, "tie", "@wife", "my wife"),
-        (ANA, "name", "ana", "Ana"),
+    assert sorted(await db.rows(aliases), key=lambda row: (row[2], row[3], row[0] != ana)) == [
+        (ana, "tie", "@wife", "my wife"),
+        (ana, "name", "ana", "Ana"),
         (twin, "name", "ana", "Ana"),
-        (ANA, "name", "ann", "ANNA"),
-        (BERN, "name", "ber", "Bern"),
+        (ana, "name", "ann", "ANNA"),
+        (bern, "name", "ber", "Bern"),
     ]
     links = await db.rows("SELECT DISTINCT fact_id, entity_id, role FROM current_entity_links")
-    assert sorted(links) == sorted([(fact_id_at(FIRST), ANA, "object"), (fact_id_at(FIRST), BERN, "object")])
-
-
-async def test_what_names_an_entity_of_another_scope_is_rejected_alone(db: ProjectedDatabase) -> None:
-    await db.apply(*LOG)
-    assert await db.rows("SELECT source_id, reason FROM rejections ORDER BY item") == [
-        ("b1", "foreign_target"),
-        ("b1", "foreign_target"),
-    ]
+    assert sorted(links) == sorted([(fact_id_at(first), ana, "object"), (fact_id_at(first), bern, "object")])
+    rejected = await db.rows("SELECT source_id, reason FROM rejections")
+    assert rejected == [("b1", "foreign_target"), ("b1", "foreign_target")]
     assert await db.rows("SELECT text FROM facts WHERE user_id = 'bob'") == [("Bob sails.",)]
+
+
+FIRST = commit("t1", added("Alice's wife is Ana."), added("Ana sings."), added("Tom is Alice's brother."))
+ALICE_ID, ANA, ACME = (entity_id_at(FIRST, place) for place in range(3))
+WIFE, IN_PASSING, BROTHER = (fact_id_at(FIRST, ordinal) for ordinal in range(3))
+SPOUSE = relation_stated(0, ALICE_ID, "spouse", ANA)
+BOTH = {("Alice", "spouse", "Ana"), ("Ana", "spouse", "Alice")}
+
+
+def known(*drafts: Any) -> Commit:
+    entities = registered("Alice"), registered("Ana", place=1), registered("Acme", place=2, kind="organisation")
+    return with_entities(FIRST, *entities, *(drafts or (SPOUSE,)))
+
+
+async def relations(db: ProjectedDatabase, columns: str = "is_active", scope: Scope = ALICE) -> dict[Any, Any]:
+    """By subject, predicate and object, as names."""
+    query = f"""SELECT s.name, predicate, o.name, {columns}
+        FROM relations_of_scope('default', %s, '', '', '', NULL, NULL) AS r
+        JOIN entities s ON s.entity_id = r.subject_id JOIN entities o ON o.entity_id = r.object_id"""  # noqa: S608 -- columns of this file
+    rows = await (await db.conn.execute(query.encode(), [scope.user_id])).fetchall()
+    return {row[:3]: row[3] if columns == "is_active" else row[3:] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("drafts", "columns", "expected"),
+    [
+        pytest.param(
+            (SPOUSE, relation_stated(2, ALICE_ID, "employer", ACME, strength="weak")),
+            "is_active, is_mirror, strength, since, until, evidence",
+            {
+                ("Alice", "spouse", "Ana"): (True, False, "strong", day(0), None, [WIFE]),
+                ("Ana", "spouse", "Alice"): (True, True, "strong", day(0), None, [WIFE]),
+                ("Alice", "employer", "Acme"): (True, False, "weak", day(0), None, [BROTHER]),
+                ("Acme", "employee", "Alice"): (True, True, "weak", day(0), None, [BROTHER]),
+            },
+            id="it holds in both directions, and one is a mirror",
+        ),
+        pytest.param(
+            (SPOUSE, relation_stated(1, ANA, "spouse", ALICE_ID, strength="medium")),
+            "is_mirror, strength, evidence",
+            dict.fromkeys(BOTH, (False, "strong", sorted([WIFE, IN_PASSING]))),
+            id="said in both directions it is one",
+        ),
+        pytest.param(
+            (relation_stated(0, ALICE_ID, "mentored_by", ANA),),
+            "is_active",
+            {("Alice", "mentored_by", "Ana"): True},
+            id="a predicate without an inverse has no mirror",
+        ),
+    ],
+)
+async def test_a_relation(db: ProjectedDatabase, drafts: Any, columns: str, expected: dict[Any, Any]) -> None:
+    await db.apply(known(*drafts))
+    assert await relations(db, columns) == expected
+
+
+@pytest.mark.parametrize(
+    "end", [retracted(WIFE), corrected("Alice's wife is Anna.", WIFE)], ids=["deleted", "corrected"]
+)
+async def test_a_relation_falls_with_its_only_evidence(db: ProjectedDatabase, end: Any) -> None:
+    await db.apply(known(), commit("t2", end, at=day(3)))
+    assert await relations(db) == dict.fromkeys(BOTH, False)
+
+
+async def test_what_waits_for_a_confirmation_is_no_evidence(db: ProjectedDatabase) -> None:
+    held = commit("t2", pending("Alice's wife is Eva.", WIFE), at=day(3))
+    eva = entity_id_at(held)
+    spouse = relation_stated(0, ALICE_ID, "spouse", eva)
+    await db.apply(known(), with_entities(held, registered("Eva"), spouse, linked(0, eva)))
+    found = await relations(db)
+    assert (found["Alice", "spouse", "Eva"], found["Alice", "spouse", "Ana"]) == (False, True)
+
+
+OVER = commit("t2", added("Ana is no longer Alice's wife.", true_from=day(3)), at=day(3))
+
+
+@pytest.mark.parametrize(
+    ("subject", "object_id"), [(ALICE_ID, ANA), (ANA, ALICE_ID)], ids=["same direction", "other direction"]
+)
+async def test_a_statement_ends_a_relation_whose_evidence_stays(
+    db: ProjectedDatabase, subject: UUID, object_id: UUID
+) -> None:
+    in_passing = relation_stated(1, ALICE_ID, "spouse", ANA, strength="medium")
+    over = with_entities(OVER, relation_ended(0, subject, "spouse", object_id, at=day(3)))
+    await db.apply(known(SPOUSE, in_passing), over)
+    assert await relations(db, "is_active, until, endings") == dict.fromkeys(BOTH, (False, day(3), [fact_id_at(OVER)]))
+    back = undone(event_id_at(OVER), reversal(fact_id_at(OVER), "active", None))
+    await db.apply(command_commit("u1", Undo(source_id="t2"), back, at=day(4)))
+    assert await relations(db) == dict.fromkeys(BOTH, True)
+
+
+async def test_relations_of_scopes_never_mix(db: ProjectedDatabase) -> None:
+    theirs = commit("b1", added("Bob's wife is Ana."), scope=BOB)
+    bob, ana = entity_id_at(theirs), entity_id_at(theirs, 1)
+    stated = relation_stated(0, bob, "spouse", ana), relation_stated(0, bob, "friend", ALICE_ID)
+    await db.apply(known(), with_entities(theirs, registered("Bob"), registered("Ana", place=1), *stated))
+    assert set(await relations(db, scope=BOB)) == {("Bob", "spouse", "Ana"), ("Ana", "spouse", "Bob")}
+    assert set(await relations(db)) == BOTH
+    assert await db.rows("SELECT source_id, reason FROM rejections") == [("b1", "foreign_target")]

@@ -5,7 +5,6 @@ import pytest
 from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Correct, Delete, Edit, Resolve
-from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import MovedEnd
 from tests.support.builders.commits import ALICE, added, commit, contradicted, day, fact_id_at, replaced, with_decision
 from tests.support.harnesses.command_harness import CommandHarness
@@ -22,25 +21,17 @@ KNOWN = commit(
 ROME = fact_id_at(KNOWN)
 
 
-async def reopened(harness: CommandHarness) -> Commit:
-    """Rome gives way to Oslo, which turns out never to have been true; who corrects it says Rome, since the start."""
-    await harness.stored.apply(KNOWN)
+async def test_it_is_listed_with_the_values_beside_it_and_settled_against_these(db: ProjectedDatabase) -> None:
+    """Rome gives way to Oslo, which turns out never to have been true; who corrects it says Nice, since the start."""
+    harness = CommandHarness(db)
+    await db.apply(KNOWN)
     moved = Correct(edit=Edit(fact_id=ROME, text="Lives in Oslo.", value="Oslo"), ended_at=day(1))
     oslo = await harness.execute("c1", moved, at=day(2))
     back = Correct(edit=Edit(fact_id=fact_id_at(oslo), text="Lives in Nice.", value="Nice", true_from=day(0)))
-    return await harness.execute("c2", back, at=day(3))
-
-
-async def test_it_is_listed_with_the_values_that_it_stands_beside(db: ProjectedDatabase) -> None:
-    correction = await reopened(CommandHarness(db))
+    correction = await harness.execute("c2", back, at=day(3))
     (conflict,) = await unresolved(db.conn, MINE, day(4))
     assert (conflict.fact.fact_id, conflict.event_id) == (ROME, correction.events[0].event_id)
     assert [(known.fact_id, known.text) for known in conflict.beside] == [(fact_id_at(correction), "Lives in Nice.")]
-
-
-async def test_it_is_settled_without_targets_against_these(db: ProjectedDatabase) -> None:
-    harness = CommandHarness(db)
-    correction = await reopened(harness)
     done = await harness.execute("c3", Resolve(fact_id=ROME, action="contradict"), at=day(4))
     assert done.outcome == "done", done.detail
     assert await harness.statuses(fact_id_at(correction), ROME) == ["archived", "active"]
@@ -48,7 +39,7 @@ async def test_it_is_settled_without_targets_against_these(db: ProjectedDatabase
     assert "Tom lives in Lima." in await harness.texts_with_status()
 
 
-async def test_one_of_an_older_log_is_listed_although_the_log_does_not_tell_what_it_stands_beside(
+async def test_one_whose_event_does_not_tell_what_it_stands_beside_is_listed(
     db: ProjectedDatabase,
 ) -> None:
     known = commit("t1", added("Lives in Rome.", key="home_city"))

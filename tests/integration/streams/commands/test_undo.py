@@ -1,11 +1,13 @@
 """Taking back on real tables: by event, by source, by whoever decided; all in one scope, and as a rebuild has it."""
 
-import random
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
+from mnemolog.projections.queries.diff import diff
+from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll, Edit, Resolve, SetPolicy, Undo, Update
@@ -71,78 +73,83 @@ WAITING = commit("t2", pending("Alice lives in Chur.", BERN, action="replace", e
 CHUR = fact_id_at(WAITING)
 
 
-@pytest.mark.parametrize(
-    "draft",
-    [
-        added("Alice rows."),
-        skipped(BERN),
-        confirmed(BERN),
-        merged("Alice lives in Bern with a cat.", BERN, CAT),
-        replaced("Alice lives in Rome.", BERN),
-        replaced("Alice will live in Rome.", BERN, ended_at=day(90)),
-        contradicted("Alice lives in Rome.", BERN),
-        extended("Alice lives in Bern's old town.", BERN),
-        related("Alice works in Bern.", BERN),
-        expired(BERN, ended_at=day(1)),
-        expired(BERN, ended_at=day(90), text="Alice moves out in spring."),
-        retracted(BERN),
-        retracted(BERN, ended_at=day(1), text="Alice no longer lives in Bern."),
-        pending("Alice lives in Thun.", BERN),
-        pending_confirmed(CHUR, BERN, action="replace", ended_at=day(1), text="Alice lives in Chur."),
-        pending_rejected(CHUR, confirmed=BERN, text="Alice lives in Bern."),
-        corrected("Alice lives in Biel.", BERN),
-        corrected("Alice lives in Biel.", BERN, ended_at=day(1)),
-        resolved(SKIS, CAT, action="keep_both"),
-        resolved(SKIS, CAT, action="keep_old"),
-        resolved(SKIS, CAT, action="contradict"),
-        resolved(SKIS, CAT, action="replace", ended_at=day(1)),
-    ],
-)
-async def test_each_event_can_be_taken_back_and_put_back(harness: CommandHarness, draft: Draft) -> None:
+DRAFTS = [
+    added("Alice rows."),
+    skipped(BERN),
+    confirmed(BERN),
+    merged("Alice lives in Bern with a cat.", BERN, CAT),
+    replaced("Alice lives in Rome.", BERN),
+    replaced("Alice will live in Rome.", BERN, ended_at=day(90)),
+    contradicted("Alice lives in Rome.", BERN),
+    extended("Alice lives in Bern's old town.", BERN),
+    related("Alice works in Bern.", BERN),
+    expired(BERN, ended_at=day(1)),
+    expired(BERN, ended_at=day(90), text="Alice moves out in spring."),
+    retracted(BERN),
+    retracted(BERN, ended_at=day(1), text="Alice no longer lives in Bern."),
+    pending("Alice lives in Thun.", BERN),
+    pending_confirmed(CHUR, BERN, action="replace", ended_at=day(1), text="Alice lives in Chur."),
+    pending_rejected(CHUR, confirmed=BERN, text="Alice lives in Bern."),
+    corrected("Alice lives in Biel.", BERN),
+    corrected("Alice lives in Biel.", BERN, ended_at=day(1)),
+    resolved(SKIS, CAT, action="keep_both"),
+    resolved(SKIS, CAT, action="keep_old"),
+    resolved(SKIS, CAT, action="contradict"),
+    resolved(SKIS, CAT, action="replace", ended_at=day(1)),
+]
+
+
+async def test_each_event_can_be_taken_back_and_put_back(harness: CommandHarness) -> None:
+    """One event after the other on the same facts, each undone, reinstated and undone again."""
     await harness.stored.apply(WAITING)
     before, cases = await current_states(harness), await pending_rows(harness)
-    made = commit("t3", draft, at=day(2))
-    await harness.stored.apply(made)
-    after, cases_after = await current_states(harness), await pending_rows(harness)
-    assert after != before
-    undo = await harness.execute("u1", Undo(event_id=event_id_at(made)), at=day(3))
-    assert undo.outcome == "done"
-    states = await current_states(harness)
-    assert {fact_id: states[fact_id] for fact_id in before} == before
-    assert all(states[fact_id]["status"] == "undone" for fact_id in states.keys() - before.keys())
-    assert [row for row in await pending_rows(harness) if row[0] == CHUR] == cases
-    again = await harness.execute("u2", Undo(event_id=event_id_at(undo)), at=day(4))
-    assert again.outcome == "done"
-    assert await current_states(harness) == after
-    assert [row[:2] for row in await pending_rows(harness)] == [row[:2] for row in cases_after]
-    third = await harness.execute("u3", Undo(source_id="u2"), at=day(5))
-    assert third.outcome == "done"
-    states = await current_states(harness)
-    assert {fact_id: states[fact_id] for fact_id in before} == before
+    for number, draft in enumerate(DRAFTS):
+
+        async def undo(step: str, order: Undo, number: int = number) -> Commit:
+            done = await harness.execute(f"u{number}-{step}", order, at=day(3))
+            assert done.outcome == "done", (number, done.detail)
+            return done
+
+        async def is_as_before(number: int = number) -> bool:
+            states = await current_states(harness)
+            new = [states[fact_id]["status"] for fact_id in states.keys() - before.keys()]
+            assert {fact_id: states[fact_id] for fact_id in before} == before, number
+            return set(new) <= {"undone"} and [row for row in await pending_rows(harness) if row[0] == CHUR] == cases
+
+        made = commit(f"e{number}", draft, at=day(2))
+        await harness.stored.apply(made)
+        after, cases_after = await current_states(harness), await pending_rows(harness)
+        assert after != before
+        first = await undo("a", Undo(event_id=event_id_at(made)))
+        assert await is_as_before()
+        await undo("b", Undo(event_id=event_id_at(first)))
+        assert await current_states(harness) == after
+        assert [row[:2] for row in await pending_rows(harness)] == [row[:2] for row in cases_after]
+        await undo("c", Undo(source_id=f"u{number}-b"))
+        assert await is_as_before()
     assert await harness.stored.rows("SELECT count(*) FROM memory_events WHERE stale") == [(0,)]
     assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
 
 
-@pytest.mark.parametrize(
-    ("order", "again"),
-    [
+async def test_a_command_can_be_taken_back(harness: CommandHarness) -> None:
+    before = await current_states(harness)
+    orders: list[tuple[CommandPayload, int]] = [
         (Update(edits=(Edit(fact_id=BERN, text="Basel."), Edit(fact_id=CAT, text="A dog."))), 2),
         (Delete(fact_ids=(BERN, CAT)), 2),
         (DeleteAll(), 1),
         (Resolve(fact_id=SKIS, targets=(CAT,), action="merge", text="Alice skis with a cat."), 1),
-    ],
-)
-async def test_a_command_can_be_taken_back(harness: CommandHarness, order: CommandPayload, again: int) -> None:
-    before = await current_states(harness)
-    await harness.execute("c1", order, at=day(1))
-    assert await current_states(harness) != before
-    undo = await harness.execute("u1", Undo(source_id="c1"), at=day(2), actor="ana@example.org")
-    assert len(undo.events) == again
-    assert undo.events[0].decision.reason.startswith("ana@example.org took back ")
-    states = await current_states(harness)
-    assert {fact_id: states[fact_id] for fact_id in before} == before
-    refused = await harness.execute("u2", Undo(source_id="c1"), at=day(3))
-    assert (refused.outcome, refused.reason) == ("rejected", "already_undone")
+    ]
+    for number, (order, again) in enumerate(orders):
+        await harness.execute(f"c{number}", order, at=day(1))
+        states = await current_states(harness)
+        assert {fact_id: states[fact_id] for fact_id in before} != before
+        undo = await harness.execute(f"u{number}", Undo(source_id=f"c{number}"), at=day(2), actor="ana@example.org")
+        assert len(undo.events) == again
+        assert undo.events[0].decision.reason.startswith("ana@example.org took back ")
+        states = await current_states(harness)
+        assert {fact_id: states[fact_id] for fact_id in before} == before
+        refused = await harness.execute(f"r{number}", Undo(source_id=f"c{number}"), at=day(3))
+        assert (refused.outcome, refused.reason) == ("rejected", "already_undone")
 
 
 async def test_two_thousand_deleted_facts_can_be_taken_back(harness: CommandHarness) -> None:
@@ -204,12 +211,18 @@ async def test_what_a_model_or_a_prompt_version_decided_in_a_window_is_taken_bac
     beside = commit("t7", added("Alice sings."), at=day(3), steps=[asked])  # it was asked about something else
     elsewhere = commit("t6", by("bad", "resolve-9", added("Alice uses an app.")), at=day(3), scope=APP)
     bobs = commit("b2", by("bad", "resolve-9", added("Bob rows.")), at=day(3), scope=BOB)
-    await harness.stored.apply(early, good, bad, read, beside, elsewhere, bobs)
+    step = extract.model_copy(update={"model": "m", "instructions": "instructions-0a1b"})
+    instructed = commit("t8", added("Alice swims."), at=day(3), steps=[step])
+    other = commit(
+        "t9", added("Alice dives."), at=day(3), steps=[step.model_copy(update={"instructions": "instructions-2c3d"})]
+    )
+    await harness.stored.apply(early, good, bad, read, beside, elsewhere, bobs, instructed, other)
     window = {"since": day(2), "until": day(4)}
     undo = await harness.execute("u1", Undo.model_validate({"model": "bad", **window}), at=day(5))
     assert undone_by(undo) == [event_id_at(read, 1), event_id_at(read, 0), event_id_at(bad)]
     assert await harness.texts_with_status(scope=ALICE) == [
-        *("Alice has a dog.", "Alice lives in Rome.", "Alice sings.", "Alice skis.", "Alice uses an app.")
+        *("Alice dives.", "Alice has a dog.", "Alice lives in Rome.", "Alice sings.", "Alice skis."),
+        *("Alice swims.", "Alice uses an app."),
     ]
     again = await harness.execute("u2", Undo.model_validate({"model": "bad", **window}), at=day(5))
     assert again.reason == "nothing_to_undo"
@@ -217,87 +230,53 @@ async def test_what_a_model_or_a_prompt_version_decided_in_a_window_is_taken_bac
     assert len((await harness.execute("u3", both, at=day(5))).events) == 1
     neither = Undo.model_validate({"model": "good", "prompt_version": "resolve-1", **window})
     assert (await harness.execute("u4", neither, at=day(5))).reason == "nothing_to_undo"
+    told = Undo.model_validate({"prompt_version": "instructions-0a1b", **window})
+    assert undone_by(await harness.execute("u6", told, at=day(5))) == [event_id_at(instructed)]
     prompt = Undo.model_validate({"prompt_version": "resolve-9", "since": day(0), "until": day(4)})
     assert (await harness.execute("u5", prompt, at=day(5))).outcome == "done"
     assert "Alice lives in Bern." in await harness.texts_with_status()
 
 
-async def test_what_was_extracted_under_instructions_is_taken_back_by_their_version(harness: CommandHarness) -> None:
-    step = Step(
-        stage="extract", milliseconds=1, model="m", prompt_version="extract-2", instructions="instructions-0a1b"
-    )
-    told = commit("t2", added("Alice rows."), at=day(1), steps=[step])
-    other = step.model_copy(update={"instructions": "instructions-2c3d"})
-    await harness.stored.apply(told, commit("t3", added("Alice sings."), at=day(1), steps=[other]))
-    window = {"since": day(1), "until": day(4)}
-    undo = await harness.execute("u1", Undo.model_validate({"prompt_version": step.instructions, **window}), at=day(5))
-    assert undone_by(undo) == [event_id_at(told)]
-
-
-@pytest.mark.parametrize(
-    ("order", "reason"),
-    [
-        (Undo(event_id=uuid4()), "nothing_to_undo"),
-        (Undo(event_id=event_id_at(BOBS)), "nothing_to_undo"),
-        (Undo(source_id="b1"), "nothing_to_undo"),
-        (Undo(source_id="nobody"), "nothing_to_undo"),
-        (Undo(source_id="policy"), "nothing_to_undo"),
-    ],
-)
-async def test_what_is_not_there_or_anothers_is_refused(harness: CommandHarness, order: Undo, reason: str) -> None:
+async def test_what_is_not_there_or_anothers_is_refused(harness: CommandHarness) -> None:
     await harness.execute("policy", SetPolicy(level="scope", policy=Policy(add_only=True)), at=day(0.5))
     before = await current_states(harness)
-    refused = await harness.execute("u1", order, at=day(1))
-    assert (refused.outcome, refused.reason) == ("rejected", reason)
-    assert "secret" not in refused.detail
+    orders = [Undo(event_id=uuid4()), Undo(event_id=event_id_at(BOBS))]
+    orders += [Undo(source_id=source) for source in ("b1", "nobody", "policy")]
+    for number, order in enumerate(orders):
+        refused = await harness.execute(f"u{number}", order, at=day(1))
+        assert (refused.outcome, refused.reason) == ("rejected", "nothing_to_undo")
+        assert "secret" not in refused.detail
     assert await current_states(harness) == before
 
 
-async def test_no_command_touches_anothers_facts(harness: CommandHarness) -> None:
-    """Random orders of one user at facts, events and sources of all: the others' rows stay as they are."""
-    chance = random.Random(4)
-    elsewhere = commit("t9", added("Alice uses an app."), scope=APP)
-    tenant = commit("t9", added("Another Alice."), scope=Scope(tenant="acme", user_id="alice"))
-    await harness.stored.apply(elsewhere, tenant)
-    others = {fact_id_at(one) for one in (BOBS, elsewhere, tenant)}
-    before = {fact_id: row for fact_id, row in (await current_states(harness)).items() if fact_id in others}
-    done = 0
-    for number in range(60):
-        made = await harness.execute(f"c{number}", await random_command(harness, chance), at=day(1 + number))
-        if number % 3 == 0:
-            fact = added(f"Fact {number}.", unresolved=bool(chance.getrandbits(1)))
-            await harness.stored.apply(commit(f"m{number}", fact, at=day(1.5 + number)))
-        done += made.outcome == "done"
-    rows = await current_states(harness)
-    assert {fact_id: row for fact_id, row in rows.items() if fact_id in others} == before
-    assert done > 20
-    assert await harness.stored.rows("SELECT count(*) FROM rejections") == [(0,)]
-    assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
+async def test_a_diff_tells_what_holds_again_where_its_successor_was(harness: CommandHarness) -> None:
+    async def told(since: float) -> Sequence[tuple[str, str | None, str | None, list[str]]]:
+        changes = await diff(harness.stored.conn, ScopeFilter.of_scope(ALICE), day(since), day(100))
+        in_order = [(kind, one.text, one.status, [old.text for old in one.old]) for kind, one in changes.in_order]
+        assert len(changes.undone) == sum(kind == "undone" for kind, *_ in in_order)
+        return in_order
 
-
-async def random_command(harness: CommandHarness, chance: random.Random) -> CommandPayload:
-    """Now and then it is well aimed: at an active fact, or at the last commits."""
-    rows = await harness.stored.rows("SELECT fact_id, user_id || status = 'aliceactive' FROM facts ORDER BY fact_id")
-    facts = [fact_id for fact_id, fit in rows if fit or chance.random() < 0.2]
-    events = [
-        row[0]
-        for row in await harness.stored.rows(
-            "SELECT event_id FROM memory_events ORDER BY partition, log_offset, ordinal"
-        )
-    ][-9:]
-    sources = [
-        row[0] for row in await harness.stored.rows("SELECT source_id FROM commits ORDER BY partition, log_offset")
-    ][-9:]
-    fact_id = chance.choice(facts or [BERN])
-    orders: list[CommandPayload] = [
-        Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),
-        Update(edits=(Edit(fact_id=fact_id, text=f"Text {chance.random()}."),)),
-        Delete(fact_ids=(fact_id, *facts[:1])),
-        Undo(event_id=chance.choice(events), cascade=chance.random() < 0.5),
-        Undo(source_id=chance.choice(sources), cascade=chance.random() < 0.5),
-        Resolve(fact_id=fact_id, action="keep_both", targets=tuple(facts[:1])),
+    rome, together = "Alice lives in Rome.", "Alice lives in Bern with a cat."
+    bern, cat, skis = (event.new_fact.text for event in KNOWN.events if event.new_fact)
+    await harness.stored.apply(commit("t2", replaced(rome, BERN), at=day(1)))
+    await harness.execute("c1", Undo(source_id="t2"), at=day(2))
+    await harness.stored.apply(commit("t3", added("Alice rows."), at=day(2.5)))
+    assert await told(0.5) == [
+        ("replaced", rome, None, [bern]),
+        ("undone", bern, "active", [rome]),
+        ("added", "Alice rows.", None, []),
     ]
-    return chance.choice(orders)
+    await harness.execute("c2", Undo(source_id="c1"), at=day(3))
+    assert await told(3) == [("undone", rome, "active", [bern])]
+    await harness.execute("c3", Undo(source_id="c2"), at=day(4))
+    await harness.stored.apply(commit("t4", merged(together, BERN, CAT), at=day(4.5)))
+    await harness.execute("c4", Undo(source_id="t4"), at=day(5))
+    assert await told(5) == [("undone", bern, "active", [together]), ("undone", cat, "active", [together])]
+    await harness.stored.apply(commit("t5", retracted(BERN), confirmed(CAT), at=day(5.5)))
+    await harness.execute("c5", Undo(source_id="t5"), at=day(6))
+    assert sorted(await told(6)) == [("undone", cat, "active", []), ("undone", bern, "active", [])]
+    await harness.execute("c6", Undo(source_id="t1", cascade=True), at=day(7))
+    assert {one for _, one, status, old in await told(7) if (status, old) == ("undone", [])} == {bern, cat, skis}
 
 
 def undone_by(made: Commit) -> list[UUID]:

@@ -1,7 +1,7 @@
 """What only deleted facts tell is shown by no reader, an undo shows it again, and a rebuild changes nothing."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
@@ -14,8 +14,6 @@ import pytest_asyncio
 from mnemolog import AsyncMemoryClient, UnknownEntityError
 from mnemolog.projections.context import summaries_of_facts
 from mnemolog.projections.queries.pending import PendingMerge
-from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.stores.entities import EntityStore, ShownEntitiesRequest
 from mnemolog.projections.stores.facts import FactStore, ShownFactsRequest
 from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll, ForgetEntity, RenameEntity, SummariseEntity
@@ -101,81 +99,56 @@ class Readers:
         for name in CHECKED:
             shown[name] = ""
             with suppress(UnknownEntityError):
-                shown[name] = whole_text(await self._reader(name)())
+                shown[name] = whole_text(await self._shown(name))
         return shown
 
-    def _reader(self, name: str) -> Callable[[], Awaitable[object]]:
-        memory = self.memory
-        return {
-            "entities": lambda: memory.entities(user_id="alice"),
-            "entity": lambda: memory.entity("Diana", user_id="alice"),
-            "history": lambda: memory.entity("Robert", user_id="alice"),
-            "relations": self._relations,
-            "neighbours": lambda: memory.neighbours("Diana", user_id="alice"),
-            "graph": self._graph,
-            "who": lambda: memory.who("my wife", user_id="alice"),
-            "pending": self._pending,
-            "explain": self._explained,
-            "known facts": self._known_facts,
-            "names in doubt": self._doubtful,
-            "known names": self._known_names,
-            "commands": self._stored,
-            "summaries": self._summaries,
-        }.get(name, lambda: self._view(name))
-
-    async def _relations(self) -> object:
-        """Those of now, and those that were known before the command."""
-        now = await self.memory.relations(user_id="alice", all_versions=True)
-        return now, await self.memory.relations(user_id="alice", believed_at=self.told_at)
-
-    async def _graph(self) -> object:
-        graph = await self.memory.graph(user_id="alice", all_versions=True)
-        return graph.mermaid, graph.entities, graph.relations
-
-    async def _pending(self) -> object:
-        return [one for one in await self.memory.pending(user_id="alice") if isinstance(one, PendingMerge)]
-
-    async def _explained(self) -> object:
-        explained = await self.memory.explain(self.facts["Robert swims"], user_id="alice")
-        return explained.entities
-
-    async def _stored(self) -> object:
-        asked = [one for name, one in self.ids.items() if name != "Silver"]  # whom a person named
-        found = await EntityStore(self.people.pipeline.pool).entities(asked)
-        return [(one.name, one.aliases) for _, one in sorted(found.items())]
-
-    async def _known_facts(self) -> object:
-        store = FactStore(self.people.pipeline.pool, user_words=USER_WORDS)
-        at = datetime(2026, 12, 1, tzinfo=UTC)
-        asked = ShownFactsRequest(scope=ALICE, speaker="Alice", said=QUESTION, at=at, facts=10)
-        return await store.shown_facts([asked])
-
-    async def _doubtful(self) -> object:
-        found = await EntityStore(self.people.pipeline.pool).shown(list(self.ids.values()), most=10)
-        return sorted(map(repr, found.values()))
-
-    async def _known_names(self) -> object:
-        store = EntityStore(self.people.pipeline.pool, ties=TIE_HEADS)
-        told = f"My wife, Diana, Ana, Robert, Bob, Silver, Ana Goldmann.\n{QUESTION}"
-        said = names_said_in(told)
-        asked = ShownEntitiesRequest(
-            scope=ALICE,
-            said=said.text,
-            heads=said.heads,
-            ties=said.ties,
-            predicates=said.predicates,
-            at=datetime(2026, 12, 1, tzinfo=UTC),
-            entities=100,
-            facts=10,
-        )
-        return await store.shown_entities([asked])
-
-    async def _summaries(self) -> object:
-        facts = await self.memory.facts(user_id="alice")
-        async with self.people.pipeline.pool.connection() as connection:
-            return await summaries_of_facts(connection, facts)
-
-    async def _view(self, name: str) -> object:
+    async def _shown(self, name: str) -> object:  # noqa: C901, PLR0911, PLR0912 - one case a reader
+        memory, pool = self.memory, self.people.pipeline.pool
+        entities, at = EntityStore(pool, ties=TIE_HEADS), datetime(2026, 12, 1, tzinfo=UTC)
+        match name:
+            case "entities":
+                return await memory.entities(user_id="alice")
+            case "entity" | "history":
+                return await memory.entity("Diana" if name == "entity" else "Robert", user_id="alice")
+            case "relations":  # those of now, and those that were known before the command
+                now = await memory.relations(user_id="alice", all_versions=True)
+                return now, await memory.relations(user_id="alice", believed_at=self.told_at)
+            case "neighbours":
+                return await memory.neighbours("Diana", user_id="alice")
+            case "graph":
+                graph = await memory.graph(user_id="alice", all_versions=True)
+                return graph.mermaid, graph.entities, graph.relations
+            case "who":
+                return await memory.who("my wife", user_id="alice")
+            case "pending":
+                return [one for one in await memory.pending(user_id="alice") if isinstance(one, PendingMerge)]
+            case "explain":
+                return (await memory.explain(self.facts["Robert swims"], user_id="alice")).entities
+            case "known facts":
+                asked = ShownFactsRequest(scope=ALICE, speaker="Alice", said=QUESTION, at=at, facts=10)
+                return await FactStore(pool, user_words=USER_WORDS).shown_facts([asked])
+            case "names in doubt":
+                return sorted(map(repr, (await entities.shown(list(self.ids.values()), most=10)).values()))
+            case "known names":
+                said = names_said_in(f"My wife, Diana, Ana, Robert, Bob, Silver, Ana Goldmann.\n{QUESTION}")
+                whom = ShownEntitiesRequest(
+                    scope=ALICE,
+                    said=said.text,
+                    heads=said.heads,
+                    ties=said.ties,
+                    predicates=said.predicates,
+                    at=at,
+                    entities=100,
+                    facts=10,
+                )
+                return await entities.shown_entities([whom])
+            case "commands":
+                named = [one for own, one in self.ids.items() if own != "Silver"]  # whom a person named
+                found = await entities.entities(named)
+                return [(one.name, one.aliases) for _, one in sorted(found.items())]
+            case "summaries":
+                async with pool.connection() as connection:
+                    return await summaries_of_facts(connection, await memory.facts(user_id="alice"))
         return sorted(map(str, await self.people.rows(f"TABLE {name}")))
 
 
@@ -199,32 +172,29 @@ async def stages(postgres_admin_url: str, template_database: str) -> AsyncIterat
                 named_people(url, entity_summary="on_demand") as people,
                 AsyncMemoryClient(postgres=url) as memory,
             ):
-                found[kind] = await read_stages(Readers(people, memory), kind, names, url)
+                found[kind] = await read_stages(Readers(people, memory), kind, names)
     yield found
 
 
-async def read_stages(readers: Readers, kind: str, names: str, url: str) -> Stages:
+async def read_stages(readers: Readers, kind: str, names: str) -> Stages:
     await readers.fill()
     before = await readers.read()
     commit = await readers.people.order(readers.command(kind))
     after = await readers.read()
-    assert (await rebuild(url, TableLogSource(readers.people.pipeline.pool))).equal
+    assert await readers.people.is_rebuilt_equal(in_place=True)
     rebuilt = await readers.read()
     await readers.people.undo(commit)
     return Stages(before, after, rebuilt, await readers.read(), re.compile(f"{names}|{readers.ids['Ana Goldmann']}"))
 
 
 @pytest.mark.parametrize(("kind", "reader"), CASES)
-async def test_what_is_hidden_is_shown_by_no_reader(stages: dict[str, Stages], kind: str, reader: str) -> None:
+async def test_what_is_hidden_is_shown_by_no_reader_until_an_undo(
+    stages: dict[str, Stages], kind: str, reader: str
+) -> None:
     seen = stages[kind]
     assert seen.hidden.search(seen.before[reader])
     assert not seen.hidden.search(seen.after[reader]), seen.after[reader]
     assert seen.rebuilt[reader] == seen.after[reader]
-
-
-@pytest.mark.parametrize(("kind", "reader"), CASES)
-async def test_an_undo_shows_it_again(stages: dict[str, Stages], kind: str, reader: str) -> None:
-    seen = stages[kind]
     hidden = set(re.findall(NAMES[kind], seen.before[reader]))
     assert set(re.findall(NAMES[kind], seen.undone[reader])) == hidden
 

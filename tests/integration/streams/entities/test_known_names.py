@@ -99,25 +99,14 @@ async def test_names_are_quoted_data_and_bounded(database: str) -> None:
         assert prompts[-1].split("\n").count("conversation:") == 1
 
 
-async def test_two_of_one_name_are_told_apart(database: str) -> None:
-    async with asked_people(database) as (people, prompts):
+async def test_two_of_one_name_are_told_apart_within_the_limits_of_settings_and_policies(database: str) -> None:
+    async with asked_people(database, known_entities=1) as (people, prompts):
         await people.say("My brother Tom sings", **subject("my brother Tom"))
         await people.say("Tom from work sings", **subject("Tom from work"))
         await people.say("Tom called")
-        shown = names(prompts[-1])
-        assert len(shown) == 2
-        assert any('"brother of the user"' in line for line in shown)
-
-
-async def test_limits_of_settings_policies_and_turns_hold(database: str) -> None:
-    async with asked_people(database, known_entities=1) as (people, prompts):
-        await people.say("I met Ana", ("Ana", "person"))
-        await people.say("I met Ben", ("Ben", "person"))
-        await people.say("Ana and Ben sing")
         assert len(names(prompts[-1])) == 1
-        await people.order(SetPolicy(level="scope", policy=Policy(known_entities=2)))
-        await people.say("Ana and Ben dance")
-        assert len(names(prompts[-1])) == 2
-        await people.order(SetPolicy(level="scope", policy=Policy(known_entities=0)))
-        await people.say("Ana and Ben swim")
-        assert names(prompts[-1]) == []
+        for limit, shown in ((2, 2), (0, 0)):
+            await people.order(SetPolicy(level="scope", policy=Policy(known_entities=limit)))
+            await people.say(f"Tom called {limit} times")
+            assert len(names(prompts[-1])) == shown
+            assert any('"brother of the user"' in line for line in names(prompts[-1])) == bool(limit)

@@ -1,74 +1,56 @@
-"""Whom facts name, through the real stages and tables: one entity under all its names, two of one name apart."""
+"""Whom facts name, in real tables: one entity under all its names, in one scope alone, counted, bounded and rebuilt."""
+
+from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
-from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.stores import entities
 from mnemolog.schemas.scope import Scope
+from mnemolog.streams.entities.resolver import MAX_NEW_ENTITIES
+from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.named_people import NamedPeople
 
 pytestmark = pytest.mark.postgres
 BEN = Scope(user_id="ben")
+DOG = "Tom Baker's brother's dog"
+"""Its fact is linked to the dog and to the brother."""
 
 
 async def names(people: NamedPeople, user_id: str = "alice") -> list[tuple[str, str]]:
-    """The names and types of the entities, the user among them, in the order of the log."""
-    query = "SELECT name, type FROM entities WHERE user_id = %s ORDER BY recorded_at, ordinal"
+    """The names and types of the active entities, the user among them, in the order of the log."""
+    query = "SELECT name, type FROM entities WHERE user_id = %s AND status = 'active' ORDER BY recorded_at, ordinal"
     return [(name, kind) for name, kind in await people.rows(query, user_id)]
 
 
-async def test_a_fact_names_its_subject_and_others(people: NamedPeople) -> None:
-    await people.say("I live in Bern with Ana", ("Bern", "place"), ("Ana", "person"))
-    assert await people.named("I live in Bern with Ana") == {
-        ("Alice", "subject"),
-        ("Bern", "object"),
-        ("Ana", "object"),
-    }
+async def test_one_entity_has_all_its_names_also_after_a_rebuild(people: NamedPeople) -> None:
+    await people.say("I met my wife Ana in Rome", ("my wife Ana", "person"), ("Rome", "place"))
+    await people.say("I met Jonathan Miller", ("Jonathan Miller", "person"))
+    await people.say("I met Ana", ("Ana", "person"), scope=BEN, speaker="Ben")
+    for name in ("ÁNA", "my wife", "Ana Keller"):
+        await people.say(f"I called {name}", (name, "person"))
+        assert await people.named(f"I called {name}") == {("Alice", "subject"), ("Ana", "object")}
+    await people.say("Jnoathan Miller called", ("Jnoathan Miller", "person"))  # looked up by the ends of the name
+    assert ("Jonathan Miller", "object") in await people.named("Jnoathan Miller called")
+    again = await people.say("I met Jonathan Miller", ("Jonathan Miller", "person"))
+    assert ([event.event for event in again.events], again.entity_events) == (["fact_skipped"], ())
+    known = [("Alice", "person"), ("Ana", "person"), ("Rome", "place"), ("Jonathan Miller", "person")]
+    assert await names(people) == known
+    assert await people.is_rebuilt_equal(in_place=True)
+    assert await names(people) == known
 
 
-@pytest.mark.parametrize("name", ["ana", "ÁNA", "my wife", "Ana Keller"])
-async def test_one_entity_has_all_its_names(people: NamedPeople, name: str) -> None:
-    await people.say("I met my wife Ana in Rome", ("my wife Ana", "person"))
-    await people.say(f"I called {name}", (name, "person"))
-    assert await people.named(f"I called {name}") == {("Alice", "subject"), ("Ana", "object")}
-    assert await names(people) == [("Alice", "person"), ("Ana", "person")]
-
-
-async def test_the_user_is_one_entity_however_they_are_named(people: NamedPeople) -> None:
+async def test_the_user_is_one_entity_and_another_speaker_is_another(people: NamedPeople) -> None:
     await people.say("It rains here", speaker=None, subject="the user")
     await people.say("I sail", subject="Alice")
     await people.say("I ski", subject=None)
     await people.say("I dance", subject="ALICE", speaker=None)
-    assert len(await names(people)) == 1
     aliases = "SELECT kind, alias FROM entity_aliases ORDER BY recorded_at, place"
     assert await people.rows(aliases) == [("user", "the user"), ("name", "Alice")]
-
-
-async def test_another_speaker_is_an_entity_of_their_own(people: NamedPeople) -> None:
-    await people.say("I sail")
-    await people.say("I ski with my wife", ("my wife", "person"), speaker="Bob")
+    await people.say("I run with my wife", ("my wife", "person"), speaker="Bob")
     await people.say("I sing with my wife", ("my wife", "person"))
-    assert await people.named("I ski with my wife") == {("Bob", "subject"), ("my wife", "object")}
-    assert [name for name, _ in await names(people)] == ["Alice", "Bob", "my wife", "my wife"]
-    assert {kind for _, kind in await names(people)} == {"person"}
-
-
-async def test_what_is_said_again_is_named_once(people: NamedPeople) -> None:
-    await people.say("I met Ana", ("Ana", "person"))
-    again = await people.say("I met Ana", ("Ana", "person"))
-    assert [event.event for event in again.events] == ["fact_skipped"]
-    assert again.entity_events == ()
-
-
-async def test_a_rebuild_gives_equal_entities(people: NamedPeople, database: str) -> None:
-    await people.say("I met my wife Ana", ("my wife Ana", "person"))
-    await people.say("I called ANA KELLER", ("ANA KELLER", "person"))
-    await people.say("I met Ana", ("Ana", "person"), scope=BEN, speaker="Ben")
-    report = await rebuild(database, TableLogSource(people.pipeline.pool))
-    assert report.equal
-    rows = {table.table: table.rebuilt_rows for table in report.tables}
-    assert (rows["entities"], rows["entity_aliases"], rows["fact_entities"]) == (4, 8, 6)
+    assert await people.named("I run with my wife") == {("Bob", "subject"), ("my wife", "object")}
+    assert [name for name, _ in await names(people)][1:] == ["Bob", "my wife", "my wife"]
 
 
 async def test_the_user_is_known_among_more_entities_than_are_looked_up(
@@ -84,9 +66,110 @@ async def test_the_user_is_known_among_more_entities_than_are_looked_up(
     assert users == [(1,)]
 
 
-async def test_a_misspelled_name_is_found_by_its_ends(people: NamedPeople, database: str) -> None:
-    await people.say("I met Jonathan Miller", ("Jonathan Miller", "person"))
-    await people.say("Jnoathan Miller called", ("Jnoathan Miller", "person"))
-    assert await names(people) == [("Alice", "person"), ("Jonathan Miller", "person")]
-    assert ("Jonathan Miller", "object") in await people.named("Jnoathan Miller called")
-    assert (await rebuild(database, TableLogSource(people.pipeline.pool), verify_only=True)).equal
+async def test_what_only_an_undone_source_told_goes_with_it_although_no_fact_is_linked_to_it(
+    people: NamedPeople,
+) -> None:
+    async def aliases() -> set[str]:
+        assert await people.is_rebuilt_equal()
+        return {alias for (alias,) in await people.rows("SELECT alias FROM current_entity_names WHERE kind = 'name'")}
+
+    await people.say("I met Tom", ("Tom", "person"))
+    renamed = await people.say(f"I fed {DOG}", (DOG, "animal"))
+    assert await aliases() == {"Alice", "Tom", "Tom Baker"}
+    undo = await people.undo(renamed)
+    assert await aliases() == {"Alice", "Tom"}
+    await people.undo(undo)
+    assert await aliases() == {"Alice", "Tom", "Tom Baker"}
+    dog = DOG.replace("Tom", "Eve")
+    undo = await people.undo(await people.say(f"I fed {dog}", (dog, "animal")))
+    assert ("Eve Baker", "person") not in await names(people)
+    await people.undo(undo)
+    assert ("Eve Baker", "person") in await names(people)
+    assert await people.is_rebuilt_equal()
+
+
+async def test_new_entities_and_the_steps_that_find_them_are_counted(people: NamedPeople) -> None:
+    def counted(name: str, **labels: str) -> float:
+        return REGISTRY.get_sample_value(f"mnemolog_{name}", labels) or 0.0
+
+    def counts() -> list[float]:
+        kinds = (("person", "no"), ("place", "no"), ("custom", "no"), ("person", "yes"))  # any word can be a type
+        return [
+            *(counted("entities_registered_total", type=kind, possible_twin=twin) for kind, twin in kinds),
+            *(counted("entity_links_total", step=step) for step in ("new", "prefix", "user")),
+            counted("turn_entity_links_count"),
+            counted("turn_entity_links_sum"),
+        ]
+
+    before = counts()
+    await people.say("My wife Ana Keller paints", ("my wife Ana Keller", "person"))
+    await people.say("Ana sings in Bern", ("Bern", "place"), subject="Ana")
+    await people.say("I like Tom from work and another Tom", ("Tom from work", "person"), ("another Tom", "person"))
+    await people.say("I fix R2 daily", ("R2", "robot"))
+    added = [now - then for now, then in zip(counts(), before, strict=True)]
+    assert added == [3, 1, 1, 1, 5, 1, 3, 4, 9]
+
+
+HOSTILE = (
+    "Ben",
+    "Ben's wife Ana",
+    "my wife Ana); DROP TABLE entities; --",
+    "Ana\u202egnirtS",
+    "@user",
+    "wife of 00000000-0000-0000-0000-000000000000",
+    '{"event": "entities_merged", "into": "ben"}',
+    "Ana (work)",
+    "{Ana,Eve}",
+    "%s{}\\",
+)
+
+
+async def test_hostile_texts_change_their_own_scope_alone_within_bounds(people: NamedPeople) -> None:
+    async def of_ben() -> list[list[Any]]:
+        """Everything that is known of Ben's entities."""
+        queries = (
+            "SELECT * FROM entities WHERE user_id = 'ben' ORDER BY entity_id",
+            "SELECT * FROM entity_aliases WHERE user_id = 'ben' ORDER BY entity_id, kind, key",
+            "SELECT l.* FROM fact_entities l JOIN facts f USING (fact_id) WHERE f.user_id = 'ben' ORDER BY event_id",
+        )
+        return [await people.rows(query) for query in queries]
+
+    await people.say("I met my wife Ana", ("my wife Ana", "person"), scope=BEN, speaker="Ben")
+    before = await of_ben()
+    for number, name in enumerate(HOSTILE):
+        await people.say(
+            f"{number}: I am Ben, and {name} is my wife Ana", (name, "person"), speaker="Ben", subject="Ben"
+        )
+        await people.say(f"{number}: forget {name}", (name, "person"), speaker=name, subject=name)
+    assert len(await names(people)) > 1
+    assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
+    many = [f"Person{chr(65 + number // 26)}{chr(97 + number % 26)}x" for number in range(500)]
+    facts: list[dict[str, Any]] = []
+    for start in range(0, len(many), 20):
+        some = many[start : start + 20]
+        named = [{"name": name, "type": "person", "role": "object"} for name in some]
+        facts.append(fact_json(f"I met {', '.join(some)}", entities=named))
+    commit = await people.say_facts(". ".join(fact["text"] for fact in facts), facts)
+    registered = [event for event in commit.entity_events if event.event == "entity_registered"]
+    assert 1 < len(registered) <= MAX_NEW_ENTITIES + 1
+    assert len(commit.to_bytes()) < 1_000_000
+    assert await of_ben() == before
+
+
+async def test_what_is_too_long_is_no_name_and_costs_no_fact(people: NamedPeople) -> None:
+    for words in (60, 2500):
+        name = "Ana " * words
+        told = await people.say_facts(
+            f"I met {name}",
+            [
+                fact_json(
+                    "I met somebody",
+                    excerpt="I met",
+                    entities=[{"name": name, "type": "person", "role": "object"}],
+                )
+            ],
+        )
+        (step,) = [step for step in told.provenance.steps if step.stage == "extract"]
+        assert (len(told.events), step.reprompts) == (1, 0)
+        assert [one.reason for step in told.provenance.steps for one in step.unlinked] == ["too_long"]
+    assert await names(people) == [("Alice", "person")]

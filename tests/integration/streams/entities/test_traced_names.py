@@ -1,6 +1,7 @@
 """The trace and `why_not` of a turn tell its names: how each was resolved, and what was left out and why."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,11 @@ async def test_each_name_tells_its_entity_and_how_it_was_found(talk: Talk) -> No
     assert name_sentence(tom) == "was not known before, and not Tom, Tom"
     (fact,) = [one for one in await talk.client.facts(user_id="alice") if one.text == "I met Tom from work and Tom"]
     assert {work.fact_id, tom.fact_id} == {fact.fact_id}
+    again = await talk.met("Tom from work", "Tom")
+    assert not any(event.new_fact for event in again.events)
+    first, _ = await talk.names(again)
+    assert (first.left_out, first.step, first.entity_id) == ("no_new_fact", "exact", known.entity_id)
+    assert name_sentence(first) == "left out: no new fact has it; is the name that it was known by, and not Tom, Tom"
 
 
 async def test_names_that_were_left_out_tell_why(talk: Talk) -> None:
@@ -62,36 +68,32 @@ async def test_names_that_were_left_out_tell_why(talk: Talk) -> None:
         ("she", "no_name"),
     ]
     assert name_sentence(names[1]) == "left out: nobody said this name in the turn"
+    many = await talk.names(await talk.met(*(f"Name{number}" for number in range(100))))
+    assert [one.left_out for one in many] == [None] * MAX_ENTITIES + ["too_many"] * 50
+    assert await talk.names(await talk.people.say_facts("Hello", [])) == []
 
 
-async def test_names_over_the_bound_of_a_fact_are_told_up_to_a_bound(talk: Talk) -> None:
-    names = await talk.names(await talk.met(*(f"Name{number}" for number in range(100))))
-    assert [one.left_out for one in names] == [None] * MAX_ENTITIES + ["too_many"] * 50
+async def test_what_a_policy_never_stores_is_no_name_and_no_relation(talk: Talk) -> None:
+    async def met(said: str, fact: str, *names: str, **fields: Any) -> Commit:
+        entities = [{"name": name, "type": "person", "role": "object"} for name in names]
+        return await talk.people.say_facts(said, [fact_json(fact, excerpt=fact, entities=entities, **fields)])
 
+    async def stored() -> set[str]:
+        rows = await talk.people.rows("SELECT alias FROM entity_aliases UNION SELECT name FROM entities")
+        return {name for (name,) in rows}
 
-async def test_a_turn_without_a_new_fact_tells_its_names(talk: Talk) -> None:
-    await talk.met("Ana")
-    ana = (await talk.client.entity("Ana", user_id="alice")).entity
-    again = await talk.met("Ana")
-    assert not any(event.new_fact for event in again.events)
-    (one,) = await talk.names(again)
-    assert (one.name, one.left_out, one.step, one.entity_id) == ("Ana", "no_new_fact", "exact", ana.entity_id)
-    assert name_sentence(one) == "left out: no new fact has it; is the name that it was known by"
-
-
-async def test_a_name_that_is_never_stored_is_told_by_its_topic(talk: Talk) -> None:
-    topic = ForbiddenTopic(name="health", words=("oncolog*",))
+    topic = ForbiddenTopic(name="health", words=("oncolog*", "clinic", "therapist"))
     await talk.people.order(SetPolicy(level="scope", policy=Policy(instructions=Instructions(never_store=(topic,)))))
-    names = ("Tom", "Ann the oncologist", "Bo the oncologist")  # the last one is said by nobody
-    commit = await talk.people.say_facts(
-        "I met Tom and Ann the oncologist",
-        [fact_json("I met Tom", entities=[{"name": name, "type": "person", "role": "object"} for name in names])],
-    )
-    told = await talk.names(commit)
-    assert [(one.name, one.left_out) for one in told] == [("Tom", None), ("(withheld: health)", "never_stored")]
+    left_out = await met("Eva is at the clinic", "Eva is at the clinic", "Eva", subject="Eva")
+    assert (left_out.events, await stored()) == ((), set())  # what is left out registers nobody
+    commit = await met(
+        "I met Tom and Ann the oncologist", "I met Tom", "Tom", "Ann the oncologist", "Bo the oncologist"
+    )  # the last one is said by nobody
+    told = [(one.name, one.left_out) for one in await talk.names(commit)]
+    assert told == [("Tom", None), ("(withheld: health)", "never_stored")]
+    assert {one.text for step in commit.provenance.steps for one in step.dropped} == {"(withheld: health)"}
     assert b"oncologist" not in commit.to_bytes()
-
-
-async def test_a_turn_that_says_nothing_has_no_names(talk: Talk) -> None:
-    commit = await talk.people.say_facts("Hello", [])
-    assert await talk.names(commit) == []
+    relation = {"subject": "Alice", "predicate": "therapist", "object": "Eva", "strength": "strong"}
+    await met("I met Eva, my therapist Eva", "I met Eva", "Eva", "my therapist Eva", relations=[relation])
+    assert await stored() == {"Alice", "Tom", "Eva"}
+    assert await talk.people.rows("SELECT predicate FROM relationships") == []

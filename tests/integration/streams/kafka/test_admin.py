@@ -14,7 +14,7 @@ from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, Ti
 from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.admin import describe_topics, ensure_topics
 from mnemolog.streams.kafka.lag import stage_lags
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, topic_name
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, DEAD_LETTERS, MEMORY_EVENTS, TOPICS, Topic, topic_name
 from tests.support.servers.kafka_client import PARTITIONS, producer, publish, read_all
 
 pytestmark = pytest.mark.kafka
@@ -37,47 +37,48 @@ async def create(bootstrap: str, name: str, partitions: int = PARTITIONS, **conf
 
 
 async def test_the_missing_ones_are_created_and_the_others_left_alone(bootstrap: str, prefix: str) -> None:
-    name = topic_name(CONVERSATION_TURNS, prefix)
-    await create(bootstrap, name, retention_ms="60000", message_timestamp_type="LogAppendTime")
-    created = await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
-    assert set(created) == {topic_name(topic, prefix) for topic in TOPICS} - {topic_name(CONVERSATION_TURNS, prefix)}
+    given = {topic_name(CONVERSATION_TURNS, prefix), topic_name(MEMORY_EVENTS, prefix)}
+    await create(
+        bootstrap,
+        topic_name(CONVERSATION_TURNS, prefix),
+        retention_ms="60000",
+        message_timestamp_type="LogAppendTime",
+    )
+    await create(bootstrap, topic_name(MEMORY_EVENTS, prefix), retention_ms="-1", retention_bytes="-1")
+    # Several workers may create at once.
+    created = await asyncio.gather(*(ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix) for _ in range(3)))
+    assert sorted(name for names in created for name in names) == sorted(
+        {topic_name(topic, prefix) for topic in TOPICS} - given
+    )
     assert await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix) == []
     states = {state.topic.name: state for state in await describe_topics(bootstrap, prefix=prefix)}
     assert {state.partitions for state in states.values()} == {PARTITIONS}
     assert states["conversation_turns"].retention == timedelta(minutes=1)
     assert states["memory_events"].retention is None
     assert states["dead_letters"].retention == DEAD_LETTERS.retention
-
-
-async def test_two_workers_may_create_at_once(bootstrap: str, prefix: str) -> None:
-    created = await asyncio.gather(*(ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix) for _ in range(3)))
-    assert sorted(name for names in created for name in names) == sorted(topic_name(t, prefix) for t in TOPICS)
-
-
-async def test_topics_whose_records_age_by_the_clocks_of_publishers_are_refused(bootstrap: str, prefix: str) -> None:
-    await create(bootstrap, topic_name(CONVERSATION_TURNS, prefix))
-    await create(bootstrap, topic_name(MEMORY_EVENTS, prefix), retention_ms="-1", retention_bytes="-1")
-    advice = r"conversation_turns: .*message.timestamp.type=LogAppendTime"
-    with pytest.raises(TimestampTypeDiffers, match=advice) as raised:
-        await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
-    assert "memory_events" not in str(raised.value)
-
-
-async def test_another_partition_count_is_refused_with_the_reason(bootstrap: str, prefix: str) -> None:
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
     with pytest.raises(PartitionCountDiffers, match=r"12 partitions are set, but .*memory_events has 4"):
         await ensure_topics(bootstrap, partitions=12, prefix=prefix)
 
 
-async def test_a_log_that_forgets_is_refused(bootstrap: str, prefix: str) -> None:
-    await create(bootstrap, topic_name(MEMORY_EVENTS, prefix), retention_ms="604800000")
-    with pytest.raises(RetentionTooShort, match=r"retention.ms=-1"):
-        await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
-
-
-async def test_a_log_that_compacts_is_refused(bootstrap: str, prefix: str) -> None:
-    await create(bootstrap, topic_name(MEMORY_EVENTS, prefix), retention_ms="-1", cleanup_policy="compact")
-    with pytest.raises(RetentionTooShort, match=r"cleanup.policy=compact"):
+@pytest.mark.parametrize(
+    ("topic", "config", "error", "advice"),
+    [
+        (CONVERSATION_TURNS, {}, TimestampTypeDiffers, r"turns: .*message.timestamp.type=LogAppendTime"),
+        (MEMORY_EVENTS, {"retention_ms": "604800000"}, RetentionTooShort, r"retention.ms=-1"),
+        (
+            MEMORY_EVENTS,
+            {"retention_ms": "-1", "cleanup_policy": "compact"},
+            RetentionTooShort,
+            r"cleanup.policy=compact",
+        ),
+    ],
+    ids=["records age by the clocks of publishers", "the log forgets", "the log compacts"],
+)
+async def test_a_topic_that_loses_records_is_refused_with_what_to_set(
+    bootstrap: str, prefix: str, *, topic: Topic, config: dict[str, str], error: type[Exception], advice: str
+) -> None:
+    await create(bootstrap, topic_name(topic, prefix), PARTITIONS, **config)
+    with pytest.raises(error, match=advice):
         await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
 
 
@@ -87,16 +88,13 @@ async def test_a_refusal_of_the_broker_is_passed_on(bootstrap: str, prefix: str)
 
 
 async def test_topics_are_shown_with_their_ends_and_missing_ones_as_empty(bootstrap: str, prefix: str) -> None:
+    assert {state.partitions for state in await describe_topics(bootstrap, prefix=prefix)} == {0}
     await create(bootstrap, topic_name(CONVERSATION_TURNS, prefix))
     await publish(bootstrap, topic_name(CONVERSATION_TURNS, prefix), [(b"k", b"v")] * 5)
     states = {state.topic.name: state for state in await describe_topics(bootstrap, prefix=prefix)}
     assert set(states) == {topic.name for topic in TOPICS}
     assert sum(states["conversation_turns"].end_offsets.values()) == 5
     assert (states["memory_events"].partitions, states["memory_events"].end_offsets) == (0, {})
-
-
-async def test_a_broker_without_any_of_the_topics_is_shown_as_it_is(bootstrap: str, prefix: str) -> None:
-    assert {state.partitions for state in await describe_topics(bootstrap, prefix=prefix)} == {0}
 
 
 async def test_a_publishers_clock_decides_neither_when_a_record_is_deleted_nor_whether_it_is_taken(
@@ -129,5 +127,7 @@ async def test_records_that_were_deleted_wait_for_no_stage(bootstrap: str, prefi
         )
     (state, *_) = await describe_topics(bootstrap, prefix=prefix)
     assert (state.start_offsets[place.partition], state.end_offsets[place.partition]) == (2, 3)
-    lags = {one.stage: (one.lag, one.workers) for one in await stage_lags(bootstrap, prefix=prefix)}
-    assert (lags["journal"], lags["extract"], lags["project"]) == ((1, 0), (1, 0), (0, 0))
+    lags = {one.stage: one for one in await stage_lags(bootstrap, prefix=prefix)}
+    assert list(lags) == ["journal", "extract", "embed", "match", "resolve", "project"]
+    assert {stage: one.lag for stage, one in lags.items() if one.lag} == {"journal": 1, "extract": 1}
+    assert {one.workers for one in lags.values()} == {0}

@@ -72,59 +72,36 @@ async def read(reader: BacklogReader) -> dict[tuple[str, int], PartitionBacklog]
 
 
 async def test_every_stage_and_partition_has_one_though_none_runs(
-    bootstrap: str, turns: str, reader: BacklogReader
+    bootstrap: str, prefix: str, turns: str, reader: BacklogReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = await send(bootstrap, turns, 3)
-    backlog = await read(reader)
-    assert set(backlog) == {(stage, partition) for stage in STAGES for partition in range(PARTITIONS)}
-    waiting = {place: (one.records, one.oldest_at) for place, one in backlog.items() if one.records}
-    assert waiting == {("journal", 1): (3, times[0]), ("extract", 1): (3, times[0])}
-    assert all(one.oldest_at is None for place, one in backlog.items() if place not in waiting)
-
-
-async def test_the_oldest_is_the_first_that_is_not_committed(
-    bootstrap: str, prefix: str, turns: str, reader: BacklogReader
-) -> None:
-    times = await send(bootstrap, turns, 3)
-    await commit_as(bootstrap, group_id("extract", prefix), turns, 2)
-    await commit_as(bootstrap, group_id("journal", prefix), turns, 3)
-    backlog = await read(reader)
-    assert (backlog["extract", 1].records, backlog["extract", 1].oldest_at) == (1, times[2])
-    assert (backlog["journal", 1].records, backlog["journal", 1].oldest_at) == (0, None)
-
-
-async def test_a_record_is_fetched_again_only_when_the_stage_has_gone_on(
-    bootstrap: str, prefix: str, turns: str, reader: BacklogReader
-) -> None:
-    times = await send(bootstrap, turns, 3)
-    first = await read(reader)
-    fetched = reader.fetched
-    assert fetched == 2  # journal and extract
-    assert await read(reader) == first
-    assert reader.fetched == fetched
-    await commit_as(bootstrap, group_id("extract", prefix), turns, 1)
-    assert (await read(reader))["extract", 1].oldest_at == times[1]
-    assert reader.fetched == fetched + 1
-
-
-async def test_readings_share_their_connections(
-    bootstrap: str, turns: str, reader: BacklogReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """The oldest record is the first that is not committed, and is fetched again only when the stage has gone on."""
     connected, connect = list[object](), AIOKafkaConnection.connect
 
     def count(connection: Any) -> Any:
         connected.append(connection)
         return connect(connection)
 
-    monkeypatch.setattr(AIOKafkaConnection, "connect", count)
-    await send(bootstrap, turns, 1)
-    first = await read(reader)
-    connected.clear()
-    assert await read(reader) == first
-    assert not connected
-    await reader.close()
-    assert await read(reader) == first
-    assert connected
+    times = await send(bootstrap, turns, 3)
+    backlog = await read(reader)
+    assert set(backlog) == {(stage, partition) for stage in STAGES for partition in range(PARTITIONS)}
+    waiting = {place: (one.records, one.oldest_at) for place, one in backlog.items() if one.records}
+    assert waiting == {("journal", 1): (3, times[0]), ("extract", 1): (3, times[0])}
+    assert all(one.oldest_at is None for place, one in backlog.items() if place not in waiting)
+    with monkeypatch.context() as patched:
+        patched.setattr(AIOKafkaConnection, "connect", count)
+        fetched = reader.fetched
+        assert await read(reader) == backlog
+        assert (fetched, reader.fetched, connected) == (2, 2, []), "readings share their connections"
+        await reader.close()
+        assert await read(reader) == backlog
+        assert connected
+    fetched = reader.fetched
+    await commit_as(bootstrap, group_id("extract", prefix), turns, 2)
+    await commit_as(bootstrap, group_id("journal", prefix), turns, 3)
+    backlog = await read(reader)
+    assert reader.fetched == fetched + 1
+    assert (backlog["extract", 1].records, backlog["extract", 1].oldest_at) == (1, times[2])
+    assert (backlog["journal", 1].records, backlog["journal", 1].oldest_at) == (0, None)
 
 
 async def test_what_retention_has_deleted_waits_for_nobody(bootstrap: str, turns: str, reader: BacklogReader) -> None:

@@ -69,22 +69,21 @@ async def test_a_sent_record_is_there(bootstrap: str, sender: Sender, turns: str
     assert (found.key, found.value, found.headers) == (b"user", b"hello", (("origin", b"t/0/1"),))
 
 
-async def test_a_record_that_is_too_large_is_refused_before_it_is_sent(
+async def test_what_the_broker_takes_is_what_passes_the_check_before_it_is_sent(
     bootstrap: str, sender: Sender, turns: str
 ) -> None:
     with pytest.raises(RecordTooLarge, match="does not fit"):
         await sender.send(turns, key=b"user", value=bytes(MIB))
     assert await read_all(bootstrap, turns) == []
-
-
-async def test_the_largest_record_that_passes_the_check_passes_the_broker(sender: Sender, turns: str) -> None:
     await sender.send(turns, key=b"user", value=os.urandom(MIB - 512 - 4))
 
 
-async def test_a_refusal_of_size_by_the_broker_is_told_as_such(turns: str) -> None:
-    unsteady = UnreliableBroker(MessageSizeTooLargeError())
-    with pytest.raises(RecordTooLarge):
-        await Sender(unsteady.send, limits={}).send(turns, key=None, value=b"")
+@pytest.mark.parametrize(
+    ("error", "raised"), [(MessageSizeTooLargeError(), RecordTooLarge), (OutOfOrderSequenceNumber(), ProducerDead)]
+)
+async def test_what_does_not_pass_is_told_as_such(error: Exception, raised: type[Exception], turns: str) -> None:
+    with pytest.raises(raised):
+        await Sender(UnreliableBroker(error).send, limits={}).send(turns, key=None, value=b"")
 
 
 async def test_what_passes_is_waited_out_with_growing_delays(turns: str) -> None:
@@ -94,19 +93,17 @@ async def test_what_passes_is_waited_out_with_growing_delays(turns: str) -> None
     assert unsteady.delays == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
 
-async def test_a_dead_producer_is_told_as_such(turns: str) -> None:
-    unsteady = UnreliableBroker(OutOfOrderSequenceNumber())
-    with pytest.raises(ProducerDead):
-        await Sender(unsteady.send, limits={}).send(turns, key=None, value=b"")
-
-
 async def test_a_dead_letter_keeps_bytes_origin_and_reason(bootstrap: str, sender: Sender, prefix: str) -> None:
-    writer = DeadLetterWriter(sender, prefix=prefix, now=lambda: NOON)
+    """Also of a record that holds nothing, and of one that fits into no topic, which is cut."""
+    writer, huge = DeadLetterWriter(sender, prefix=prefix, now=lambda: NOON), os.urandom(3 * MIB)
     await writer.write(
         record(b"\xff{"), stage="extract", reason="not_json", detail="x" * 5000, tries=3, source_id="turn-1"
     )
-    [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
-    assert DeadLetter.from_record(found) == DeadLetter(
+    await writer.write(record(None, None), stage="s", reason="nothing", detail="\ud800", tries=0)
+    await writer.write(record(huge), stage="s", reason="too_large", detail="", tries=1)
+    found = map(DeadLetter.from_record, await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix)))
+    letters = {letter.reason: letter for letter in found}
+    assert letters["not_json"] == DeadLetter(
         key=b"user",
         value=b"\xff{",
         stage="extract",
@@ -118,21 +115,6 @@ async def test_a_dead_letter_keeps_bytes_origin_and_reason(bootstrap: str, sende
         at=NOON,
         size=2,
     )
-
-
-async def test_a_dead_letter_of_nothing_is_nothing(bootstrap: str, sender: Sender, prefix: str) -> None:
-    await DeadLetterWriter(sender, prefix=prefix).write(
-        record(None, None), stage="s", reason="r", detail="\ud800", tries=0
-    )
-    [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
-    letter = DeadLetter.from_record(found)
-    assert (letter.key, letter.value, letter.size, letter.detail) == (None, None, -1, "\\ud800")
-
-
-async def test_what_no_topic_takes_is_cut(bootstrap: str, sender: Sender, prefix: str) -> None:
-    huge = os.urandom(3 * MIB)
-    await DeadLetterWriter(sender, prefix=prefix).write(record(huge), stage="s", reason="too_large", detail="", tries=1)
-    [found] = await read_all(bootstrap, topic_name(DEAD_LETTERS, prefix))
-    letter = DeadLetter.from_record(found)
-    assert letter.size == 3 * MIB
-    assert letter.value == huge[:MIB]
+    nothing, cut = letters["nothing"], letters["too_large"]
+    assert (nothing.key, nothing.value, nothing.size, nothing.detail) == (None, None, -1, "\\ud800")
+    assert (cut.size, cut.value) == (3 * MIB, huge[:MIB])

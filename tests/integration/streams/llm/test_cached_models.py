@@ -1,6 +1,7 @@
 """What models answered is asked for once: a turn that is delivered again gets the same, at no further cost."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from mnemolog.streams.llm.ports import (
     PromptRefusedError,
     Reply,
     RequestSource,
+    TimedReply,
     Usage,
 )
 from mnemolog.streams.metrics import PROMPT_TOKENS
@@ -47,12 +49,13 @@ class ChangingChatModel:
 
     model = "talker"
 
-    def __init__(self) -> None:
+    def __init__(self, costly: int | None = None) -> None:
         self.calls = 0
+        self.costly = costly  # the number of a reply that uses more tokens than can be stored
 
     async def complete(self, prompt: Prompt) -> Reply:  # noqa: ARG002 -- the port's signature
         self.calls += 1
-        usage = Usage(input_tokens=7, output_tokens=3, cached_tokens=5)
+        usage = Usage(input_tokens=2**40 if self.calls == self.costly else 7, output_tokens=3, cached_tokens=5)
         return Reply(text=f"answer {self.calls}", model="talker-1", usage=usage)
 
     async def close(self) -> None:
@@ -84,7 +87,7 @@ class ChangingEmbedder:
 
 @pytest_asyncio.fixture
 async def replies(database: str) -> AsyncIterator[ReplyStore]:
-    async with open_pool(database, min_size=1, max_size=4, application_name="test-recording") as pool:
+    async with open_pool(database, min_size=1, max_size=4, application_name="test-recording", autocommit=True) as pool:
         yield ReplyStore(pool)
 
 
@@ -124,9 +127,41 @@ async def test_each_model_that_a_question_names_is_asked(replies: ReplyStore) ->
     assert talker.calls == 2
 
 
-async def test_texts_are_embedded_once_for_each_source(
-    cached_embedder: tuple[CachedEmbedder, ChangingEmbedder],
-) -> None:
+async def test_the_name_of_a_turns_own_model_may_be_of_any_length(replies: ReplyStore) -> None:
+    talker = ChangingChatModel()
+    model = CachedChatModel(talker, replies)
+    asked = replace(question("Who is Alice?"), model=secrets.token_hex(50_000))
+    first = await model.for_source(SOURCE, asked)(asked, 0)
+    assert await model.for_source(SOURCE, asked)(asked, 0) == first
+    assert talker.calls == 1
+
+
+@pytest.mark.parametrize("fault", ["more tokens than can be stored", "a key that is too large for the index"])
+async def test_a_reply_that_cannot_be_stored_spoils_no_other(replies: ReplyStore, fault: str) -> None:
+    is_costly = fault == "more tokens than can be stored"
+    talker, asked = ChangingChatModel(costly=5 if is_costly else None), question("Who is Alice?")
+    model = CachedChatModel(talker, replies)
+    sources = [*map(str, range(8)), "8" if is_costly else secrets.token_hex(5000)]
+    asking = (model.for_source(replace(SOURCE, source_id=one), asked)(asked, 0) for one in sources)
+    kept = await asyncio.gather(*asking, return_exceptions=True)
+    assert sorted(type(one).__name__ for one in kept) == ["ReplyNotStorableError", *["TimedReply"] * 8]
+
+
+async def test_each_of_many_turns_gets_its_own_reply(replies: ReplyStore) -> None:
+    talker, asked = ChangingChatModel(), question("Who is Alice?")
+    model = CachedChatModel(talker, replies)
+
+    async def ask_all() -> list[TimedReply]:
+        sources = [replace(SOURCE, source_id=f"t{number}") for number in range(300)]
+        return await asyncio.gather(*(model.for_source(source, asked)(asked, 0) for source in sources))
+
+    many = await ask_all()
+    assert len({reply.text for reply in many}) == talker.calls == 300
+    assert await ask_all() == many
+    assert talker.calls == 300
+
+
+async def test_texts_are_embedded_once_a_source(cached_embedder: tuple[CachedEmbedder, ChangingEmbedder]) -> None:
     recorder, counter = cached_embedder
     first = await recorder.embed(EMBEDDED, ("tea", "coffee"))
     assert await recorder.embed(EMBEDDED, ("tea", "coffee")) == first
@@ -136,9 +171,7 @@ async def test_texts_are_embedded_once_for_each_source(
     assert len(counter.calls) == 3
 
 
-async def test_a_text_that_is_refused_spoils_no_other_turn(
-    cached_embedder: tuple[CachedEmbedder, ChangingEmbedder],
-) -> None:
+async def test_a_refused_text_spoils_no_other_turn(cached_embedder: tuple[CachedEmbedder, ChangingEmbedder]) -> None:
     recorder, counter = cached_embedder
     sources = [replace(EMBEDDED, source_id=f"t{number}") for number in range(3)]
     texts = [("tea",), (REFUSED,), ("coffee", "cake")]

@@ -6,8 +6,6 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -15,16 +13,8 @@ import pytest
 from mnemolog.streams.llm.calls import RetrySettings
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
-from mnemolog.streams.llm.openai_models import (
-    MAX_CHARACTERS,
-    MAX_TEXTS,
-    Endpoint,
-    OpenAiChatModel,
-    OpenAiEmbedder,
-    create_client,
-    retry_after,
-)
-from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError, ProviderConfigurationError
+from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, Endpoint, OpenAiChatModel, OpenAiEmbedder
+from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError
 from mnemolog.streams.metrics import MODEL_ERRORS
 from tests.support.builders.prompts import extraction, user
 from tests.support.polling import eventually
@@ -101,7 +91,7 @@ async def test_a_server_without_schemas_is_told_in_words(server: OpenAiServer, f
     assert '"excerpt"' in body["messages"][-1]["content"]
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 529])
+@pytest.mark.parametrize("status", [400, 401, 404, 408, 429, 500, 529])
 async def test_what_fails_for_all_is_waited_out(server: OpenAiServer, status: int) -> None:
     code, before = f"http_{status}", counted_errors()
     server.fail(mode="status", status=status, times=7)
@@ -109,7 +99,7 @@ async def test_what_fails_for_all_is_waited_out(server: OpenAiServer, status: in
     assert counted_errors() == before | {code: before.get(code, 0) + 7}
 
 
-@pytest.mark.parametrize("mode", ["cut", "cut_body", "html", "error_in_200", "no_choices", "refusal", "content_filter"])
+@pytest.mark.parametrize("mode", ["cut", "cut_body", "html", "error_in_200", "no_choices", "refusal"])
 async def test_unusable_replies_to_all_are_waited_out(server: OpenAiServer, mode: str) -> None:
     server.fail(mode=mode, times=7)
     assert "Berlin" in await complete(server)
@@ -140,25 +130,11 @@ async def test_retry_after_is_honoured(server: OpenAiServer) -> None:
     assert loop.time() - start >= 0.4
 
 
-def test_retry_after_comes_as_seconds_milliseconds_or_date() -> None:
-    now = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
-    assert retry_after({"retry-after": "7"}, now) == 7
-    assert retry_after({"retry-after-ms": "250", "retry-after": "7"}, now) == 0.25
-    assert retry_after({"retry-after": format_datetime(now + timedelta(seconds=90), usegmt=True)}, now) == 90
-    assert retry_after({"retry-after": format_datetime(now - timedelta(seconds=90), usegmt=True)}, now) == 0
-    assert retry_after({"retry-after": "soon"}, now) is None
-    assert retry_after({"retry-after": "nan"}, now) is None
-    assert retry_after({}, now) is None
-
-
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
         ({"mode": "status", "status": 400}, "http_400"),
-        ({"mode": "status", "status": 402}, "http_402"),
-        ({"mode": "status", "status": 413}, "http_413"),
         ({"mode": "status", "status": 422}, "http_422"),
-        ({"mode": "status", "status": 429}, "http_429"),
         ({"mode": "status", "status": 500}, "http_500"),
         ({"mode": "refusal"}, "model_refusal"),
         ({"mode": "content_filter"}, "content_filter"),
@@ -205,14 +181,6 @@ async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(ser
     with pytest.raises(PromptRefusedError, match="timeout"):
         await poison
     await chat.close()
-
-
-async def test_a_server_that_hangs_on_everything_is_away(server: OpenAiServer) -> None:
-    server.fail(mode="hang", times=7)
-    chat = OpenAiChatModel(endpoint(server, timeout=0.5), "test-model")
-    replies = await asyncio.gather(*(chat.complete(prompt()) for _ in range(5)))
-    await chat.close()
-    assert len(replies) == 5
 
 
 async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:
@@ -266,7 +234,7 @@ async def test_texts_are_split_into_requests_that_servers_take(server: OpenAiSer
     ("mode", "reason"),
     [("wrong_count", "wrong_count"), ("wrong_dimensions", "wrong_dimensions"), ("nan", "bad_embedding")],
 )
-async def test_faulty_embeddings_of_one_text_end_it_and_those_of_all_are_waited_out(
+async def test_faulty_embeddings_of_one_text_end_it_and_of_all_are_waited(
     server: OpenAiServer, mode: str, reason: str
 ) -> None:
     embedder = OpenAiEmbedder(endpoint(server), "test-embedding", dimensions=1536)
@@ -279,15 +247,3 @@ async def test_faulty_embeddings_of_one_text_end_it_and_those_of_all_are_waited_
         await embedder.embed(["poison"])
     assert refused.value.reason == reason
     await embedder.close()
-
-
-def test_a_missing_key_is_said_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ProviderConfigurationError, match="MNEMOLOG_API_KEY"):
-        create_client(Endpoint())
-    assert create_client(Endpoint(base_url="http://127.0.0.1:9/v1")).api_key == "none"
-
-
-def test_a_key_is_never_shown() -> None:
-    assert "secret" not in repr(Endpoint(api_key="secret"))

@@ -18,23 +18,15 @@ from tests.support.builders.commits import day
 from tests.support.builders.verdicts import Verdict, judge_by_text, verdict
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
-from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact
+from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, home
 
 pytestmark = pytest.mark.postgres
 
 ALICE = ScopeFilter(user_id="alice")
 FEBRUARY, JUNE = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
-SLOT = {"key": "home_city", "subject": "Mira", "single_valued": True}
 BERLIN, PLAN = "Mira lives in Berlin.", "Mira moves to Munich on 1 February."
 CALLED_OFF, CALLED_OFF_TWICE = "Mira's move to Munich is called off.", "Mira's move to Munich is called off!"
-VERDICTS = {
-    PLAN: verdict("REPLACE", BERLIN),
-    CALLED_OFF: verdict("CONTRADICT", PLAN),
-}
-
-
-def home(text: str, **fields: object) -> ExtractedFact:
-    return extracted_fact(text, **SLOT | fields)
+VERDICTS = {PLAN: verdict("REPLACE", BERLIN), CALLED_OFF: verdict("CONTRADICT", PLAN)}
 
 
 class Story:
@@ -113,38 +105,22 @@ async def test_a_plan_that_is_called_off_ends_nothing(story: Story, action: str)
     await check_berlin_holds(story)
 
 
-async def test_what_holds_and_is_said_again_goes_on_holding(story: Story) -> None:
+@pytest.mark.parametrize("has_come", [False, True])
+async def test_a_plan_that_is_deleted_ends_nothing(story: Story, *, has_come: bool) -> None:
     await tell_plan(story)
-    told = home(CALLED_OFF, action_hint="retract", single_valued=False)
-    await story.tell(told, {CALLED_OFF: verdict("RETRACT", PLAN)}, at=day(8))
-    await story.tell(home(BERLIN), at=day(9))
+    if has_come:
+        assert await story.expire(FEBRUARY + timedelta(days=1)) == 1
+        assert (await story.end_of(BERLIN))[0] == "expired"
+    deleted_at = FEBRUARY + timedelta(days=2) if has_come else day(6)
+    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=deleted_at)
     await check_berlin_holds(story)
-
-
-async def test_a_plan_that_is_deleted_ends_nothing(story: Story) -> None:
-    await tell_plan(story)
-    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=day(6))
-    await check_berlin_holds(story)
-
-
-async def test_a_plan_that_is_deleted_after_its_day_had_ended_nothing(story: Story) -> None:
-    await tell_plan(story)
-    assert await story.expire(FEBRUARY + timedelta(days=1)) == 1
-    assert (await story.end_of(BERLIN))[0] == "expired"
-    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=FEBRUARY + timedelta(days=2))
-    assert await story.end_of(BERLIN) == OPEN
 
 
 @pytest.mark.parametrize(
     ("filters", "left"),
-    [
-        (None, []),
-        ({"key": "home_city"}, []),
-        ({"key": "home_city", "state": "active"}, []),
-        ({"memory": {"contains": "Munich"}}, [BERLIN]),
-    ],
+    [(None, []), ({"key": "home_city", "state": "active"}, []), ({"memory": {"contains": "Munich"}}, [BERLIN])],
 )
-async def test_delete_all_reopens_nothing_that_it_selects(
+async def test_delete_all_reopens_nothing_it_selects(
     story: Story, filters: dict[str, object] | None, left: list[str]
 ) -> None:
     """By key or by a filter; of what is known already it selects what it would select if that were active."""
@@ -156,59 +132,34 @@ async def test_delete_all_reopens_nothing_that_it_selects(
     assert [fact.text for fact in await facts(story.stored.conn, ALICE, at=day(7))] == left
 
 
-@pytest.mark.parametrize("kind", ["correct", "update"])
-async def test_a_plan_with_another_text_ends_what_it_ended(story: Story, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "text", "true_from", "ends_at"),
+    [
+        pytest.param("update", "Mira moves to Bonn on 1 February.", None, FEBRUARY, id="another value"),
+        pytest.param("correct", "Mira moves to Bonn on 1 February.", None, FEBRUARY, id="another value, by a human"),
+        pytest.param("correct", "Mira moves to Munich on 1 June.", None, JUNE, id="another day in words"),
+        pytest.param("correct", "Mira moves to Munich in summer.", JUNE, JUNE, id="another day in a field"),
+    ],
+)
+async def test_a_plan_with_another_text_ends_what_it_ended_on_its_day(
+    story: Story, kind: str, text: str, true_from: datetime | None, ends_at: datetime
+) -> None:
     await tell_plan(story)
-    edit = Edit(fact_id=await story.id_of(PLAN), text="Mira moves to Bonn on 1 February.")
+    edit = Edit(fact_id=await story.id_of(PLAN), text=text, true_from=true_from)
     await story.order(Correct(edit=edit) if kind == "correct" else Update(edits=(edit,)), at=day(6))
-    assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(edit.text), False)
-
-
-@pytest.mark.parametrize("told_by", ["text", "field"])
-async def test_a_plan_of_another_day_ends_what_it_ended_on_that_day(story: Story, told_by: str) -> None:
-    await tell_plan(story)
-    text = "Mira moves to Munich on 1 June." if told_by == "text" else "Mira moves to Munich in summer."
-    true_from = JUNE if told_by == "field" else None
-    await story.order(Correct(edit=Edit(fact_id=await story.id_of(PLAN), text=text, true_from=true_from)), at=day(6))
-    assert await story.end_of(BERLIN) == ("active", JUNE, await story.id_of(text), False)
-    assert await story.expire(FEBRUARY + timedelta(days=1)) == 0
-    assert await story.active(FEBRUARY + timedelta(days=1)) == [BERLIN, text]
+    assert await story.end_of(BERLIN) == ("active", ends_at, await story.id_of(text), False)
 
 
 async def test_a_contradicted_replacer_of_the_past_leaves_the_home(story: Story) -> None:
     munich, never = "Mira lives in Munich.", "Mira never lived in Munich."
+    verdicts = {munich: verdict("REPLACE", BERLIN), never: verdict("CONTRADICT", munich)}
     await story.tell(home(BERLIN), at=day(0))
-    await story.tell(
-        home(munich, action_hint="update", certainty="strong"), {munich: verdict("REPLACE", BERLIN)}, at=day(5)
-    )
-    denial = home(never, action_hint="retract", single_valued=False)
-    await story.tell(denial, {never: verdict("CONTRADICT", munich)}, at=day(6))
+    await story.tell(home(munich, action_hint="update", certainty="strong"), verdicts, at=day(5))
+    await story.tell(home(never, action_hint="retract", single_valued=False), verdicts, at=day(6))
     assert await story.end_of(BERLIN) == OPEN
-    assert await story.active(day(9)) == [BERLIN, never]
-    true = await diff(story.stored.conn, ALICE, day(1), day(9), axis="true")
-    assert true.replaced == ()
+    assert (await diff(story.stored.conn, ALICE, day(1), day(9), axis="true")).replaced == ()
     believed = await diff(story.stored.conn, ALICE, day(1), day(9))
     assert [(one.text, one.old[0].text, one.status) for one in believed.reopened] == [(BERLIN, munich, "active")]
-
-
-async def test_a_value_in_the_place_of_the_disbelieved_one_ends_what_that_had_ended(story: Story) -> None:
-    munich, milan = "Mira lives in Munich.", "Mira lives in Milan, not in Munich."
-    await story.tell(home(BERLIN), at=day(0))
-    await story.tell(
-        home(munich, action_hint="update", certainty="strong"), {munich: verdict("REPLACE", BERLIN)}, at=day(5)
-    )
-    await story.tell(home(milan, action_hint="update"), {milan: verdict("CONTRADICT", munich)}, at=day(6))
-    assert await story.end_of(BERLIN) == ("superseded", day(6), await story.id_of(milan), False)
-    assert await story.active(day(9)) == [milan]
-
-
-async def test_what_was_merged_into_the_disbelieved_fact_is_looked_through(story: Story) -> None:
-    await tell_plan(story)
-    detail, merged = "Mira moves with her cat.", "Mira moves to Munich on 1 February with her cat."
-    verdicts = {detail: verdict("MERGE", PLAN, text=merged, search_text=merged)}
-    await story.tell(home(detail, event_time=FEBRUARY), verdicts, at=day(6))
-    await story.order(Delete(fact_ids=(await story.id_of(merged),)), at=day(7))
-    assert await story.end_of(BERLIN) == OPEN
 
 
 async def test_an_undo_of_the_calling_off_restores_the_end(story: Story) -> None:
@@ -218,61 +169,8 @@ async def test_an_undo_of_the_calling_off_restores_the_end(story: Story) -> None
     assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
 
 
-async def test_late_news_is_open_again_where_its_newer_value_is_undone(story: Story) -> None:
-    rome, oslo = "Mira lives in Rome.", "Mira lives in Oslo."
-    newer = await story.tell(home(rome), at=day(10))
-    await story.tell(home(oslo), {oslo: verdict("REPLACE", rome)}, at=day(5))
-    assert (await story.end_of(oslo))[0] == "superseded"
-    undone = await story.order(Undo(source_id=newer.source_id), at=day(11))
-    assert await story.end_of(oslo) == OPEN
-    await story.order(Undo(source_id=undone.source_id), at=day(12))
-    assert await story.end_of(oslo) == ("superseded", day(10), await story.id_of(rome), False)
-
-
-async def test_what_was_so_then_is_told_as_it_is_known_at_each_time(story: Story) -> None:
-    await tell_plan(story)
-    told = home(CALLED_OFF, action_hint="retract", single_valued=False)
-    await story.tell(told, {CALLED_OFF: verdict("RETRACT", PLAN)}, at=day(8))
-    for believed_at, expected in ((day(7), [PLAN]), (day(9), [BERLIN])):
-        known = await facts_as_of(story.stored.conn, ALICE, believed_at=believed_at, true_at=FEBRUARY)
-        assert [fact.text for fact in known if fact.action_hint != "retract"] == expected
-
-
-async def test_what_an_announced_end_was_merged_or_corrected_into_ends_with_it(story: Story) -> None:
-    await tell_plan(story)
-    detail, merged = "Mira lives in Kreuzberg.", "Mira lives in Berlin, in Kreuzberg."
-    verdicts = {detail: verdict("MERGE", BERLIN, text=merged, search_text=merged)}
-    await story.tell(home(detail), verdicts, at=day(6))
-    plan = await story.id_of(PLAN)
-    assert await story.end_of(merged) == ("active", FEBRUARY, plan, False)
-    edit = Edit(fact_id=await story.id_of(merged), text="Mira lives in Berlin, in Neukoelln.")
-    await story.order(Correct(edit=edit), at=day(7))
-    assert await story.end_of(edit.text) == ("active", FEBRUARY, plan, False)
-    await story.order(Delete(fact_ids=(plan,)), at=day(8))
-    assert await story.end_of(edit.text) == OPEN
-    assert await story.expire(FEBRUARY + timedelta(days=1)) == 0
-
-
-async def test_a_detail_of_a_value_ends_with_the_value(story: Story) -> None:
-    await tell_plan(story)
-    detail = "Mira lives in Kreuzberg."
-    await story.tell(home(detail), {detail: verdict("EXTEND", BERLIN)}, at=day(6))
-    assert await story.end_of(detail) == ("active", FEBRUARY, await story.id_of(PLAN), False)
-    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=day(8))
-    assert await story.end_of(detail) == OPEN
-
-
-async def test_a_late_value_ends_the_one_before_it(story: Story) -> None:
-    rome, oslo = "Mira lives in Rome.", "Mira lives in Oslo."
-    await story.tell(home(BERLIN), at=day(0))
-    await story.tell(home(rome, action_hint="update"), {rome: verdict("REPLACE", BERLIN)}, at=day(10))
-    await story.tell(home(oslo), {oslo: verdict("REPLACE", rome)}, at=day(5))
-    assert (await story.end_of(BERLIN))[1:3] == (day(5), await story.id_of(oslo))
-    assert (await story.end_of(oslo))[1:3] == (day(10), await story.id_of(rome))
-
-
 @pytest.mark.parametrize(("action", "ends_at"), [("RETRACT", day(5)), ("EXPIRE", FEBRUARY)])
-async def test_an_end_that_is_understood_later_is_taken_back_with_the_statement(
+async def test_an_end_that_is_understood_later_goes_with_its_statement(
     story: Story, action: str, ends_at: datetime
 ) -> None:
     left = "Mira left Berlin, or will."
@@ -285,31 +183,6 @@ async def test_an_end_that_is_understood_later_is_taken_back_with_the_statement(
     assert (await story.end_of(BERLIN))[1:3] == (ends_at, await story.id_of(left))
     await story.order(Delete(fact_ids=(await story.id_of(left),)), at=day(7))
     assert await story.end_of(BERLIN) == OPEN
-
-
-TERMS = {
-    "lasting, then for a while": (None, day(2)),
-    "until one day, then until another": (day(31), day(60)),
-    "until a day, then without an end": (day(31), None),
-}
-
-
-@pytest.mark.parametrize(("known", "said"), TERMS.values(), ids=TERMS)
-@pytest.mark.parametrize("infer", [True, False])
-async def test_equal_words_with_another_end_are_kept_with_their_end(
-    story: Story, known: datetime | None, said: datetime | None, *, infer: bool
-) -> None:
-    permit = "Mira has a parking permit."
-    await story.tell(extracted_fact(permit, valid_until=known), at=day(0))
-    story.resolver.chat_model.set_replies(
-        judge_by_text({permit: verdict("KEEP", permit)})
-    )  # refused, and so unresolved
-    await story.resolver.resolve_turn(extracted_fact(permit, valid_until=said), at=day(1), infer=infer)
-    found = await facts(story.stored.conn, ALICE, at=day(1))
-    assert [fact.valid_until for fact in found] == [known, said]
-    last = max((end for end in (known, said) if end is not None), default=day(0))
-    if None in (known, said):
-        assert permit in await story.active(last + timedelta(days=1))
 
 
 async def test_a_merge_keeps_no_term_of_a_turn(story: Story) -> None:
@@ -329,10 +202,8 @@ async def test_a_repetition_that_comes_late_moves_the_beginning_back(story: Stor
         assert [fact.text for fact in known] == expected
 
 
-@pytest.mark.parametrize(("until", "is_expired"), [(day(20), False), (day(8), True), (day(7), True)])
-async def test_a_value_for_a_term_leaves_the_beginning_of_the_lasting_one(
-    story: Story, until: datetime, *, is_expired: bool
-) -> None:
+@pytest.mark.parametrize(("until", "is_expired"), [(day(20), False), (day(8), True)])
+async def test_a_value_for_a_term_leaves_a_lasting_one(story: Story, until: datetime, *, is_expired: bool) -> None:
     bern, oslo = "Mira lives in Bern for some days.", "Mira lives in Oslo."
     await story.tell(home(bern, valid_until=until), at=day(4))
     await story.tell(home(oslo), {oslo: verdict("SIMILAR", bern)}, at=day(7))
@@ -360,10 +231,7 @@ async def test_a_merge_of_a_humans_word_is_a_humans_word(story: Story) -> None:
     merged, globex = "Mira works at Acme Labs as a nurse.", "Mira works at Globex."
     await story.tell(extracted_fact(acme, key="employer"), at=day(0))
     await story.order(Correct(edit=Edit(fact_id=await story.id_of(acme), text=labs)), at=day(1))
-    verdicts = {
-        nurse: verdict("MERGE", labs, text=merged, search_text=merged),
-        globex: verdict("REPLACE", merged),
-    }
+    verdicts = {nurse: verdict("MERGE", labs, text=merged, search_text=merged), globex: verdict("REPLACE", merged)}
     await story.tell(extracted_fact(nurse, key="employer"), verdicts, at=day(2))
     await story.order(Confirm(fact_ids=(await story.id_of(merged),)), at=day(3))
     weak = extracted_fact(globex, key="employer", action_hint="update", certainty="weak")

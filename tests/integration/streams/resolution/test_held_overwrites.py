@@ -78,36 +78,6 @@ async def test_confirming_a_held_merge_keeps_what_its_target_has_become(
     assert (conflict.fact.text, [one.text for one in conflict.beside]) == (BOTH, [RICHER])
 
 
-async def test_so_does_a_second_statement(resolver: ResolverHarness) -> None:
-    await held_merge(resolver)
-    resolver.chat_model.set_replies(verdicts_by_text({PEANUTS: TextVerdict("KEEP", (BOTH,))}))
-    commit = await resolver.resolve_turn(allergy(PEANUTS, certainty="weak"), at=day(3))
-    assert kinds(commit) == ["pending_confirmed"]
-    assert await resolver.active_texts() == [RICHER, BOTH]
-    (conflict,) = await unresolved(resolver.stored.conn, ME, day(4))
-    assert [one.text for one in conflict.beside] == [RICHER]
-
-
-async def test_what_it_was_shown_and_still_is_so_is_ended(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    pending_id = await held_denial(resolver)
-    (listed,) = await waiting(resolver, day(3))
-    assert ([one.text for one in listed.challenged], listed.beside) == ([ACME], ())
-    (event,) = (await commands.execute("c1", Confirm(fact_ids=(pending_id,)), at=day(3))).events
-    assert isinstance(event, PendingConfirmed)
-    assert not event.unresolved
-    assert await resolver.active_texts() == [GLOBEX]
-
-
-async def test_a_held_overwrite_whose_target_has_ended_is_closed_with_it(resolver: ResolverHarness) -> None:
-    await held_denial(resolver)
-    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (ACME,))}))
-    replaced, closed = (await resolver.resolve_turn(job(INITECH, action_hint="update"), at=day(10))).events
-    assert isinstance(replaced, FactReplaced)
-    assert isinstance(closed, PendingRejected)
-    assert (closed.decision.by, closed.confirmed, closed.statement) == ("policy", None, None)
-    assert await resolver.statuses() == {ACME: "superseded", GLOBEX: "archived", INITECH: "active"}
-
-
 async def test_equal_words_later_meet_what_is_active_by_then(resolver: ResolverHarness) -> None:
     await held_denial(resolver)
     resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (ACME,))}))
@@ -118,37 +88,16 @@ async def test_equal_words_later_meet_what_is_active_by_then(resolver: ResolverH
     assert await resolver.active_texts() == [GLOBEX]
 
 
-async def test_a_command_and_the_timer_close_it_too(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    await held_denial(resolver)
-    ((acme,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE status = 'active'")
-    commit = await commands.execute("c1", Delete(fact_ids=(acme,)), at=day(3))
-    assert kinds(commit) == ["fact_retracted", "pending_rejected"]
-    assert await resolver.statuses() == {ACME: "retracted", GLOBEX: "archived"}
-
-
-async def test_the_timer_closes_it(resolver: ResolverHarness, commands: CommandHarness) -> None:
+@pytest.mark.parametrize(("command", "kind"), [(Delete, "fact_retracted"), (Expire, "fact_expired")])
+async def test_a_command_and_the_timer_close_it_too(
+    resolver: ResolverHarness, commands: CommandHarness, command: type[Delete | Expire], kind: str
+) -> None:
     await held(resolver, job(ACME, valid_until=day(5)), job(GLOBEX), TextVerdict("CONTRADICT", (ACME,)))
     ((acme,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE status = 'active'")
-    commit = await commands.execute("c1", Expire(fact_ids=(acme,)), at=day(6))
-    assert kinds(commit) == ["fact_expired", "pending_rejected"]
+    commit = await commands.execute("c1", command(fact_ids=(acme,)), at=day(6))
+    assert kinds(commit) == [kind, "pending_rejected"]
     assert commit.events[1].decision.by == "policy"
-
-
-async def test_a_held_overwrite_of_two_stays_while_one_of_them_is_open(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    await resolver.resolve_turn(extracted_fact("Mira runs."), at=day(0))
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    await resolver.resolve_turn(extracted_fact("Mira swims."), at=day(0.1))
-    denial = TextVerdict("CONTRADICT", ("Mira runs.", "Mira swims."))
-    resolver.chat_model.set_replies(verdicts_by_text({"Mira does no sport.": denial}))
-    await resolver.resolve_turn(extracted_fact("Mira does no sport."), at=day(1))
-    rows: dict[str, UUID] = dict(await resolver.stored.rows("SELECT text, fact_id FROM facts"))
-    assert kinds(await commands.execute("c1", Delete(fact_ids=(rows["Mira runs."],)), at=day(2))) == ["fact_retracted"]
-    (listed,) = await waiting(resolver, day(3))
-    assert [one.text for one in listed.challenged] == ["Mira swims."]
-    both = await commands.execute("c2", Delete(fact_ids=(rows["Mira swims."],)), at=day(3))
-    assert kinds(both) == ["fact_retracted", "pending_rejected"]
+    assert (await resolver.statuses())[GLOBEX] == "archived"
 
 
 async def test_a_repetition_of_what_the_target_became_rejects_the_challenge(resolver: ResolverHarness) -> None:
@@ -166,15 +115,11 @@ async def test_a_repetition_of_what_the_target_became_rejects_the_challenge(reso
     assert (await resolver.statuses())[denial] == "archived"
 
 
-async def test_an_older_statement_does_not_replace_a_newer_pending_one(resolver: ResolverHarness) -> None:
+@pytest.mark.parametrize(("at", "status"), [(0.5, "pending_confirmation"), (2, "superseded")])
+async def test_an_older_statement_does_not_replace_a_newer_pending_one(
+    resolver: ResolverHarness, at: float, status: str
+) -> None:
     await held_denial(resolver)
     resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (GLOBEX,))}))
-    await resolver.resolve_turn(job(INITECH), at=day(0.5))
-    assert (await resolver.statuses())[GLOBEX] == "pending_confirmation"
-
-
-async def test_a_newer_one_does(resolver: ResolverHarness) -> None:
-    await held_denial(resolver)
-    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (GLOBEX,))}))
-    await resolver.resolve_turn(job(INITECH), at=day(2))
-    assert (await resolver.statuses())[GLOBEX] == "superseded"
+    await resolver.resolve_turn(job(INITECH), at=day(at))
+    assert (await resolver.statuses())[GLOBEX] == status

@@ -6,32 +6,24 @@ from typing import Any
 
 import pytest
 
-from mnemolog.schemas.command import Delete, Expire, Undo
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.ports import Prompt
 from tests.support.builders.commits import day
 from tests.support.builders.model_replies import decision_json, decisions_reply
-from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
     TextVerdict,
-    extracted_fact,
+    home,
     numbered_conflicts,
     verdicts_by_text,
 )
 
 pytestmark = pytest.mark.postgres
 
-HOME: dict[str, Any] = {"key": "home_city", "subject": "Mira", "single_valued": True}
 ROME, BERN = "Mira lives in Rome.", "Mira lives in Bern."
 LEAVES, LEFT, NEVER = "Mira will leave Rome on the 20th.", "Mira has left Rome.", "Mira never lived in Rome."
 PLAN, OFF = "Mira moves to Rome on the 20th.", "Mira will not move to Rome."
-VERDICTS = {
-    LEAVES: "EXPIRE",
-    LEFT: "RETRACT",
-    NEVER: "CONTRADICT",
-    OFF: "RETRACT",
-}
+VERDICTS = {LEAVES: "EXPIRE", LEFT: "RETRACT", NEVER: "CONTRADICT", OFF: "RETRACT"}
 Told = tuple[str, int]  # a text, and the day on which it was said
 
 
@@ -45,7 +37,7 @@ def said(text: str) -> ExtractedFact:
         fields["event_time"] = day(20)
     if text == PLAN:
         fields["action_hint"] = "update"
-    return extracted_fact(text, **HOME, **fields)
+    return home(text, **fields)
 
 
 def judged(prompt: Prompt) -> str:
@@ -78,32 +70,31 @@ async def held(resolver: ResolverHarness) -> Sequence[tuple[Any, ...]]:
     """)
 
 
-@pytest.mark.parametrize("now", [2, 15, 30])
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-async def test_an_announced_end_ends_what_it_is_about(
-    resolver: ResolverHarness, order: Sequence[int], now: int
+STORIES: dict[str, tuple[Sequence[Told], Sequence[tuple[str, int, int | None]]]] = {
+    "an announced end": ([(LEAVES, 2), (ROME, 1)], [(ROME, 1, 20)]),
+    "a plan that was called off": ([(OFF, 3), (PLAN, 2), (BERN, 1)], [(BERN, 1, None)]),
+    "an end between two statements": ([(LEFT, 5), (BERN, 9), (ROME, 1)], [(ROME, 1, 5), (BERN, 9, None)]),
+    "of two ends the first": ([(LEAVES, 2), (LEFT, 5), (ROME, 1)], [(ROME, 1, 5)]),
+    "the end of another value": ([(LEFT, 5), (BERN, 1)], [(BERN, 1, None)]),
+    "an end before it was said again": ([(LEFT, 5), (ROME, 9)], [(ROME, 9, None)]),
+    "what had ended before it began again": ([(LEFT, 5), (ROME, 9), (ROME, 3)], [(ROME, 3, 5), (ROME, 9, None)]),
+}
+
+
+@pytest.mark.parametrize(("told", "expected"), STORIES.values(), ids=STORIES)
+async def test_an_end_that_was_told_first_ends_what_is_older(
+    resolver: ResolverHarness, told: Sequence[Told], expected: Sequence[tuple[str, int, int | None]]
 ) -> None:
-    told = [(ROME, 1), (LEAVES, 2)]
-    await tell(resolver, *(told[place] for place in order), now=day(now))
+    await tell(resolver, *told, now=day(30))
+    assert await held(resolver) == [
+        (text, day(begun), None if ended is None else day(ended)) for text, begun, ended in expected
+    ]
+
+
+async def test_what_ends_on_a_day_to_come_holds_until_then(resolver: ResolverHarness) -> None:
+    await tell(resolver, (LEAVES, 2), (ROME, 1), now=day(15))
     assert await held(resolver) == [(ROME, day(1), day(20))]
-    assert (ROME in await resolver.active_texts()) == (now < 20)
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1), (2, 1, 0)])
-async def test_a_plan_that_was_called_off_ends_nothing(resolver: ResolverHarness, order: Sequence[int]) -> None:
-    told = [(BERN, 1), (PLAN, 2), (OFF, 3)]
-    await tell(resolver, *(told[place] for place in order), now=day(30))
-    assert await held(resolver) == [(BERN, day(1), None)]
-    assert await resolver.active_texts() == sorted([BERN, OFF])
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0)])
-async def test_an_end_between_two_statements_ends_the_older_one(
-    resolver: ResolverHarness, order: Sequence[int]
-) -> None:
-    told = [(ROME, 1), (LEFT, 5), (BERN, 9)]
-    await tell(resolver, *(told[place] for place in order), now=day(30))
-    assert await held(resolver) == [(ROME, day(1), day(5)), (BERN, day(9), None)]
+    assert ROME in await resolver.active_texts()
 
 
 async def test_a_plan_that_was_called_off_before_names_what_says_so(resolver: ResolverHarness) -> None:
@@ -117,25 +108,6 @@ async def test_a_plan_that_was_called_off_before_names_what_says_so(resolver: Re
         (plan,),
         (plan, off),
     )
-
-
-async def test_of_two_ends_the_first_counts(resolver: ResolverHarness) -> None:
-    await tell(resolver, (LEAVES, 2), (LEFT, 5), (ROME, 1), now=day(30))
-    assert await held(resolver) == [(ROME, day(1), day(5))]
-
-
-async def test_who_said_it_again_after_the_end_is_believed(resolver: ResolverHarness) -> None:
-    await tell(resolver, (LEFT, 5), (ROME, 9), now=day(30))
-    assert await held(resolver) == [(ROME, day(9), None)]
-
-
-@pytest.mark.parametrize("order", [(1, 2, 0), (2, 1, 0), (1, 0, 2), (0, 1, 2)])
-async def test_what_had_ended_before_it_began_again_are_two_facts(
-    resolver: ResolverHarness, order: Sequence[int]
-) -> None:
-    told = [(ROME, 3), (LEFT, 5), (ROME, 9)]
-    await tell(resolver, *(told[place] for place in order), now=day(30))
-    assert await held(resolver) == [(ROME, day(3), day(5)), (ROME, day(9), None)]
 
 
 async def test_what_is_merged_with_what_was_said_after_the_end_goes_on(resolver: ResolverHarness) -> None:
@@ -158,15 +130,6 @@ async def test_what_is_merged_with_what_was_said_after_the_end_goes_on(resolver:
     assert rows == [(None,)]
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (0, 2, 1), (2, 0, 1), (1, 2, 0), (2, 1, 0)])
-async def test_who_lives_there_still_does_not_object_to_an_announced_end(
-    resolver: ResolverHarness, order: Sequence[int]
-) -> None:
-    told = [(ROME, 1), (LEAVES, 2), (ROME, 4)]
-    await tell(resolver, *(told[place] for place in order), now=day(30))
-    assert await held(resolver) == [(ROME, day(1), day(20))]
-
-
 @pytest.mark.parametrize("text", [NEVER, LEFT])
 async def test_what_no_model_decides_or_a_guard_holds_back_is_unresolved(resolver: ResolverHarness, text: str) -> None:
     await tell(resolver, (text, 5), now=day(30))
@@ -186,15 +149,9 @@ async def test_who_stays_after_all_takes_the_announcement_back(resolver: Resolve
         verdicts_by_text({stays: TextVerdict("CONTRADICT", (LEAVES,)), LEAVES: TextVerdict("EXPIRE", (stays,))})
     )
     await resolver.resolve_turn(said(LEAVES), at=day(1))
-    await resolver.resolve_turn(extracted_fact(stays, **HOME), at=day(2))
+    await resolver.resolve_turn(home(stays), at=day(2))
     assert resolver.chat_model.shown == [[LEAVES], [stays]]
     assert await held(resolver) == [(stays, day(2), None)]
-
-
-async def test_the_end_of_another_value_ends_nothing(resolver: ResolverHarness) -> None:
-    await tell(resolver, (LEFT, 5), (BERN, 1), now=day(30))
-    assert await held(resolver) == [(BERN, day(1), None)]
-    assert resolver.chat_model.shown == [[BERN]]
 
 
 async def test_the_model_reads_the_end_as_said_later(resolver: ResolverHarness) -> None:
@@ -202,41 +159,3 @@ async def test_the_model_reads_the_end_as_said_later(resolver: ResolverHarness) 
     assert resolver.chat_model.shown == [[ROME]]
     lines = resolver.chat_model.prompts[-1].messages[1].content.splitlines()
     assert any(line.startswith("N1 ") and "known, said later): Mira has left Rome." in line for line in lines)
-
-
-async def test_a_disbelieved_end_ends_nothing_more(resolver: ResolverHarness) -> None:
-    """The end was told first; when it turns out to be wrong, what it ended is open again."""
-    await tell(resolver, (LEFT, 5), (ROME, 1), now=day(30))
-    wrong = "It is wrong that Mira has left Rome."
-    await resolver.stored.rows("UPDATE facts SET confidence = .8 RETURNING 1")
-    resolver.chat_model.set_replies(verdicts_by_text({wrong: TextVerdict("CONTRADICT", (LEFT,))}))
-    await resolver.resolve_turn(extracted_fact(wrong, **HOME, action_hint="retract"), at=day(8))
-    assert await held(resolver) == [(ROME, day(1), None)]
-
-
-async def test_a_value_that_followed_and_has_ended_ends_what_is_open_again(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    """Nobody ever decided that she lived in both; it is as if the end had never been told."""
-    await tell(resolver, (ROME, 1), (LEFT, 5), (BERN, 7), now=day(8))
-    ((end,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE action_hint = 'retract'")
-    resolver.chat_model.set_replies(verdicts_by_text({"Mira has left Bern.": TextVerdict("RETRACT", (BERN,))}))
-    await resolver.resolve_turn(extracted_fact("Mira has left Bern.", **HOME, action_hint="retract"), at=day(9))
-    deleted = await commands.execute("c1", Delete(fact_ids=(end,)), at=day(10))
-    assert await held(resolver) == [(ROME, day(1), day(7)), (BERN, day(7), day(9))]
-    assert ROME not in await resolver.active_texts()
-    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(11))
-    assert await held(resolver) == [(ROME, day(1), day(5)), (BERN, day(7), day(9))]
-
-
-async def test_a_value_for_a_term_that_followed_ends_nothing(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    await tell(resolver, (ROME, 1), (LEFT, 5), now=day(6))
-    ((end,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE action_hint = 'retract'")
-    bern = extracted_fact("Mira is in Bern for two days.", **HOME, valid_until=day(9))
-    await resolver.resolve_turn(bern, at=day(7))
-    ((stay,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE text LIKE '%Bern%'")
-    await commands.execute("c1", Expire(fact_ids=(stay,)), at=day(10))
-    await commands.execute("c2", Delete(fact_ids=(end,)), at=day(11))
-    assert (ROME, day(1), None) in await held(resolver)

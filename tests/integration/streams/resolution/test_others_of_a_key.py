@@ -11,7 +11,7 @@ from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdic
 
 pytestmark = pytest.mark.postgres
 
-FRIENDS = ("Ann", "Bo", "Cid", "Dan", "Eve")
+FRIENDS = ("Ann", "Bo", "Cid", "Dan", "Eve", "Fay", "Gus", "Hal", "Ian")
 
 
 async def hear(
@@ -24,47 +24,34 @@ async def hear(
 
 
 @pytest.mark.parametrize(
-    ("known", "asked", "speaker"),
+    ("known", "asked", "speaker", "others", "similarity", "is_replaced"),
     [
-        ("the user", "Mira", None),  # no name of the user is known
-        (None, "Mira", None),
-        ("Mira Kovac", "Mira", None),
-        ("the user", "Mira", "Mira Kovac"),
+        pytest.param("the user", "Mira", None, 5, 0.6, True, id="no name of the user is known"),
+        pytest.param(None, "Mira", None, 5, 0.6, True, id="nobody is named"),
+        pytest.param("Mira Kovac", "Mira", None, 5, 0.6, False, id="perhaps another one"),
+        pytest.param("the user", "Mira", "Mira Kovac", 5, 0.6, True, id="a name of the speaker"),
+        pytest.param("the user", "der Nutzer", None, 9, 0.9, True, id="the user without a name"),
+        pytest.param(None, "der Nutzer", None, 9, 0.9, True, id="the user, and nobody"),
     ],
 )
-async def test_a_fact_of_an_unsure_subject_is_shown_before_those_of_other_people(
-    resolver: ResolverHarness, known: str | None, asked: str, speaker: str | None
+async def test_a_fact_that_may_be_of_the_subject_is_shown_before_those_of_other_people(
+    resolver: ResolverHarness,
+    *,
+    known: str | None,
+    asked: str,
+    speaker: str | None,
+    others: int,
+    similarity: float,
+    is_replaced: bool,
 ) -> None:
     slot = {"key": "home_city", "single_valued": True}
-    fact = extracted_fact(f"{known or 'Somebody'} lives in Rome.", subject=known, **slot)
+    own, moved = f"{known or 'Somebody'} lives in Rome.", f"{asked} has moved to Lisbon."
+    of_friends = [f"{friend} lives in Oslo." for friend in FRIENDS[:others]]
     resolver.chat_model.set_replies(verdicts_by_text({}))
-    await hear(resolver, fact, 0.5, 1, speaker)
-    for number, friend in enumerate(FRIENDS, start=2):
-        await hear(resolver, extracted_fact(f"{friend} lives in Oslo.", subject=friend, **slot), 0.6, number)
-    moved = f"{asked} has moved to Lisbon."
-    resolver.chat_model.set_replies(verdicts_by_text({moved: TextVerdict("REPLACE", (fact.text,))}))
-    await hear(resolver, extracted_fact(moved, subject=asked, **slot), 1.0, 9)
-    others = [f"{friend} lives in Oslo." for friend in FRIENDS]
-    # Mira may be another one than Mira Kovac: the model was shown the fact, and may not end it.
-    kept = [fact.text] if known == "Mira Kovac" else []
-    assert await resolver.active_texts() == sorted([*others, *kept, moved])
-    asked = resolver.chat_model.prompts[-1].messages[-1].content
-    assert fact.text in asked
-
-
-@pytest.mark.parametrize("subject", ["the user", None])
-async def test_the_own_fact_of_a_user_without_a_name_is_shown_before_those_of_friends(
-    resolver: ResolverHarness, subject: str | None
-) -> None:
-    slot = {"key": "home_city", "single_valued": True}
-    friends = (*FRIENDS, "Fay", "Gus", "Hal", "Ian")
-    fact = extracted_fact("The user lives in Rome.", subject=subject, **slot)
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    await hear(resolver, fact, 0.5, 1)
-    for number, friend in enumerate(friends, start=2):
-        await hear(resolver, extracted_fact(f"{friend} lives in Oslo.", subject=friend, **slot), 0.9, number)
-    moved = "The user has moved to Lisbon."
-    resolver.chat_model.set_replies(verdicts_by_text({moved: TextVerdict("REPLACE", (fact.text,))}))
-    await hear(resolver, extracted_fact(moved, subject="der Nutzer", **slot), 1.0, 15)
-    assert resolver.chat_model.shown[0][0] == fact.text
-    assert await resolver.active_texts() == sorted([*(f"{friend} lives in Oslo." for friend in friends), moved])
+    await hear(resolver, extracted_fact(own, subject=known, **slot), 0.5, 1, speaker)
+    for number, text in enumerate(of_friends, start=2):
+        await hear(resolver, extracted_fact(text, subject=text.split()[0], **slot), similarity, number)
+    resolver.chat_model.set_replies(verdicts_by_text({moved: TextVerdict("REPLACE", (own,))}))
+    await hear(resolver, extracted_fact(moved, subject=asked, **slot), 1.0, 15)
+    assert own in resolver.chat_model.shown[0]
+    assert await resolver.active_texts() == sorted([*of_friends, moved, *([] if is_replaced else [own])])

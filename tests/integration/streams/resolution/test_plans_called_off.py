@@ -1,6 +1,6 @@
 """Of what one statement ends, a plan is called off at once, and what has begun ends when the statement says."""
 
-from typing import Any
+from datetime import datetime
 
 import pytest
 
@@ -9,20 +9,21 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactAdded
-from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day
 from tests.support.harnesses.command_harness import CommandHarness
-from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    extracted_fact,
+    home,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
 ME = ScopeFilter(user_id="alice")
 ROME, BERN, OSLO = "Mira lives in Rome.", "Mira moves to Bern on the 10th.", "Mira moves to Oslo on the 7th."
 NOWHERE = "Mira lives nowhere any more, and will not move."
-
-
-def home(text: str, **fields: Any) -> ExtractedFact:
-    return extracted_fact(text, **{"key": "home_city", "subject": "Mira", "single_valued": True, **fields})
 
 
 async def tell_plan(resolver: ResolverHarness) -> None:
@@ -43,23 +44,15 @@ async def held(resolver: ResolverHarness, at: float) -> list[str]:
     return [fact.text for fact in known if fact.action_hint != "retract"]
 
 
-async def test_what_is_so_ends_when_the_new_plan_begins(resolver: ResolverHarness) -> None:
+async def test_what_is_so_ends_when_the_new_plan_begins_and_the_old_plan_is_listed_no_more_until_that_is_undone(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
     await tell_plan(resolver)
-    await change_plan(resolver)
+    changed = await change_plan(resolver)
     assert [await held(resolver, at) for at in (5, 8, 11)] == [[ROME], [OSLO], [OSLO]]
-
-
-async def test_the_old_plan_is_listed_no_more(resolver: ResolverHarness) -> None:
-    await tell_plan(resolver)
-    await change_plan(resolver)
     assert [fact.text for fact in await facts(resolver.stored.conn, ME, at=day(5))] == [ROME, OSLO]
     upcoming = (await profile(resolver.stored.conn, ME, day(5))).upcoming
     assert [entry["text"] for entry in upcoming] == [OSLO]
-
-
-async def test_an_undo_of_the_turn_restores_plan_and_end(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    await tell_plan(resolver)
-    changed = await change_plan(resolver)
     await commands.execute("c1", Undo(source_id=changed.source_id), at=day(5))
     assert [await held(resolver, at) for at in (8, 11)] == [[ROME], [BERN]]
 
@@ -84,21 +77,26 @@ async def test_a_question_that_is_asked_again_does_the_same(resolver: ResolverHa
     assert homes == [[ROME], [OSLO], [OSLO]]
 
 
-async def test_a_calling_off_that_comes_late_leaves_the_plan_that_was_made_since(resolver: ResolverHarness) -> None:
-    """Bern was called off on the 3rd; on the 5th there was a new plan to move there."""
+@pytest.mark.parametrize(
+    ("planned_for", "called_off_for", "ended_at"), [(20, 10, day(20)), (10, 20, None)], ids=["before", "after"]
+)
+async def test_a_calling_off_that_comes_late_leaves_the_plan_that_was_made_since(
+    resolver: ResolverHarness, planned_for: int, called_off_for: int, ended_at: datetime | None
+) -> None:
+    """Bern was called off on the 3rd for a day before, or after, that of the plan of the 5th to move there."""
     off = "Mira will not move to Bern."
-    await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(20)), at=day(5))
     resolver.chat_model.set_replies(verdicts_by_text({off: TextVerdict("RETRACT", (BERN,))}))
-    (event,) = (await resolver.resolve_turn(home(off, action_hint="retract", event_time=day(10)), at=day(3))).events
-    assert (event.event, event.decision.guard) == ("fact_added", "late_news")
-    assert await held(resolver, 21) == [BERN]
+    await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(planned_for)), at=day(5))
+    told = home(off, action_hint="retract", event_time=day(called_off_for))
+    (event,) = (await resolver.resolve_turn(told, at=day(3))).events
+    assert (event.event, event.decision.guard, event.end_time) == ("fact_added", "late_news", ended_at)
+    assert await held(resolver, planned_for + 1) == [BERN]
 
 
-async def test_a_late_calling_off_for_a_later_day_is_kept(resolver: ResolverHarness) -> None:
-    """What is called off lies after the plan that was made since."""
-    off = "Mira will not move to Bern."
-    await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(10)), at=day(5))
-    resolver.chat_model.set_replies(verdicts_by_text({off: TextVerdict("RETRACT", (BERN,))}))
-    (event,) = (await resolver.resolve_turn(home(off, action_hint="retract", event_time=day(20)), at=day(3))).events
-    assert (event.event, event.end_time) == ("fact_added", None)
-    assert await held(resolver, 11) == [BERN]
+async def test_a_plan_that_was_replaced_before_it_came_never_was_true(resolver: ResolverHarness) -> None:
+    """Bern was planned on the 5th; that it was Rome on the 3rd comes late."""
+    rome = "Mira moves to Rome on the 20th."
+    resolver.chat_model.set_replies(verdicts_by_text({rome: TextVerdict("REPLACE", (BERN,))}))
+    await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(25)), at=day(5))
+    await resolver.resolve_turn(home(rome, action_hint="update", event_time=day(20)), at=day(3))
+    assert [await held(resolver, on) for on in (22, 30)] == [[], [BERN]]

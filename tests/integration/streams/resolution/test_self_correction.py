@@ -3,18 +3,18 @@
 import pytest
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactContradicted, FactPending
-from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.events import FactContradicted
 from tests.support.builders.commits import day
-from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdict, extracted_fact, verdicts_by_text
+from tests.support.harnesses.resolver_harness import (
+    ResolverHarness,
+    TextVerdict,
+    home,
+    verdicts_by_text,
+)
 
 pytestmark = pytest.mark.postgres
 
 ROME, MILAN, OSLO = "Mira lives in Rome.", "Mira lives in Milan.", "Mira lives in Oslo."
-
-
-def home(text: str, **fields: str) -> ExtractedFact:
-    return extracted_fact(text, key="home_city", subject="Mira", single_valued=True, category="identity", **fields)
 
 
 async def rome_no_wait_milan(resolver: ResolverHarness, milan: TextVerdict, **verdicts: TextVerdict) -> Commit:
@@ -27,23 +27,6 @@ async def test_the_correction_holds_and_what_was_corrected_never_did(resolver: R
     _, corrected = (await rome_no_wait_milan(resolver, TextVerdict("CONTRADICT", (ROME,)))).events
     assert isinstance(corrected, FactContradicted)
     assert await resolver.statuses() == {ROME: "archived", MILAN: "active"}
-
-
-async def test_a_fact_of_an_earlier_turn_stays_guarded(resolver: ResolverHarness) -> None:
-    known = "In Rome, Mira lives with Tom."
-    await resolver.resolve_turn(home(known), at=day(0))
-    rome = TextVerdict("KEEP", (known,))
-    _, held = (await rome_no_wait_milan(resolver, TextVerdict("CONTRADICT", (ROME,)), rome=rome)).events
-    assert isinstance(held, FactPending)
-    assert await resolver.active_texts() == [known]
-
-
-async def test_so_does_one_that_was_merged_with_the_first_statement(resolver: ResolverHarness) -> None:
-    await resolver.resolve_turn(home(OSLO), at=day(0))
-    rome = TextVerdict("MERGE", (OSLO,), "Mira lives in Oslo and Rome.")
-    _, held = (await rome_no_wait_milan(resolver, TextVerdict("CONTRADICT", (ROME,)), rome=rome)).events
-    assert isinstance(held, FactPending)
-    assert await resolver.active_texts() == ["Mira lives in Oslo and Rome."]
 
 
 async def test_the_correction_ends_what_the_corrected_statement_had_ended(resolver: ResolverHarness) -> None:

@@ -1,27 +1,17 @@
 """However the user is named, their statements are about one person; another person's never end them."""
 
-import asyncio
-import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, LiteralString
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.llm.ports import (
-    ExtractionTask,
-    NumberedConflict,
-    NumberedConflicts,
-    Prompt,
-    Reply,
-    TaskPrompt,
-)
+from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, Reply, TaskPrompt
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import chosen_models
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
@@ -31,8 +21,6 @@ from tests.support.servers.unlike_embedder import UnlikeEmbedder
 pytestmark = pytest.mark.postgres
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
-VALUES = {"home_city": ("Rome", "Oslo", "Bern"), "employer": ("Acme", "Bosch")}
-NAMINGS = (None, "the user", "der Nutzer", "Alice")
 
 
 @dataclass(frozen=True)
@@ -93,47 +81,60 @@ def _decision(conflict: NumberedConflict) -> Mapping[str, Any]:
     return decision_json(conflict.number, "ADD")
 
 
-def told(steps: Sequence[tuple[str, str, int, int, bool]], *, named: bool) -> list[Said]:
-    """The statements of a conversation; `named` ones begin with the user's name, and then Tom may speak himself."""
-    said = [Said("Alice", "home_city", "Bern", "Alice", "Alice")] if named else []
-    for person, key, value, naming, speaks in steps:
-        held = VALUES[key][value % len(VALUES[key])]
-        if person == "Alice":
-            said.append(Said(person, key, held, NAMINGS[naming], "Alice" if speaks else None))
-        elif named and speaks:
-            said.append(Said(person, key, held, (None, "the user", "der Nutzer", "Tom")[naming], "Tom"))
-        else:
-            said.append(Said(person, key, held, "Tom", None))
-    return said
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["Alice", "Alice", "Tom"]),
-        st.sampled_from(sorted(VALUES)),
-        st.integers(0, 2),
-        st.integers(0, 3),
-        st.booleans(),
-    ),
-    min_size=1,
-    max_size=6,
+alice = partial(Said, "Alice", "home_city")
+tom = partial(Said, "Tom", "home_city")
+NAMED = alice("Bern", "Alice", "Alice")
+CONVERSATIONS = (
+    [alice("Rome", "Alice", "Alice"), alice("Oslo", "der Nutzer", None)],
+    [alice("Rome", "der Nutzer", None), alice("Oslo", "Alice", "Alice"), alice("Bern", None, None)],
+    [
+        alice("Rome", None, "Alice"),
+        alice("Oslo", "the user", "Alice"),
+        tom("Oslo", "Tom", None),
+        alice("Rome", "Alice", None),
+    ],
+    [NAMED, tom("Rome", "the user", "Tom"), alice("Rome", None, None)],
+    [NAMED, tom("Rome", "Tom", None), tom("Oslo", None, "Tom"), alice("Oslo", "der Nutzer", "Alice")],
+    [
+        NAMED,
+        Said("Tom", "employer", "Acme", "der Nutzer", "Tom"),
+        Said("Alice", "employer", "Acme", "the user", None),
+        Said("Tom", "employer", "Bosch", "Tom", "Tom"),
+        alice("Bern", None, "Alice"),
+    ],
 )
+
+
+async def process(
+    pipeline: InProcessPipeline, number: int, offset: int, text: str, *, days: int | None = None, **fields: Any
+) -> None:
+    """A turn of the user of this number, said so many days after the start: as many as its offset by default."""
+    at = START + timedelta(days=offset if days is None else days)
+    turn = Turn(
+        turn_id=f"{number}-{offset}",
+        scope=Scope(user_id=f"user-{number}"),
+        messages=(Message(role="user", content=text),),
+        occurred_at=at,
+        **fields,
+    )
+    now = START + timedelta(days=30, seconds=offset)
+    await pipeline.process_turn(turn, partition=number, offset=offset, now=now)
+
+
+async def rows_of(pipeline: InProcessPipeline, query: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
+    async with pipeline.pool.connection() as connection:
+        return await (await connection.execute(query, parameters)).fetchall()
 
 
 async def active_values(
     pipeline: InProcessPipeline, model: PeopleModel, said: Sequence[Said], number: int
 ) -> list[tuple[str, str, str]]:
     """Who has which values after the conversation, in a scope of its own."""
-    scope = Scope(user_id=f"user-{number}")
     for offset, one in enumerate(said):
-        turn_id, at = f"{number}-{offset}", START + timedelta(days=offset)
-        model.said[turn_id] = one
-        messages = (Message(role="user", content=one.text),)
-        turn = Turn(turn_id=turn_id, scope=scope, messages=messages, occurred_at=at, speaker=one.speaker)
-        await pipeline.process_turn(turn, partition=number, offset=offset, now=at + timedelta(seconds=3))
+        model.said[f"{number}-{offset}"] = one
+        await process(pipeline, number, offset, one.text, speaker=one.speaker)
     query = "SELECT subject, key, value FROM facts WHERE user_id = %s AND status = 'active'"
-    async with pipeline.pool.connection() as connection:
-        rows = await (await connection.execute(query, [scope.user_id])).fetchall()
+    rows = await rows_of(pipeline, query, f"user-{number}")
     return sorted(("Tom" if subject == "Tom" else "Alice", key, value) for subject, key, value in rows)
 
 
@@ -149,97 +150,52 @@ async def people(database: str) -> AsyncIterator[tuple[InProcessPipeline, People
         yield pipeline, model
 
 
-def test_a_conversation_comes_to_the_same_values_however_the_user_is_named(database: str) -> None:
-    with asyncio.Runner() as runner:
-        running = people(database)
-        pipeline, model = runner.run(running.__aenter__())
-        numbers = itertools.count()
-
-        @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-        @given(steps=STEPS, named=st.booleans())
-        @example(steps=[("Alice", "home_city", 0, 3, True), ("Alice", "home_city", 1, 2, False)], named=False)
-        @example(steps=[("Alice", "home_city", 0, 2, False), ("Alice", "home_city", 1, 3, True)], named=False)
-        @example(steps=[("Tom", "home_city", 0, 1, True), ("Alice", "home_city", 0, 0, False)], named=True)
-        def check(steps: list[tuple[str, str, int, int, bool]], *, named: bool) -> None:
-            said = told(steps, named=named)
-            assert runner.run(active_values(pipeline, model, said, next(numbers))) == last_values(said)
-
-        try:
-            check()
-        finally:
-            runner.run(running.__aexit__(None, None, None))
+async def test_a_conversation_comes_to_the_same_values_however_the_user_is_named(database: str) -> None:
+    async with people(database) as (pipeline, model):
+        for number, said in enumerate(CONVERSATIONS):
+            assert await active_values(pipeline, model, said, number) == last_values(said)
 
 
 async def test_a_doubtful_subject_is_a_question_and_a_certain_one_is_none(database: str) -> None:
     async with people(database) as (pipeline, model):
-        family = [
-            Said("Alice", "home_city", "Bern", "Alice", "Alice"),
-            Said("Tom", "home_city", "Rome", "Tom", "Alice"),
-        ]
+        family = [NAMED, tom("Rome", "Tom", "Alice")]
         assert await active_values(pipeline, model, family, 0) == last_values(family)
         assert model.asked == []
-        full_name = Said("Alice", "home_city", "Oslo", "Alice Kovac", None)
-        await active_values(pipeline, model, [family[0], full_name], 1)
+        await active_values(pipeline, model, [NAMED, alice("Oslo", "Alice Kovac", None)], 1)
         assert [conflict.fact.subject for conflict in model.asked] == ["Alice Kovac"]
 
 
 @pytest.mark.parametrize("repeated", [True, False])
-async def test_the_first_named_speaker_is_the_user_also_of_a_turn_without_facts(
-    database: str, *, repeated: bool
-) -> None:
+async def test_the_first_named_speaker_is_the_user_also_without_facts(database: str, *, repeated: bool) -> None:
     """Alice only repeats what is known, or says nothing to keep: what Tom then says of himself is his."""
     async with people(database) as (pipeline, model):
-        said = [Said("Alice", "home_city", "Rome", "the user", speaker) for speaker in (None, "Alice", "Tom")]
+        said = [alice("Rome", "the user", speaker) for speaker in (None, "Alice", "Tom")]
         if not repeated:
             model.silent = {"0-1"}
         await active_values(pipeline, model, said, 0)
-        query = "SELECT subject, speaker FROM facts WHERE status = 'active' ORDER BY recorded_at"
-        async with pipeline.pool.connection() as connection:
-            rows = await (await connection.execute(query)).fetchall()
+        rows = await rows_of(
+            pipeline, "SELECT subject, speaker FROM facts WHERE status = 'active' ORDER BY recorded_at"
+        )
     assert rows == [("the user", None), ("Tom", "Tom")]
 
 
 async def test_late_news_of_another_person_is_not_the_history_of_the_user(database: str) -> None:
     """The user lived in Rome, then in Oslo; that Tom lives in Bern, told late, is asked about and stays true."""
     async with people(database) as (pipeline, model):
-        scope = Scope(user_id="mira")
-        told_late = [(10, "the user", "Rome"), (20, "the user", "Oslo"), (5, "Tom", "Bern")]
-        for offset, (day, subject, city) in enumerate(told_late):
-            said = Said(subject, "home_city", city, subject, None)
-            model.said[f"t{offset}"] = said
-            turn = Turn(
-                turn_id=f"t{offset}",
-                scope=scope,
-                messages=(Message(role="user", content=said.text),),
-                occurred_at=START + timedelta(days=day),
-            )
-            now = START + timedelta(days=30, seconds=offset)
-            await pipeline.process_turn(turn, partition=0, offset=offset, now=now)
-        query = "SELECT text, status FROM facts WHERE user_id = 'mira' ORDER BY text"
-        async with pipeline.pool.connection() as connection:
-            rows = await (await connection.execute(query)).fetchall()
-    assert [row for row in rows if row[1] == "active"] == [
-        ("Tom lives in Bern.", "active"),
-        ("the user lives in Oslo.", "active"),
-    ]
+        told = ((10, "the user", "Rome"), (20, "the user", "Oslo"), (5, "Tom", "Bern"))
+        for offset, (days, subject, city) in enumerate(told):
+            model.said[f"0-{offset}"] = said = Said(subject, "home_city", city, subject, None)
+            await process(pipeline, 0, offset, said.text, days=days)
+        rows = await rows_of(pipeline, "SELECT text FROM facts WHERE status = 'active' ORDER BY text")
+    assert rows == [("Tom lives in Bern.",), ("the user lives in Oslo.",)]
 
 
-@pytest.mark.parametrize("speakers", [("Alice", None), (None, "Alice"), ("Alice", "alice")])
-async def test_the_offline_provider_has_one_home_for_one_user(
-    database: str, speakers: tuple[str | None, str | None]
-) -> None:
-    stream_settings = StreamsSettings(provider="offline", postgres=database)
-    async with in_process_pipeline(stream_settings, *chosen_models(stream_settings)) as pipeline:
+@pytest.mark.parametrize("speakers", [("Alice", None), (None, "Alice")])
+async def test_offline_one_user_has_one_home(database: str, speakers: tuple[str | None, str | None]) -> None:
+    settings = StreamsSettings(provider="offline", postgres=database)
+    async with in_process_pipeline(settings, *chosen_models(settings)) as pipeline:
         said = ("I live in Bern.", "I live in Ulm now.")
         for offset, (speaker, text) in enumerate(zip(speakers, said, strict=True)):
-            turn = Turn(
-                turn_id=f"t{offset}",
-                scope=Scope(user_id="alice"),
-                messages=(Message(role="user", content=text),),
-                occurred_at=START + timedelta(days=offset),
-                speaker=speaker,
-            )
-            await pipeline.process_turn(turn, partition=0, offset=offset, now=START + timedelta(days=offset, seconds=3))
-        async with pipeline.pool.connection() as connection:
-            query = "SELECT value FROM facts WHERE status = 'active' AND key = 'home_city'"
-            assert await (await connection.execute(query)).fetchall() == [("Ulm",)]
+            await process(pipeline, 0, offset, text, speaker=speaker)
+        query = "SELECT value FROM facts WHERE status = 'active' AND key = 'home_city'"
+        assert await rows_of(pipeline, query) == [("Ulm",)]

@@ -13,19 +13,17 @@ from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
     TextVerdict,
-    extracted_fact,
+    home,
     verdicts_by_text,
 )
 
 pytestmark = pytest.mark.postgres
 
-ROME, OSLO, TEA = "Mira lives in Rome.", "Mira lives in Oslo.", "Mira likes tea."
+ROME, OSLO = "Mira lives in Rome.", "Mira lives in Oslo."
 
 
-def said(text: str, **fields: object) -> ExtractedFact:
-    key: dict[str, Any] = {"key": "drink"} if text == TEA else {"key": "home_city", "single_valued": True}
-    value = next((city for city in ("Rome", "Oslo") if city in text), None)
-    return extracted_fact(text, subject="Mira", value=value, **key | fields)
+def said(text: str, **fields: Any) -> ExtractedFact:
+    return home(text, value=next((city for city in ("Rome", "Oslo") if city in text), None), **fields)
 
 
 async def rome_deleted(resolver: ResolverHarness, commands: CommandHarness) -> tuple[UUID, Commit]:
@@ -38,9 +36,7 @@ async def unresolved_texts(resolver: ResolverHarness) -> list[str]:
     return [text for (text,) in rows]
 
 
-async def test_a_value_beside_one_that_came_since_is_unresolved(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
+async def test_a_value_beside_a_newer_one_is_unresolved(resolver: ResolverHarness, commands: CommandHarness) -> None:
     rome, deleted = await rome_deleted(resolver, commands)
     oslo = fact_id_at(await resolver.resolve_turn(said(OSLO), at=day(3)))
     undone = await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
@@ -57,50 +53,17 @@ async def test_a_value_beside_one_that_came_since_is_unresolved(
 async def test_a_value_alone_is_as_it_was(resolver: ResolverHarness, commands: CommandHarness) -> None:
     _, deleted = await rome_deleted(resolver, commands)
     resolver.chat_model.set_replies(verdicts_by_text({}))
-    await resolver.resolve_turn(said(TEA), at=day(3))
+    await resolver.resolve_turn("Mira likes tea.", at=day(3))
     await resolver.resolve_turn(said("Mira lives in Oslo for a week.", valid_until=day(9)), at=day(3))
     await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
     assert ROME in await resolver.active_texts()
     assert await unresolved_texts(resolver) == []
 
 
-async def test_what_stood_beside_it_before_stands_beside_it_again(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    rome = fact_id_at(await resolver.resolve_turn(said(ROME), at=day(1)))
-    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("SIMILAR", (ROME,))}))
-    await resolver.resolve_turn(said(OSLO), at=day(2))
-    deleted = await commands.execute("c1", Delete(fact_ids=(rome,)), at=day(3))
-    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
-    assert await resolver.active_texts() == [OSLO, ROME]
-    assert await unresolved_texts(resolver) == []
-
-
 LEFT = "Mira has left Rome."
 
 
-async def test_so_is_one_of_which_the_end_was_told_since(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    _, deleted = await rome_deleted(resolver, commands)
-    await resolver.resolve_turn(said(LEFT, action_hint="retract"), at=day(5))
-    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(8))
-    assert await unresolved_texts(resolver) == [ROME]
-
-
-async def test_of_two_values_that_are_brought_back_the_second_is(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    _, deleted = await rome_deleted(resolver, commands)
-    oslo = fact_id_at(await resolver.resolve_turn(said(OSLO), at=day(3)))
-    await commands.execute("c2", Delete(fact_ids=(oslo,)), at=day(4))
-    await commands.execute("c3", Undo(source_id=deleted.source_id), at=day(5))
-    await commands.execute("c4", Undo(source_id="c2"), at=day(6))
-    assert await resolver.active_texts() == [OSLO, ROME]
-    assert await unresolved_texts(resolver) == [OSLO]
-
-
-async def test_a_value_that_is_open_again_is_unresolved_beside_its_end(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
+async def test_an_open_value_is_unresolved_beside_its_end(resolver: ResolverHarness, commands: CommandHarness) -> None:
     """Rome, then Oslo, and "has left Rome": without Oslo, who left Rome may not live there."""
     resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME,))}))
     await resolver.resolve_turn(said(ROME), at=day(1))
@@ -110,18 +73,8 @@ async def test_a_value_that_is_open_again_is_unresolved_beside_its_end(
     assert await unresolved_texts(resolver) == [ROME]
 
 
-async def test_what_the_same_undo_takes_back_is_no_rival(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    await resolver.resolve_turn(said(ROME), at=day(1))
-    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME,))}))
-    replaced = await resolver.resolve_turn(said(OSLO), at=day(2))
-    await commands.execute("c1", Undo(source_id=replaced.source_id), at=day(3))
-    assert await resolver.active_texts() == [ROME]
-    assert await unresolved_texts(resolver) == []
-
-
 async def test_a_command_knows_the_names_of_the_user(resolver: ResolverHarness, commands: CommandHarness) -> None:
     """Rome is the user's home, and Oslo was Mira's, who is the user: without Bern, Rome ends when Oslo began."""
-    home = {"key": "home_city", "single_valued": True}
     rome, bern, left = "The user lives in Rome.", "The user lives in Bern.", "Mira has left Oslo."
     verdicts = {
         bern: TextVerdict("REPLACE", (rome,)),
@@ -130,8 +83,8 @@ async def test_a_command_knows_the_names_of_the_user(resolver: ResolverHarness, 
     }
     resolver.chat_model.set_replies(verdicts_by_text(verdicts))
     told = (
-        (extracted_fact(rome, **home), 1),
-        (extracted_fact(bern, **home), 3),
+        (home(rome, subject=None), 1),
+        (home(bern, subject=None), 3),
         (said(OSLO), 5),
         (said(left, action_hint="retract"), 7),
     )

@@ -2,7 +2,7 @@
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -127,46 +127,36 @@ def test_the_overwrite_rate_is_of_models_and_of_statements(tmp_path: Path) -> No
     check_value(tmp_path, quiet, over(OVERWRITE_RATE_SHOWN), {"{}": 0})
 
 
-@pytest.mark.parametrize(
-    ("alert", "series", "firing"),
-    [
-        (
-            "MnemologStageStalled",
-            {'mnemolog_window_stalled_seconds{stage="embed"}': "0x20 121x10"},
-            Firing(labels={"stage": "embed"}),
-        ),
-        (
-            "MnemologStageCrashes",
-            {'mnemolog_stage_crashes_total{stage="embed"}': "_x25 3x5"},
-            Firing(severity="critical", labels={"stage": "embed"}),
-        ),
-        (
-            "MnemologRecordsNotApplied",
-            {
-                'mnemolog_rejections_total{reason="not_a_commit"}': "_x25 1x5",
-                'mnemolog_rejections_total{reason="duplicate_source"}': "_x25 1x5",
-            },
-            Firing(labels={"reason": "not_a_commit"}),
-        ),
-        (
-            "MnemologTablesBehind",
-            {'mnemolog_projection_lag{partition="1"}': "2000x30"},
-            Firing(labels={"partition": "1"}),
-        ),
-        (
-            "MnemologModelErrors",
-            {'mnemolog_model_errors_total{purpose="extract",model="m",error="timeout"}': "0+1x30"},
-            Firing(labels={"purpose": "extract", "model": "m"}),
-        ),
-        (
-            "MnemologServersUnavailable",
-            {'mnemolog_database_retries_total{operation="project"}': "0+1x30"},
-            Firing(labels={"operation": "project"}),
-        ),
-        ("MnemologPoolTooSmall", {'mnemolog_pool_waiting{pool="worker"}': "1x30"}, Firing(labels={"pool": "worker"})),
-    ],
-)
-def test_each_other_alert_fires_and_is_silent(alert: str, series: Series, firing: Firing, tmp_path: Path) -> None:
+NOT_APPLIED: Final = 'mnemolog_rejections_total{reason="%s"}'
+OTHERS: Final[dict[str, tuple[Series, Firing]]] = {
+    "MnemologStageStalled": (
+        {'mnemolog_window_stalled_seconds{stage="embed"}': "0x20 121x10"},
+        Firing(labels={"stage": "embed"}),
+    ),
+    "MnemologStageCrashes": (
+        {'mnemolog_stage_crashes_total{stage="embed"}': "_x25 3x5"},
+        Firing(severity="critical", labels={"stage": "embed"}),
+    ),
+    "MnemologRecordsNotApplied": (
+        {NOT_APPLIED % "not_a_commit": "_x25 1x5", NOT_APPLIED % "duplicate_source": "_x25 1x5"},
+        Firing(labels={"reason": "not_a_commit"}),
+    ),
+    "MnemologTablesBehind": ({'mnemolog_projection_lag{partition="1"}': "2000x30"}, Firing(labels={"partition": "1"})),
+    "MnemologModelErrors": (
+        {'mnemolog_model_errors_total{purpose="extract",model="m",error="timeout"}': "0+1x30"},
+        Firing(labels={"purpose": "extract", "model": "m"}),
+    ),
+    "MnemologServersUnavailable": (
+        {'mnemolog_database_retries_total{operation="project"}': "0+1x30"},
+        Firing(labels={"operation": "project"}),
+    ),
+    "MnemologPoolTooSmall": ({'mnemolog_pool_waiting{pool="worker"}': "1x30"}, Firing(labels={"pool": "worker"})),
+}
+
+
+@pytest.mark.parametrize("alert", OTHERS)
+def test_each_other_alert_fires_and_is_silent(alert: str, tmp_path: Path) -> None:
+    series, firing = OTHERS[alert]
     check_alert(tmp_path, series, alert, [firing])
     check_alert(tmp_path, dict.fromkeys(series, "0x30"), alert, [])
 

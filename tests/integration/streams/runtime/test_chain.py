@@ -9,9 +9,8 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import MixedLayouts
 from mnemolog.streams.kafka import connected_admin
-from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.lag import group_members, stage_lags
-from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, MEMORY_EVENTS, group_id, topic_name
+from mnemolog.streams.kafka.topics import MEMORY_EVENTS, group_id, topic_name
 from mnemolog.streams.runtime import worker as wiring
 from mnemolog.streams.runtime.worker import ALL_STAGES, CHAINABLE, run_worker
 from mnemolog.streams.settings import StreamsSettings
@@ -21,7 +20,7 @@ from tests.support.harnesses.worker_harness import (
     user_turn,
     wait_for_outcomes,
 )
-from tests.support.servers.kafka_client import publish, read_all, wait_until
+from tests.support.servers.kafka_client import read_all, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -45,14 +44,6 @@ async def publish_statements(settings: StreamsSettings, numbers: Sequence[int]) 
     await publish_records(settings, *turns)
 
 
-async def wait_until_all_is_committed(settings: StreamsSettings) -> None:
-    async def is_committed() -> bool:
-        lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
-        return not any(one.lag for one in lags)
-
-    await wait_until(is_committed)
-
-
 async def wait_until_read(settings: StreamsSettings, *stages: str) -> None:
     async def is_read() -> bool:
         lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
@@ -61,27 +52,20 @@ async def wait_until_read(settings: StreamsSettings, *stages: str) -> None:
     await wait_until(is_read)
 
 
-async def wait_until_committed(settings: StreamsSettings, count: int) -> None:
-    async def is_committed() -> bool:
-        return len(await committed_sources(settings)) == count
-
-    await wait_until(is_committed)
-
-
-async def wait_until_written(settings: StreamsSettings, topic: str, count: int) -> None:
-    async def is_written() -> bool:
-        return (await record_counts(settings, topic))[topic] == count
-
-    await wait_until(is_written)
-
-
-async def test_a_worker_with_all_stages_writes_nothing_between_them(settings: StreamsSettings, database: str) -> None:
+async def test_a_worker_with_all_stages_writes_nothing_between_them_and_no_single_stage_starts_beside_it(
+    settings: StreamsSettings, database: str
+) -> None:
     async with running_worker(settings):
         await publish_statements(settings, range(5))
         assert set((await wait_for_outcomes(database, 5)).values()) == {"facts"}
-        await wait_until_all_is_committed(settings)
+        await wait_until_read(settings, *ALL_STAGES)
         lags = {one.stage: one.workers for one in await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)}
-    assert lags == dict.fromkeys(("journal", "extract", "embed", "match", "resolve", "project"), 1)
+        for stage in ("extract", "resolve"):
+            with pytest.raises(MixedLayouts, match="workers chain the stages extract, embed, match, resolve"):
+                await start(settings, [stage])
+        with pytest.raises(MixedLayouts):
+            await start(settings.model_copy(update={"chain": False}))
+    assert lags == dict.fromkeys(ALL_STAGES, 1)
     assert await record_counts(settings, *BETWEEN) == dict.fromkeys(BETWEEN, 0)
     assert await committed_sources(settings) == [f"t{number}" for number in range(5)]
 
@@ -99,13 +83,17 @@ async def test_a_worker_without_all_of_the_chain_sends_each_record_through_its_t
     assert await record_counts(settings, *BETWEEN) == dict.fromkeys(BETWEEN, 3)
 
 
-async def test_a_chain_refuses_to_start_until_what_single_stages_left_is_read(
+async def test_a_chain_refuses_to_start_until_single_stages_are_stopped_and_what_they_left_is_read(
     settings: StreamsSettings, database: str
 ) -> None:
     """The later turns are published while the earlier ones of their owner wait in a topic between."""
+
+    async def is_written() -> bool:
+        return await record_counts(settings, "embedded_facts") == {"embedded_facts": 20}
+
     async with running_worker(settings, ["extract", "embed"]):
         await publish_statements(settings, range(20))
-        await wait_until_written(settings, "embedded_facts", 20)
+        await wait_until(is_written)
     await publish_statements(settings, range(20, 40))
     with pytest.raises(MixedLayouts) as refused:
         await start(settings)
@@ -115,56 +103,32 @@ async def test_a_chain_refuses_to_start_until_what_single_stages_left_is_read(
     async with running_worker(settings, ["embed", "match", "resolve", "project"]):
         await wait_for_outcomes(database, 20)
         await wait_until_read(settings, "embed", "match", "resolve")
+        with pytest.raises(MixedLayouts, match=r"single stages \(embed, match, resolve\)"):
+            await start(settings)
     async with running_worker(settings):
         await wait_for_outcomes(database, 40)
     assert await committed_sources(settings) == [f"t{number}" for number in range(40)]
     assert await record_counts(settings, *BETWEEN) == dict.fromkeys(BETWEEN, 20)
 
 
-async def test_a_chain_refuses_to_start_beside_a_single_stage(settings: StreamsSettings) -> None:
-    async with running_worker(settings, ["resolve"]):
-        with pytest.raises(MixedLayouts, match=r"single stages \(resolve\)"):
-            await start(settings)
-
-
-@pytest.mark.parametrize("stages", [["extract"], ["resolve"]])
-async def test_a_single_stage_refuses_to_start_beside_a_chain(settings: StreamsSettings, stages: list[Stage]) -> None:
-    async with running_worker(settings):
-        with pytest.raises(MixedLayouts, match="workers chain the stages extract, embed, match, resolve"):
-            await start(settings, stages)
-        with pytest.raises(MixedLayouts):
-            await start(settings.model_copy(update={"chain": False}), ALL_STAGES)
-
-
-async def test_stages_that_read_and_write_no_topic_between_may_run_beside_a_chain(
-    settings: StreamsSettings, database: str
-) -> None:
-    async with (
-        running_worker(settings, ["extract", "embed", "match", "resolve"]),
-        running_worker(settings, ["project"]),
-    ):
-        await publish_statements(settings, range(3))
-        await wait_until_committed(settings, 3)
-        assert set((await wait_for_outcomes(database, 3)).values()) == {"facts"}
-
-
-@pytest.mark.parametrize("is_chained", [True, False])
 async def test_the_broker_lets_no_worker_of_the_other_layout_into_the_group(
-    settings: StreamsSettings, database: str, monkeypatch: pytest.MonkeyPatch, *, is_chained: bool
+    settings: StreamsSettings, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two that start at the same moment find nobody when they look: the second stays out, and has no partition."""
-    one = settings.model_copy(update={"chain": is_chained})
-    other = settings.model_copy(update={"chain": not is_chained})
-    async with running_worker(one):
+    """Two that start at the same moment find nobody when they look: the second stays out, and has no partition.
+
+    Stages that read and write no topic between may run beside a chain.
+    """
+    other = settings.model_copy(update={"chain": False})
+    async with running_worker(settings, CHAINABLE), running_worker(settings, ["project"]):
         monkeypatch.setattr(wiring, "check_layout", no_check)
         newcomer = asyncio.create_task(start(other, CHAINABLE))
         await asyncio.sleep(3)
         await publish_statements(settings, range(12))
-        await wait_for_outcomes(database, 12)
+        assert set((await wait_for_outcomes(database, 12)).values()) == {"facts"}
         assert await members(settings, "extract") == 1
         newcomer.cancel()
         await asyncio.gather(newcomer, return_exceptions=True)
-    assert await record_counts(settings, *BETWEEN) == dict.fromkeys(BETWEEN, 0 if is_chained else 12)
+    assert await record_counts(settings, *BETWEEN) == dict.fromkeys(BETWEEN, 0)
 
 
 async def members(settings: StreamsSettings, stage: str) -> int:
@@ -180,20 +144,3 @@ async def start(settings: StreamsSettings, stages: Sequence[Stage] = ALL_STAGES)
     """Run a worker until it gives up."""
     async with asyncio.timeout(60):
         await run_worker(settings, stages, asyncio.Event())
-
-
-async def test_a_turn_under_a_wrong_key_is_processed_in_its_owners_partition(
-    settings: StreamsSettings, database: str
-) -> None:
-    topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
-    await ensure_topics(settings.kafka or "", partitions=settings.partitions, prefix=settings.topic_prefix)
-    turns = [user_turn(f"t{number}", f"I have thing number {number}.", infer=False) for number in range(8)]
-    await publish(
-        settings.kafka or "", topic, [(b"key-%d" % place, turn.to_bytes()) for place, turn in enumerate(turns)]
-    )
-    async with running_worker(settings):
-        await wait_for_outcomes(database, 8)
-    log = await read_all(settings.kafka or "", topic_name(MEMORY_EVENTS, settings.topic_prefix))
-    origins = {Commit.from_bytes(record.value).origin.partition for record in log}
-    assert origins == {record.partition for record in log}
-    assert len(origins) == 1

@@ -1,7 +1,5 @@
 """Turns that follow each other at once, over a real worker: each is read with those before it."""
 
-from typing import Any
-
 import pytest
 
 from mnemolog.schemas.command import Command, DeleteAll
@@ -18,7 +16,6 @@ from tests.support.harnesses.worker_harness import (
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
-USERS = tuple(f"user{number}" for number in range(8))
 
 
 def question(user: str) -> Turn:
@@ -39,30 +36,11 @@ async def texts(database: str) -> dict[str, str]:
     return {row["user_id"]: row["text"] for row in await query_rows(database, "SELECT user_id, text FROM facts")}
 
 
-async def shown(database: str, turn_id: str) -> list[str]:
-    """The earlier turns that an extraction was shown."""
-    query = "SELECT provenance -> 'steps' -> 0 -> 'conversation' AS turns FROM commits WHERE source_id = %s"
-    ((row),) = await query_rows(database, query, turn_id)
-    return row["turns"] or []
-
-
-@pytest.mark.parametrize("chain", [True, False])
-async def test_an_answer_right_behind_its_question_is_read_with_it(
-    settings: StreamsSettings, database: str, chain: bool
-) -> None:
-    chosen: dict[str, Any] = {"chain": chain}
-    async with running_worker(settings.model_copy(update=chosen)):
-        await publish_records(settings, *(one for user in USERS for one in (question(user), answer(user))))
-        await wait_for_outcomes(database, 2 * len(USERS))
-    assert await texts(database) == {user: f"{user.capitalize()} lives in Berlin." for user in USERS}
-    assert await shown(database, "user0/answer") == ["user0/asked"]
-
-
 async def test_a_worker_that_begins_knows_the_conversation_and_a_deletion_ends_it(
     settings: StreamsSettings, database: str
 ) -> None:
     async with running_worker(settings):
-        await publish_records(settings, *map(question, USERS[:3]), deletion("user1"))
+        await publish_records(settings, *map(question, ("user0", "user1", "user2")), deletion("user1"))
         await wait_for_outcomes(database, 4)
     async with running_worker(settings):
         await publish_records(settings, answer("user0"), answer("user1"), deletion("user2"), answer("user2"))

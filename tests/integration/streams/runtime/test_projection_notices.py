@@ -30,6 +30,9 @@ class Heard:
     def __call__(self) -> None:
         self.times += 1
 
+    async def is_heard(self, times: int) -> None:
+        await eventually(lambda: self.times == times, timeout=10)
+
 
 @asynccontextmanager
 async def listening(notices: ProjectionNotices) -> AsyncIterator[asyncio.Task[None]]:
@@ -42,32 +45,22 @@ async def listening(notices: ProjectionNotices) -> AsyncIterator[asyncio.Task[No
 
 
 async def test_each_batch_of_a_projector_is_heard_when_it_is_committed(database: str) -> None:
+    """And none that is not committed."""
     heard = Heard()
     async with (
         open_pool(database, min_size=1, max_size=2, application_name="test-notices", autocommit=True) as pool,
-        listening(ProjectionNotices(database, heard)),
-    ):
-        await eventually(lambda: heard.times == 1, timeout=10)  # it hears, and what came before went unheard
-        projector, commits = Projector(pool), (commit("1", added("A.")), commit("2", added("B.")))
-        records = [LogRecord(offset=offset, value=one.to_bytes()) for offset, one in enumerate(commits)]
-        await projector.apply({0: records[:1]})
-        await eventually(lambda: heard.times == 2, timeout=10)
-        await projector.apply({0: records[1:]})
-        await eventually(lambda: heard.times == 3, timeout=10)
-
-
-async def test_a_batch_that_is_not_committed_is_not_announced(database: str) -> None:
-    heard = Heard()
-    async with (
         await psycopg.AsyncConnection.connect(database) as other,
         listening(ProjectionNotices(database, heard)),
     ):
-        await eventually(lambda: heard.times == 1, timeout=10)
+        await heard.is_heard(1)  # it hears, and what came before went unheard
+        projector, commits = Projector(pool), (commit("1", added("A.")), commit("2", added("B.")))
+        records = [LogRecord(offset=offset, value=one.to_bytes()) for offset, one in enumerate(commits)]
         await other.execute("SELECT pg_notify('mnemolog_projected', '')")
         await other.rollback()
-        await other.execute("SELECT pg_notify('mnemolog_projected', '')")
-        await other.commit()
-        await eventually(lambda: heard.times == 2, timeout=10)
+        await projector.apply({0: records[:1]})
+        await heard.is_heard(2)
+        await projector.apply({0: records[1:]})
+        await heard.is_heard(3)
 
 
 async def test_a_batch_whose_notice_postgres_refuses_is_written(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +76,7 @@ async def test_a_batch_whose_notice_postgres_refuses_is_written(database: str, m
 async def test_who_listens_sets_no_timer_but_that_of_the_round(database: str) -> None:
     heard, loop = Heard(), asyncio.get_running_loop()
     async with listening(ProjectionNotices(database, heard)):
-        await eventually(lambda: heard.times == 1, timeout=10)
+        await heard.is_heard(1)
         for _ in range(10):
             await asyncio.sleep(0)
         timers: list[asyncio.TimerHandle] = getattr(loop, "_scheduled")  # noqa: B009 -- mypy knows no such field
@@ -97,7 +90,7 @@ async def test_a_lost_connection_ends_the_round_with_an_error(database: str) -> 
         await psycopg.AsyncConnection.connect(database, autocommit=True) as other,
         listening(ProjectionNotices(database, heard)) as round_,
     ):
-        await eventually(lambda: heard.times == 1, timeout=10)
+        await heard.is_heard(1)
         await other.execute(TERMINATE)
         with pytest.raises(psycopg.OperationalError):
             async with asyncio.timeout(10):
@@ -112,23 +105,20 @@ async def test_a_round_ends_and_the_next_one_hears(database: str) -> None:
     assert heard.times == 2
 
 
-async def test_a_listen_that_hears_nothing_is_said_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As behind a pooler of transactions: the statement succeeds, on a connection that another client has next."""
-    heard = Heard()
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [("SELECT 1", "pooler"), ("LISTEN to nobody", "syntax error")],
+    ids=["as behind a pooler of transactions, where another client has the connection next", "refused"],
+)
+async def test_a_listen_that_hears_nothing_is_said_once(
+    database: str, monkeypatch: pytest.MonkeyPatch, statement: str, error: str
+) -> None:
+    heard: Any = Heard()
     notices = ProjectionNotices(database, heard, proof_seconds=0.05, round_seconds=0.01)
-    monkeypatch.setattr("mnemolog.streams.runtime.read_your_writes._LISTEN", "SELECT 1")
+    monkeypatch.setattr("mnemolog.streams.runtime.read_your_writes._LISTEN", statement)
     with capture_logs() as logs:
         await notices.listen()
         await notices.listen()
     assert [line["event"] for line in logs] == ["projection_notices_unheard"]
-    assert "pooler" in logs[0]["error"]
+    assert error in logs[0]["error"]
     assert heard.times == 0
-
-
-async def test_a_listen_that_is_refused_is_said_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    notices: Any = ProjectionNotices(database, Heard(), round_seconds=0.01)
-    monkeypatch.setattr("mnemolog.streams.runtime.read_your_writes._LISTEN", "LISTEN to nobody")
-    with capture_logs() as logs:
-        await notices.listen()
-        await notices.listen()
-    assert [line["event"] for line in logs] == ["projection_notices_unheard"]

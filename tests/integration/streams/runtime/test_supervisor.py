@@ -86,8 +86,8 @@ async def test_a_missing_broker_is_waited_for_and_does_not_hinder_the_stop(
     await crew.end(task)
 
 
-async def test_a_stop_leaves_no_thread_and_no_task(bootstrap: str, prefix: str) -> None:
-    threads, tasks = set(threading.enumerate()), asyncio.all_tasks()
+async def test_a_stop_leaves_no_thread_no_task_and_the_root_logger_as_it_was(bootstrap: str, prefix: str) -> None:
+    threads, tasks, level = set(threading.enumerate()), asyncio.all_tasks(), logging.getLogger().level
     crew = SupervisorHarness(bootstrap, prefix)
     task = crew.run(crew.stage("a"), crew.stage("b"))
     await eventually(lambda: crew.ready == {"a": True, "b": True})
@@ -95,6 +95,8 @@ async def test_a_stop_leaves_no_thread_and_no_task(bootstrap: str, prefix: str) 
     assert crew.ready == {"a": False, "b": False}
     await eventually(lambda: set(threading.enumerate()) <= threads)
     await eventually(lambda: asyncio.all_tasks() <= tasks)
+    assert logging.getLogger().level == level
+    assert logging.getLogger("aiokafka").getEffectiveLevel() == logging.WARNING
 
 
 async def test_what_others_wait_for_while_they_drain_runs_until_they_have_stopped(bootstrap: str, prefix: str) -> None:
@@ -111,13 +113,3 @@ async def test_what_others_wait_for_while_they_drain_runs_until_they_have_stoppe
     await crew.end(task)
     assert crew.processed["decides"] == [b"1"]
     assert crew.ready == {"decides": False, "writes": False}
-
-
-async def test_the_root_logger_is_left_alone(bootstrap: str, prefix: str) -> None:
-    level = logging.getLogger().level
-    crew = SupervisorHarness(bootstrap, prefix)
-    task = crew.run(crew.stage("a"))
-    await eventually(lambda: crew.ready.get("a"))
-    await crew.end(task)
-    assert logging.getLogger().level == level
-    assert logging.getLogger("aiokafka").getEffectiveLevel() == logging.WARNING

@@ -52,31 +52,26 @@ async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_sk
     assert await query_rows(database, "SELECT source_id FROM commits") == [{"source_id": "t1"}]
 
 
-async def test_tables_ahead_of_the_log_are_told_with_what_to_do(settings: StreamsSettings, database: str) -> None:
-    assert settings.kafka is not None
-    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
-    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
-    async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
-        projector = Projector(pool)
-        await projector.apply({2: [LogRecord(offset=0, value=commit("t1").to_bytes())]})
-        with pytest.raises(LogMismatch, match=r"offset 0 of partition 2 .* created again"):
-            await start_offsets(projector, log, TableLogSource(pool))(frozenset({("memory_events", 2)}))
-    await log.close()
-
-
-async def test_a_worker_shows_how_far_the_tables_are_behind(settings: StreamsSettings, database: str) -> None:
+async def test_a_worker_shows_how_far_the_tables_are_behind_and_refuses_tables_ahead_of_the_log(
+    settings: StreamsSettings, database: str
+) -> None:
     assert settings.kafka is not None
     topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
     await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
     commits = [commit(f"t{number}", added(f"thing {number}")) for number in range(3)]
-    await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in commits])
+    (place, *_) = await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in commits])
+    empty = (int(place.split("/")[1]) + 1) % settings.partitions
+    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
-        log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
-        assert sum((await projection_lag(Projector(pool), log)).values()) == 3
+        projector = Projector(pool)
+        assert sum((await projection_lag(projector, log)).values()) == 3
         async with running_worker(settings, ["project"]):
             await wait_for_outcomes(database, 3)
-        assert sum((await projection_lag(Projector(pool), log)).values()) == 0
-        await log.close()
+        assert sum((await projection_lag(projector, log)).values()) == 0
+        await projector.apply({empty: [LogRecord(offset=0, value=commit("lost").to_bytes())]})
+        with pytest.raises(LogMismatch, match=rf"offset 0 of partition {empty} .* created again"):
+            await start_offsets(projector, log, TableLogSource(pool))(frozenset({("memory_events", empty)}))
+    await log.close()
 
 
 def stage_counts() -> dict[str, float]:

@@ -17,9 +17,12 @@ from mnemolog.schemas.command import (
     Undo,
     Update,
 )
+from mnemolog.schemas.entities import NamedEntity
 from mnemolog.schemas.entity_events import EntitySummarised
 from mnemolog.schemas.scope import Scope
+from tests.support.builders.commits import day
 from tests.support.builders.model_replies import summary_reply
+from tests.support.harnesses.resolver_harness import extracted_fact
 from tests.support.harnesses.summary_harness import SummaryHarness
 
 pytestmark = pytest.mark.postgres
@@ -52,23 +55,21 @@ async def test_a_summary_is_an_event_written_from_the_active_facts_of_an_entity(
     assert await memory.is_rebuilt_equal()
 
 
-async def test_without_a_policy_no_model_is_asked(memory: SummaryHarness) -> None:
-    await told(memory)
-    await memory.set_policy(entity_summary="off")
-    commit = await memory.summarise()
-    assert (commit.outcome, commit.reason) == ("rejected", "summaries_off")
-    assert not memory.tasks
-
-
 async def test_what_is_refused_says_why_and_costs_no_call(memory: SummaryHarness) -> None:
     await told(memory)
-    await memory.say("Eve lives in Oslo", name="Eve", scope=BEN)
-    foreign = await memory.order(SummariseEntity(entity_id=await memory.entity_id("Eve", BEN)))
-    assert (foreign.outcome, foreign.reason) == ("rejected", "foreign_entity")
     ana = await memory.entity_id()
+    await memory.say("Ana lives in Oslo", scope=BEN)
+    foreign = await memory.order(SummariseEntity(entity_id=await memory.entity_id("Ana", BEN)))
+    await memory.set_policy(entity_summary="off")
+    off = await memory.order(SummariseEntity(entity_id=ana))
+    await memory.set_policy(entity_summary="on_demand")
     await memory.order(DeleteAll())
     nothing = await memory.order(SummariseEntity(entity_id=ana))
-    assert (nothing.outcome, nothing.reason) == ("rejected", "nothing_to_summarise")
+    assert [(commit.outcome, commit.reason) for commit in (foreign, off, nothing)] == [
+        ("rejected", "foreign_entity"),
+        ("rejected", "summaries_off"),
+        ("rejected", "nothing_to_summarise"),
+    ]
     assert not memory.tasks
 
 
@@ -94,10 +95,6 @@ async def deleted(memory: SummaryHarness) -> None:
     await memory.order(Delete(fact_ids=(await memory.fact_id(WORKS),)))
 
 
-async def deleted_with_all(memory: SummaryHarness) -> None:
-    await memory.order(DeleteAll())
-
-
 async def corrected(memory: SummaryHarness) -> None:
     await memory.order(Correct(edit=Edit(fact_id=await memory.fact_id(WORKS), text="Ana works at Initech")))
 
@@ -119,7 +116,7 @@ async def split_off(memory: SummaryHarness) -> None:
     assert (await memory.order(split)).outcome == "done"
 
 
-@pytest.mark.parametrize("take_back", [deleted, deleted_with_all, corrected, undone, deleted_after_a_change, split_off])
+@pytest.mark.parametrize("take_back", [deleted, corrected, undone, deleted_after_a_change, split_off])
 async def test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary(
     memory: SummaryHarness, take_back: Callable[[SummaryHarness], Awaitable[None]]
 ) -> None:
@@ -132,17 +129,6 @@ async def test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary(
     rows = await memory.stored.rows("SELECT summary, summary_version, summary_stale FROM memory.entities")
     assert set(rows) <= {(None, None, None)}
     assert await memory.is_rebuilt_equal()
-
-
-async def test_a_summary_is_back_with_its_fact(memory: SummaryHarness) -> None:
-    await told(memory)
-    await memory.summarise()
-    delete = await memory.order(Delete(fact_ids=(await memory.fact_id(WORKS),)))
-    assert await memory.shown() is None
-    await memory.order(Undo(source_id=delete.source_id))
-    shown = await memory.shown()
-    assert shown is not None
-    assert shown.changed == 0
 
 
 async def test_the_newest_valid_summary_is_shown(memory: SummaryHarness) -> None:
@@ -163,7 +149,9 @@ async def test_a_summary_is_undone_by_its_source_or_by_its_model(memory: Summary
     assert undo.outcome == "done"
     assert await memory.shown() is None
     await memory.order(Undo(source_id=undo.source_id))
-    assert await memory.shown() is not None
+    shown = await memory.shown()
+    assert shown is not None
+    assert shown.changed == 0
     by_prompt = Undo(prompt_version="summarise-1", since=first.decided_at, until=first.decided_at.replace(year=2099))
     assert (await memory.order(by_prompt)).outcome == "done"
     assert await memory.shown() is None
@@ -192,27 +180,19 @@ async def test_a_merged_entity_shows_what_was_written_of_its_parts_as_stale(memo
     assert apart.summary == LIVES
 
 
-async def test_a_forgotten_entity_has_no_summary(memory: SummaryHarness) -> None:
-    await told(memory)
-    await memory.summarise()
-    await memory.order(ForgetEntity(entity_id=await memory.entity_id()))
-    assert await memory.stored.rows("SELECT summary FROM memory.entities WHERE summary IS NOT NULL") == []
-    assert await memory.stored.rows("SELECT s.summary FROM entities e, summary_of_entity(e.entity_id) s") == []
-
-
-async def test_sql_users_see_the_summary(memory: SummaryHarness) -> None:
-    await told(memory)
-    await memory.summarise()
-    await memory.say("Ana has a dog")
-    query = "SELECT summary LIKE '%Acme%', summary_version, summary_stale FROM memory.entities WHERE name = 'Ana'"
-    assert await memory.stored.rows(query) == [(True, 1, True)]
-
-
-async def test_a_scope_sees_no_summary_of_another(memory: SummaryHarness) -> None:
+async def test_sql_users_see_the_summary_until_the_entity_is_forgotten(memory: SummaryHarness) -> None:
     await told(memory)
     await memory.say("Ana lives in Oslo", scope=BEN)
     await memory.summarise()
     assert (await memory.details("Ana", BEN)).summary is None
+    await memory.say("Ana has a dog")
+    query = (
+        "SELECT summary LIKE '%Acme%', summary_version, summary_stale FROM memory.entities WHERE summary IS NOT NULL"
+    )
+    assert await memory.stored.rows(query) == [(True, 1, True)]
+    await memory.order(ForgetEntity(entity_id=await memory.entity_id()))
+    assert await memory.stored.rows(query) == []
+    assert await memory.stored.rows("SELECT s.summary FROM entities e, summary_of_entity(e.entity_id) s") == []
 
 
 async def test_a_context_has_summaries_only_where_they_are_asked_for(memory: SummaryHarness) -> None:
@@ -256,3 +236,45 @@ async def test_a_context_without_doubtful_facts_has_no_summary_of_one(memory: Su
     assert (left_out.reason, left_out.summary) == ("doubtful", certain.summaries[0])
     with_doubtful = await context(doubtful=True, min_confidence=0.96)
     assert with_doubtful.summaries == certain.summaries
+
+
+# Names that only a deleted fact told
+
+MARRIED = "Ana Goldmann has married"
+
+
+async def married(memory: SummaryHarness) -> None:
+    await memory.say(LIVES)
+    named = (NamedEntity(name="Ana Goldmann", type="person", role="subject"),)
+    fact = extracted_fact(MARRIED, subject="Ana Goldmann", entities=named)
+    await memory.resolver.resolve_turn(fact, at=day(20))
+    assert "Ana Goldmann" in (await memory.details()).entity.aliases
+
+
+async def test_a_summary_goes_with_the_fact_that_told_a_name_in_it(memory: SummaryHarness) -> None:
+    await married(memory)
+    memory.replies = [summary_reply(("Ana Goldmann lives in Lisbon.", (1, 2)))]
+    await memory.summarise()
+    assert (memory.tasks[0].name, memory.tasks[0].aliases) == ("Ana", ("Ana Goldmann",))
+    assert await memory.shown() is not None
+    await memory.order(Delete(fact_ids=(await memory.fact_id(MARRIED),)))
+    assert await memory.shown() is None
+    memory.replies = [summary_reply(("Ana Goldmann lives in Lisbon.", (1,)))] * 2
+    commit = await memory.summarise()
+    assert memory.tasks[1].aliases == ()
+    assert (commit.outcome, commit.reason) == ("rejected", "no_valid_reply")
+    assert await memory.shown() is None
+
+
+async def test_an_entity_is_called_by_a_name_that_its_facts_have(memory: SummaryHarness) -> None:
+    named = (NamedEntity(name="Ana Goldmann", type="person", role="subject"),)
+    fact = extracted_fact(MARRIED, subject="Ana Goldmann", entities=named)
+    await memory.resolver.resolve_turn(fact, at=day(1))
+    await memory.say("x", LIVES)
+    await memory.order(Delete(fact_ids=(await memory.fact_id(MARRIED),)))
+    await memory.summarise()
+    assert (memory.tasks[0].name, memory.tasks[0].aliases) == ("Ana", ())
+    await memory.say("Robert lives in Lisbon", name="Robert")
+    await memory.say("Paints at night", name="Rob")
+    await memory.summarise("Robert")  # whose other name is only within a longer word of his facts
+    assert (memory.tasks[1].name, memory.tasks[1].aliases) == ("Robert", ())

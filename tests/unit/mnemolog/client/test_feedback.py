@@ -9,8 +9,8 @@ from mnemolog.client.commands import all_shown, scope_of_shown, shown_ids
 from mnemolog.client.search import SearchResult
 from mnemolog.projections.context import ContextRules, compose
 from mnemolog.projections.search.search import Hit, Score
-from tests.support.builders.known_facts import known_fact
-from tests.support.builders.values import day
+from tests.support.builders.commits import day
+from tests.support.builders.hits import known_fact
 
 FIRST, SECOND = known_fact("Alice likes tea.", run_id="r1"), known_fact("Alice lives in Bern.")
 SCORE = Score(

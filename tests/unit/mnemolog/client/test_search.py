@@ -20,8 +20,8 @@ from mnemolog.settings import Settings
 from mnemolog.streams.llm.ports import Embeddings, PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.llm.rerank import Reranker
 from mnemolog.streams.settings import StreamsSettings
+from tests.support.builders.commits import pseudo_random_vector, vector
 from tests.support.builders.hits import a_hit
-from tests.support.builders.values import pseudo_random_vector, vector
 
 FIRST, LAST = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mnemolog.common.tokens import estimate_tokens
 from mnemolog.projections.context import LAYOUTS, Context, ContextFormat, ContextRules, compose
 from mnemolog.projections.queries.results import Fact
-from tests.support.builders.known_facts import known_fact
-from tests.support.builders.values import day
+from tests.support.builders.commits import day
+from tests.support.builders.hits import known_fact
 
 NUTS = known_fact("Alice is allergic to nuts.", "health")
 MEAT = known_fact("Alice never eats meat.", "hard_preference", importance=0.9)

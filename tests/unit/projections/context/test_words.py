@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mnemolog.projections.context import moment, time_words
-from tests.support.builders.known_facts import known_fact
+from tests.support.builders.hits import known_fact
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)  # a Wednesday
 

@@ -2,51 +2,14 @@
 
 import dataclasses
 from datetime import UTC, datetime, timedelta, timezone
-from uuid import UUID
 
 import pytest
 
 from mnemolog.projections.queries.results import Fact, structured_attributes
+from tests.support.builders.hits import known_fact
 
 AT = datetime(2025, 3, 12, 12, 34, 56, tzinfo=UTC)
-FACT = Fact(
-    fact_id=UUID(int=1),
-    tenant="default",
-    user_id="alice",
-    agent_id=None,
-    app_id=None,
-    run_id=None,
-    text="Alice lives in Bern.",
-    key="home_city",
-    value="Bern",
-    category="identity",
-    importance=0.5,
-    certainty="explicit",
-    confidence=0.95,
-    subject=None,
-    speaker="Alice",
-    excerpt="I live in Bern.",
-    status="active",
-    unresolved=False,
-    stale=False,
-    event_time=None,
-    valid_until=None,
-    true_from=AT,
-    true_to=None,
-    closed_at=None,
-    believed_from=AT,
-    believed_to=None,
-    recorded_at=AT,
-    state_since=AT + timedelta(days=1),
-    authority="extracted",
-    mention_count=1,
-    last_confirmed_at=None,
-    supersedes=[],
-    superseded_by=None,
-    source_id="t1",
-    embedding_model="m",
-    metadata={"source": "chat", "priority": "high"},
-)
+FACT = known_fact("Alice lives in Bern.", "identity", true_from=AT, state_since=AT + timedelta(days=1))
 
 
 def test_the_example_of_the_page() -> None:
@@ -89,10 +52,5 @@ def test_a_fact_has_all_its_fields_and_those_of_a_memory_object() -> None:
     assert {*names.split(), "score", *(field.name for field in dataclasses.fields(Fact))} == found.keys()
     assert (found["id"], found["memory"], found["categories"]) == (FACT.fact_id, "Alice lives in Bern.", ["identity"])
     assert (found["created_at"], found["updated_at"], found["score"]) == (AT, AT + timedelta(days=1), 0.85)
-    assert found["structured_attributes"] == structured_attributes(AT)
+    assert found["structured_attributes"] == structured_attributes(AT.astimezone(timezone(timedelta(hours=13))))
     assert "score" not in FACT.to_dict()
-
-
-def test_the_zone_of_a_stored_time_does_not_matter() -> None:
-    elsewhere = dataclasses.replace(FACT, recorded_at=AT.astimezone(timezone(timedelta(hours=13))))
-    assert elsewhere.structured_attributes == FACT.structured_attributes

@@ -14,7 +14,6 @@ from mnemolog.projections.queries.write_result import missing_statements, write_
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.costs import Cost, ModelPrice, PriceTable
 from mnemolog.schemas.events import EVENT_CLASSES
-from mnemolog.schemas.facts import FactState, Reversal
 from mnemolog.schemas.policy import LimitHit, Policy
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, FactSnapshot, Provenance, Step, Thresholds
 from mnemolog.texts import missing_sentence
@@ -44,21 +43,9 @@ from tests.support.builders.commits import (
     with_decision,
 )
 from tests.support.builders.entity_events import entity_id_at, linked, registered, with_entities
+from tests.support.builders.sample_logs import ACTIVE_STATE, reversal
 
 A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)
-STANDS = FactState(
-    status="active",
-    confidence=0.8,
-    mention_count=1,
-    last_confirmed_at=None,
-    true_to=None,
-    closed_at=None,
-    believed_from=day(0),
-    believed_to=None,
-    superseded_by=None,
-    unresolved=False,
-    true_from=day(0),
-)
 
 
 def counts(result: WriteResult) -> dict[str, int]:
@@ -67,41 +54,35 @@ def counts(result: WriteResult) -> dict[str, int]:
     return {name: count for name in names if (count := getattr(result, f"facts_{name}"))}
 
 
-@pytest.mark.parametrize(
-    ("draft", "word", "targets", "expected"),
-    [
-        (added("New."), "fact_added", (), {"added": 1}),
-        (skipped(A), "fact_skipped", (A,), {"unchanged": 1}),
-        (confirmed(A), "fact_confirmed", (A,), {"unchanged": 1}),
-        (merged("Richer.", A, B), "facts_merged", (A, B), {"added": 1, "updated": 2}),
-        (replaced("Now.", A), "fact_replaced", (A,), {"added": 1, "updated": 1}),
-        (contradicted("Indeed.", A), "fact_contradicted", (A,), {"added": 1, "deleted": 1}),
-        (extended("More.", A), "fact_extended", (A,), {"added": 1}),
-        (related("Else.", A), "facts_related", (A,), {"added": 1}),
-        (expired(A, B), "fact_expired", (A, B), {"deleted": 2}),
-        (expired(A, text="Ends in May."), "fact_expired", (A,), {"added": 1, "deleted": 1}),
-        (retracted(A), "fact_retracted", (A,), {"deleted": 1}),
-        (retracted(A, text="No longer.", ended_at=day(1)), "fact_retracted", (A,), {"added": 1, "deleted": 1}),
-        (pending("Maybe.", A), "fact_pending", (A,), {"pending": 1}),
-        (pending_confirmed(A, B, action="replace"), "pending_confirmed", (B,), {"added": 1, "updated": 1}),
-        (pending_confirmed(A, B, action="contradict"), "pending_confirmed", (B,), {"added": 1, "deleted": 1}),
-        (pending_rejected(A, confirmed=B), "pending_rejected", (B,), {"unchanged": 1, "deleted": 1}),
-        (corrected("Rather.", A), "fact_corrected", (A,), {"added": 1, "updated": 1}),
-        (resolved(A, B, action="replace"), "conflict_resolved", (B,), {"updated": 1}),
-        (resolved(A, B, action="contradict"), "conflict_resolved", (B,), {"deleted": 1}),
-        (resolved(A, B, action="keep_both"), "conflict_resolved", (B,), {"unchanged": 1}),
-        (resolved(A, B, action="keep_old"), "conflict_resolved", (B,), {"deleted": 1}),
-        (
-            undone(
-                C, Reversal(fact_id=A, now="superseded", before=STANDS), Reversal(fact_id=B, now="active", before=None)
-            ),
-            "decision_undone",
-            (A, B),
-            {"updated": 1, "deleted": 1},
-        ),
-        (policy_set(Policy(add_only=True)), "policy_set", (), {}),
-    ],
-)
+TAKEN_BACK = (reversal(A, "superseded", ACTIVE_STATE), reversal(B, "active", None))
+EVENTS: list[tuple[Draft, str, tuple[UUID, ...], Mapping[str, int]]] = [
+    (added("New."), "fact_added", (), {"added": 1}),
+    (skipped(A), "fact_skipped", (A,), {"unchanged": 1}),
+    (confirmed(A), "fact_confirmed", (A,), {"unchanged": 1}),
+    (merged("Richer.", A, B), "facts_merged", (A, B), {"added": 1, "updated": 2}),
+    (replaced("Now.", A), "fact_replaced", (A,), {"added": 1, "updated": 1}),
+    (contradicted("Indeed.", A), "fact_contradicted", (A,), {"added": 1, "deleted": 1}),
+    (extended("More.", A), "fact_extended", (A,), {"added": 1}),
+    (related("Else.", A), "facts_related", (A,), {"added": 1}),
+    (expired(A, B), "fact_expired", (A, B), {"deleted": 2}),
+    (expired(A, text="Ends in May."), "fact_expired", (A,), {"added": 1, "deleted": 1}),
+    (retracted(A), "fact_retracted", (A,), {"deleted": 1}),
+    (retracted(A, text="No longer.", ended_at=day(1)), "fact_retracted", (A,), {"added": 1, "deleted": 1}),
+    (pending("Maybe.", A), "fact_pending", (A,), {"pending": 1}),
+    (pending_confirmed(A, B, action="replace"), "pending_confirmed", (B,), {"added": 1, "updated": 1}),
+    (pending_confirmed(A, B, action="contradict"), "pending_confirmed", (B,), {"added": 1, "deleted": 1}),
+    (pending_rejected(A, confirmed=B), "pending_rejected", (B,), {"unchanged": 1, "deleted": 1}),
+    (corrected("Rather.", A), "fact_corrected", (A,), {"added": 1, "updated": 1}),
+    (resolved(A, B, action="replace"), "conflict_resolved", (B,), {"updated": 1}),
+    (resolved(A, B, action="contradict"), "conflict_resolved", (B,), {"deleted": 1}),
+    (resolved(A, B, action="keep_both"), "conflict_resolved", (B,), {"unchanged": 1}),
+    (resolved(A, B, action="keep_old"), "conflict_resolved", (B,), {"deleted": 1}),
+    (undone(C, *TAKEN_BACK), "decision_undone", (A, B), {"updated": 1, "deleted": 1}),
+    (policy_set(Policy(add_only=True)), "policy_set", (), {}),
+]
+
+
+@pytest.mark.parametrize(("draft", "word", "targets", "expected"), EVENTS)
 def test_every_event_has_its_word_its_targets_and_its_counts(
     draft: Draft, word: str, targets: tuple[UUID, ...], expected: Mapping[str, int]
 ) -> None:
@@ -113,12 +94,7 @@ def test_every_event_has_its_word_its_targets_and_its_counts(
 
 
 def test_every_event_is_among_them() -> None:
-    drafted = {
-        mark.args[1][place][1]
-        for mark in test_every_event_has_its_word_its_targets_and_its_counts.pytestmark  # type: ignore[attr-defined] # set by the mark
-        for place in range(len(mark.args[1]))
-    }
-    assert drafted == EVENT_CLASSES.keys()
+    assert {word for _, word, *_ in EVENTS} == EVENT_CLASSES.keys()
 
 
 def test_what_a_wordless_event_is_about_is_told_by_what_stood_before() -> None:
@@ -138,13 +114,11 @@ def test_flags_and_actions_are_told() -> None:
         undone(C, undone_event="fact_replaced"),
     )
     first, second, third = write_result(made).memories
-    assert (first.unresolved, second.action, second.needs_human, third.action) == (
-        True,
-        "replace",
-        True,
-        "fact_replaced",
-    )
+    flags = (first.unresolved, second.action, second.needs_human, third.action)
+    assert flags == (True, "replace", True, "fact_replaced")
     assert (second.fact_id, third.fact_id) == (fact_id_at(made, 1), None)
+    several = write_result(commit("1", added("New."), skipped(A), skipped(A), merged("Richer.", B, C)))
+    assert (several.skipped, counts(several)) == (2, {"added": 2, "updated": 2, "unchanged": 1})
 
 
 def test_entities_count_once_and_new_ones_apart() -> None:
@@ -159,17 +133,9 @@ def test_entities_count_once_and_new_ones_apart() -> None:
 
 
 def test_costs_are_told_by_stage_and_in_all() -> None:
+    asked: dict[str, Any] = {"llm_calls": 2, "input_tokens": 500, "output_tokens": 60, "cached_tokens": 384}
     steps = (
-        Step(
-            stage="extract",
-            milliseconds=300,
-            llm_calls=2,
-            input_tokens=500,
-            output_tokens=60,
-            cached_tokens=384,
-            reprompts=1,
-            model="m1",
-        ),
+        Step(stage="extract", milliseconds=300, reprompts=1, model="m1", **asked),
         Step(stage="embed", milliseconds=20, embedding_calls=0.25, input_tokens=30, model="e1"),
         Step(stage="resolve", milliseconds=10, llm_calls=1, input_tokens=7, output_tokens=3, model="m1"),
         Step(stage="resolve", milliseconds=5, model="m2", prompt_version="resolve-2"),
@@ -180,6 +146,8 @@ def test_costs_are_told_by_stage_and_in_all() -> None:
     assert (resolve.milliseconds, resolve.models, resolve.prompt_versions) == (15, ("m1", "m2"), ("resolve-2",))
     assert resolve.tokens == Tokens(input=7, output=3)
     assert (result.tokens.total, result.llm_calls, result.stages[0].reprompts) == (600, 3, 1)
+    assert (result.milliseconds, result.embedding_calls) == ({"extract": 300, "embed": 20, "resolve": 15}, 0.25)
+    assert result.duration_ms == 2000  # from the turn's publication to the decision
     assert orjson.loads(orjson.dumps(result))["tokens"] == {"input": 537, "output": 63, "cached": 384, "total": 600}
     assert result.stages[1].tokens.cached is None
 
@@ -222,6 +190,7 @@ def test_a_limit_tells_count_and_limit() -> None:
 
 def traced() -> tuple[Any, dict[UUID, str]]:
     """A commit with something of everything that a trace tells, and the texts of its candidates."""
+    near = DroppedStatement(text="Y.", reason="near_duplicate", similarity=0.99)
     before = FactSnapshot(fact_id=A, text="Lives in Bern.", confidence=0.9, true_from=day(0))
     steps = (
         Step(
@@ -233,11 +202,7 @@ def traced() -> tuple[Any, dict[UUID, str]]:
             notes=("slow",),
             dropped=(DroppedStatement(text="X.", reason="recalled"),),
         ),
-        Step(
-            stage="embed",
-            milliseconds=1,
-            dropped=(DroppedStatement(text="Y.", reason="near_duplicate", similarity=0.99),),
-        ),
+        Step(stage="embed", milliseconds=1, dropped=(near,)),
         Step(stage="resolve", milliseconds=1, call_turns=3, request="0f3a", shared_with=("t1", "t2")),
     )
     thresholds = Thresholds(embedding_model="e1", duplicate=0.9, raw_duplicate=0.9, conflict=0.6, near_duplicate=0.9)

@@ -1,14 +1,15 @@
-"""The fold: what each event does to facts, and what never changes anything."""
+"""The fold: what each event does to facts, held back, confirmed and taken back, and what never changes anything."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
 from mnemolog.projections.write import projector
 from mnemolog.projections.write.fold import FoldState, fold
-from mnemolog.projections.write.projector import ParsedRecord, fold_batch
+from mnemolog.projections.write.projector import LogRecord, fold_batch, parse_records
 from mnemolog.projections.write.rows import (
     Changes,
     FormerStateRow,
@@ -16,7 +17,7 @@ from mnemolog.projections.write.rows import (
     LogPosition,
     RelationRow,
     TimedFactState,
-    merge_changes,
+    UndoneRow,
 )
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
@@ -47,6 +48,7 @@ from tests.support.builders.commits import (
     retracted,
     skipped,
     undone,
+    with_decision,
 )
 from tests.support.builders.sample_logs import every_decision_log
 from tests.support.harnesses.fold_harness import (
@@ -184,16 +186,12 @@ def test_what_a_human_corrects_is_certain(harness: FoldHarness) -> None:
     assert [(row.fact.authority, row.state.confidence) for row in harness.changes.facts] == [("human", 1.0)]
 
 
-def test_an_earlier_mention_does_not_turn_time_back(harness: FoldHarness) -> None:
-    for number in (5, 2):
-        harness.commit(f"at {number}", skipped(BERN), at=day(number))
-    assert harness.state_of(BERN).last_confirmed_at == day(5)
-
-
-def test_a_commit_confirms_a_fact_once(harness: FoldHarness) -> None:
-    harness.commit("t2", confirmed(BERN), confirmed(BERN))
-    assert harness.state_of(BERN).confidence == pytest.approx(0.85)
-    assert harness.state_of(BERN).mention_count == 3
+def test_a_commit_confirms_a_fact_once_and_an_earlier_mention_does_not_turn_time_back(harness: FoldHarness) -> None:
+    harness.commit("t2", confirmed(BERN), confirmed(BERN), at=day(5))
+    harness.commit("t3", skipped(BERN), at=day(2))
+    state = harness.state_of(BERN)
+    assert state.confidence == pytest.approx(0.85)
+    assert (state.mention_count, state.last_confirmed_at) == (4, day(5))
 
 
 WITHDRAWN: Final = {"status": "archived", "believed_to": THIRD_DECIDED_AT, "state_since": THIRD_DECIDED_AT}
@@ -275,10 +273,15 @@ def test_a_stale_target_stays_and_the_new_fact_stands_beside_it(harness: FoldHar
     assert "is superseded" in rejection.detail
 
 
-def test_an_unknown_target_is_stale(harness: FoldHarness) -> None:
-    harness.commit("t2", confirmed(fact_id_at(commit("t9", added("")))))
+UNKNOWN: Final = fact_id_at(commit("t9", added("")))
+
+
+@pytest.mark.parametrize("draft", [confirmed(UNKNOWN), pending_confirmed(BERN), pending_rejected(BERN)])
+def test_a_target_that_is_unknown_or_not_pending_is_stale(harness: FoldHarness, draft: Draft) -> None:
+    harness.commit("t2", draft)
     assert [(row.reason, row.item) for row in harness.changes.rejections] == [("stale_target", 1)]
     assert harness.changes.updates == []
+    assert harness.state_of(BERN) == expected_state(**UNCHANGED)
 
 
 def test_sound_targets_of_a_partly_stale_event_take_effect(harness: FoldHarness) -> None:
@@ -290,21 +293,21 @@ def test_sound_targets_of_a_partly_stale_event_take_effect(harness: FoldHarness)
     assert [(row.supersedes, row.stale) for row in harness.changes.facts] == [((BERN,), True)]
 
 
-FOREIGN: Final[dict[str, Draft]] = {
-    "contradicted": contradicted("x", BERN),
-    "extended": extended("x", BERN),
-    "retracted": retracted(BERN),
-    "expired": expired(BERN),
-    "pending": pending("x", BERN),
-    "pending_confirmed": pending_confirmed(BERN),
-    "pending_rejected": pending_rejected(BERN),
-    "corrected": corrected("x", BERN),
-    "resolved": resolved(BERN, TEA),
-    "undone": undone(event_id_at(FIRST_COMMIT), reversal(BERN, "active")),
-}
+FOREIGN: Final[tuple[Draft, ...]] = (
+    contradicted("x", BERN),
+    extended("x", BERN),
+    retracted(BERN),
+    expired(BERN),
+    pending("x", BERN),
+    pending_confirmed(BERN),
+    pending_rejected(BERN),
+    corrected("x", BERN),
+    resolved(BERN, TEA),
+    undone(event_id_at(FIRST_COMMIT), reversal(BERN, "active")),
+)
 
 
-@pytest.mark.parametrize("draft", FOREIGN.values(), ids=FOREIGN.keys())
+@pytest.mark.parametrize("draft", FOREIGN)
 def test_no_event_reaches_into_another_scope(harness: FoldHarness, draft: Draft) -> None:
     before = {fact_id: harness.state_of(fact_id) for fact_id in (BERN, TEA)}
     harness.apply(commit("b1", draft, scope=BOB, at=day(2)))
@@ -318,15 +321,17 @@ def test_no_event_reaches_into_another_scope(harness: FoldHarness, draft: Draft)
 
 def test_an_undo_that_finds_nothing_as_it_was_takes_nothing_out_of_effect(harness: FoldHarness) -> None:
     moved = harness.commit("t2", replaced("Alice lives in Rome.", BERN))
-    stale = reversal(NEW, "archived", expected_state())
-    harness.commit("u1", undone(event_id_at(moved), stale, undone_event="fact_replaced"), at=day(3))
-    assert not harness.changes.undone
+    for stale in (reversal(NEW, "archived", expected_state()), reversal(BERN, "active", expected_state())):
+        harness.commit(f"of {stale.now}", undone(event_id_at(moved), stale, undone_event="fact_replaced"), at=day(3))
+        assert not harness.changes.undone
+        assert reasons(harness) == ["stale_target"]
+        assert harness.state_of(BERN).status == "superseded"
     sound = reversal(BERN, "superseded", expected_state())
     harness.commit("u2", undone(event_id_at(moved), sound, undone_event="fact_replaced"), at=day(4))
     assert [row.event_id for row in harness.changes.undone] == [event_id_at(moved)]
 
 
-def test_a_policy_holds_for_its_scope_or_its_tenant(harness: FoldHarness) -> None:
+def test_a_policy_holds_for_its_scope_or_for_its_tenant_in_whose_own_scope_it_is_set(harness: FoldHarness) -> None:
     policy = Policy(add_only=True)
     harness.commit("c1", policy_set(policy))
     assert [(row.scope, row.event.policy) for row in harness.changes.policies] == [
@@ -334,23 +339,10 @@ def test_a_policy_holds_for_its_scope_or_its_tenant(harness: FoldHarness) -> Non
     ]
     harness.apply(commit("c1", policy_set(policy, level="tenant"), scope=tenant_scope("acme")))
     assert [row.scope for row in harness.changes.policies] == [("acme", "", "", "", "")]
-
-
-def test_a_tenants_policy_is_set_nowhere_but_in_its_own_scope(harness: FoldHarness) -> None:
-    harness.commit("c1", policy_set(Policy(add_only=True), level="tenant"))
+    harness.commit("c2", policy_set(policy, level="tenant"))
     assert harness.changes.policies == []
     assert reasons(harness) == ["foreign_target"]
     assert [row.stale for row in harness.changes.events] == [True]
-
-
-def test_the_first_commit_of_a_source_wins(harness: FoldHarness) -> None:
-    before = harness.state
-    harness.commit("t1", added("Alice lives in Oslo."), at=day(9))
-    assert harness.state == before
-    (rejection,) = harness.changes.rejections
-    assert (rejection.item, rejection.reason, rejection.source_id) == (0, "duplicate_source", "t1")
-    assert rejection.record is not None
-    assert harness.changes == Changes(rejections=[rejection])
 
 
 LIKES: Final = added("Alice likes Bern.")
@@ -401,26 +393,6 @@ def test_only_commits_with_events_or_a_speaker_move_a_scope(committed: Commit, s
     assert [(step.owner, step.commits, step.speakers) for step in changes.scope_increments] == steps
 
 
-def test_a_commit_without_a_scope_is_its_own_owner(harness: FoldHarness) -> None:
-    harness.apply(commit("conversation_turns/0/1", scope=None, outcome="failed"))
-    assert [row.commit.owner for row in harness.changes.commits] == ["conversation_turns/0/1"]
-
-
-LOG: Final = every_decision_log()
-RECORDS: Final = [
-    ParsedRecord(position=LogPosition(partition=0, offset=offset), value=one.to_bytes(), commit=one)
-    for offset, one in enumerate(LOG)
-]
-
-
-def test_a_batch_changes_what_its_commits_change_one_after_another() -> None:
-    state, parts = FoldState(), []
-    for record, committed in zip(RECORDS, LOG, strict=True):
-        parts.append(fold(state, committed, record.position, record.value))
-        state = state.apply(parts[-1])
-    assert fold_batch(FoldState(), RECORDS) == merge_changes(parts)
-
-
 def test_no_commit_of_a_batch_copies_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy for each commit would make long batches slower for each commit than short ones."""
     seen: set[int] = set()
@@ -432,5 +404,174 @@ def test_no_commit_of_a_batch_copies_the_state(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(projector, "fold", spy)
     state = FoldState()
-    fold_batch(state, RECORDS)
+    log = [LogRecord(offset=offset, value=one.to_bytes()) for offset, one in enumerate(every_decision_log())]
+    fold_batch(state, parse_records(0, log))
     assert seen == {id(state), id(state.facts), id(state.applied)}
+
+
+@pytest.fixture
+def pending_fact(harness: FoldHarness) -> UUID:
+    """A fact that would contradict that of Bern."""
+    return fact_id_at(harness.commit("t2", pending("Alice lives in Rome.", BERN, confidence=0.6)))
+
+
+def test_pending_waits_and_is_not_believed(harness: FoldHarness, pending_fact: UUID) -> None:
+    assert harness.state_of(pending_fact) == TimedFactState(
+        status="pending_confirmation",
+        confidence=0.6,
+        true_from=day(2),
+        believed_from=None,
+        state_since=SECOND_DECIDED_AT,
+    )
+    assert harness.state_of(BERN) == expected_state(**UNCHANGED)
+    assert [(row.event.fact.fact_id, row.settlement_row) for row in harness.changes.pending] == [(pending_fact, None)]
+
+
+def test_a_pending_fact_is_mentioned_and_confirmed_like_others(harness: FoldHarness, pending_fact: UUID) -> None:
+    harness.commit("t3", skipped(pending_fact), confirmed(pending_fact))
+    assert harness.state_of(pending_fact).mention_count == 3
+    assert harness.state_of(pending_fact).status == "pending_confirmation"
+    assert harness.changes.settlements == []
+
+
+ENDS = {
+    "merge": {"status": "superseded", "believed_to": THIRD_DECIDED_AT},
+    "replace": {"status": "superseded", "true_to": day(2), "closed_at": THIRD_DECIDED_AT},
+    "contradict": {"status": "archived", "believed_to": THIRD_DECIDED_AT},
+    "retract": {"status": "retracted", "true_to": day(2), "closed_at": THIRD_DECIDED_AT},
+    "expire": {"status": "expired", "true_to": day(2), "closed_at": THIRD_DECIDED_AT},
+}
+
+
+@pytest.mark.parametrize(("action", "end"), ENDS.items(), ids=ENDS)
+def test_a_second_statement_lets_the_pending_do_what_it_was_held_back_from(
+    harness: FoldHarness, pending_fact: UUID, action: str, end: dict[str, Any]
+) -> None:
+    ended_at = day(2) if "true_to" in end else None
+    harness.commit(
+        "t3", pending_confirmed(pending_fact, BERN, action=action, ended_at=ended_at, text="It is Rome."), at=day(3)
+    )
+    assert harness.state_of(pending_fact) == expected_state(
+        confidence=pytest.approx(0.7),
+        true_from=day(2),
+        mention_count=2,
+        last_confirmed_at=day(3),
+        believed_from=THIRD_DECIDED_AT,
+        state_since=THIRD_DECIDED_AT,
+    )
+    assert harness.state_of(BERN) == expected_state(**end, superseded_by=pending_fact, state_since=THIRD_DECIDED_AT)
+    assert harness.settlements == [(pending_fact, "confirmed")]
+
+
+def test_a_human_makes_it_as_sure_as_what_is_said_explicitly(harness: FoldHarness, pending_fact: UUID) -> None:
+    harness.commit("c1", with_decision(pending_confirmed(pending_fact, BERN), by="human"), at=day(3))
+    assert (harness.state_of(pending_fact).confidence, harness.state_of(pending_fact).mention_count) == (0.95, 1)
+
+
+SETTLED: Final[dict[str, tuple[Draft, str, str]]] = {
+    "deleted": (retracted(NEW), "retracted", "deleted"),
+    "rejected": (pending_rejected(NEW), "archived", "rejected"),
+    "closed by a policy": (with_decision(pending_rejected(NEW), by="policy"), "archived", "overtaken"),
+    "merged": (merged("Basel.", NEW), "superseded", "overtaken"),
+    "replaced": (replaced("Basel.", NEW), "superseded", "overtaken"),
+    "contradicted": (contradicted("Basel.", NEW), "archived", "overtaken"),
+    "undone": (undone(NEW, reversal(NEW, "pending_confirmation")), "undone", "undone"),
+}
+
+
+@pytest.mark.parametrize(("draft", "status", "settlement"), SETTLED.values(), ids=SETTLED)
+def test_a_pending_fact_that_ends_is_settled_and_never_was_believed(
+    harness: FoldHarness, pending_fact: UUID, draft: Draft, status: str, settlement: str
+) -> None:
+    harness.commit("t3", draft, at=day(3))
+    assert harness.settlements == [(pending_fact, settlement)]
+    state = harness.state_of(pending_fact)
+    assert (state.status, state.believed_from, state.believed_to) == (status, None, None)
+
+
+def test_a_pending_fact_that_is_no_more_ends_nothing(harness: FoldHarness, pending_fact: UUID) -> None:
+    harness.commit("c1", retracted(pending_fact))
+    harness.commit("t3", pending_confirmed(pending_fact, BERN, text="It is Rome."), at=day(3))
+    assert harness.changes.updates == []
+    assert reasons(harness) == ["stale_target"]
+
+
+def test_a_statement_of_the_old_fact_rejects_the_pending_and_confirms_the_old(
+    harness: FoldHarness, pending_fact: UUID
+) -> None:
+    harness.commit("t3", pending_rejected(pending_fact, confirmed=BERN, text="Bern it is."), at=day(3))
+    assert (harness.state_of(pending_fact).status, harness.state_of(pending_fact).believed_from) == ("archived", None)
+    assert harness.state_of(BERN) == expected_state(
+        confidence=pytest.approx(0.85), mention_count=2, last_confirmed_at=day(3), state_since=THIRD_DECIDED_AT
+    )
+    assert harness.settlements == [(pending_fact, "rejected")]
+    assert [(row.fact_id, row.targets) for row in harness.changes.events] == [(pending_fact, (BERN,))]
+
+
+def test_a_command_that_rejects_confirms_nothing(harness: FoldHarness, pending_fact: UUID) -> None:
+    harness.commit("c1", pending_rejected(pending_fact, confirmed=BERN), at=day(3))
+    assert [known.fact_id for known in harness.changes.updates] == [pending_fact]
+
+
+def test_what_is_to_end_later_can_be_rejected_before(harness: FoldHarness, pending_fact: UUID) -> None:
+    harness.commit("t3", replaced("It will be Basel.", pending_fact, ended_at=day(30)), at=day(3))
+    assert harness.settlements == []
+    harness.commit("c1", with_decision(pending_rejected(pending_fact), by="human"), at=day(4))
+    assert harness.settlements == [(pending_fact, "rejected")]
+
+
+def test_what_is_settled_at_once_is_one_row(harness: FoldHarness) -> None:
+    made = commit("t2", pending("Rome.", BERN))
+    harness.apply(commit("t2", pending("Rome.", BERN), pending_confirmed(fact_id_at(made), BERN)))
+    assert [row.settlement_row and row.settlement_row.settlement for row in harness.changes.pending] == ["confirmed"]
+    assert harness.changes.settlements == []
+
+
+def test_undo_puts_back_what_was_and_undoing_that_what_had_been_done(harness: FoldHarness) -> None:
+    said = harness.commit("t2", replaced("Alice lives in Rome.", BERN, ended_at=day(1.5)))
+    rome, event_id = fact_id_at(said), event_id_at(said)
+    done = {fact_id: harness.state_of(fact_id) for fact_id in (BERN, rome)}
+    former = reversal(BERN, "superseded", expected_state(**UNCHANGED))
+    taken_back = harness.commit("c1", undone(event_id, former, reversal(rome, "active")), at=day(3))
+    assert harness.state_of(BERN) == expected_state(state_since=THIRD_DECIDED_AT)
+    assert (harness.state_of(rome).status, harness.state_of(rome).believed_to) == ("undone", THIRD_DECIDED_AT)
+    assert harness.changes.undone == [
+        UndoneRow(event_id=event_id, undone_by=event_id_at(taken_back), since=THIRD_DECIDED_AT),
+    ]
+    assert [(row.fact_id, row.targets) for row in harness.changes.events] == [(None, (BERN, rome))]
+
+    again = [reversal(BERN, "active", done[BERN]), reversal(rome, "undone", done[rome])]
+    put_back = undone(event_id_at(taken_back), *again, undone_event="decision_undone", reinstated=event_id)
+    harness.commit("c2", put_back, at=day(4))
+    assert {one: harness.state_of(one).event_state for one in done} == {
+        one: state.event_state for one, state in done.items()
+    }
+    assert [(row.event_id, row.undone_by is None) for row in harness.changes.undone] == [
+        (event_id_at(taken_back), False),
+        (event_id, True),
+    ]
+
+
+def test_a_confirmation_that_is_taken_back_leaves_the_fact_pending_again(
+    harness: FoldHarness, pending_fact: UUID
+) -> None:
+    before = harness.state_of(pending_fact)
+    said = harness.commit("t3", pending_confirmed(pending_fact, text="Rome."), at=day(3))
+    harness.commit("c1", undone(event_id_at(said), reversal(pending_fact, "active", before)), at=day(4))
+    assert harness.settlements == [(pending_fact, None)]
+    assert harness.state_of(pending_fact).event_state == before.event_state
+
+
+def test_an_undone_pending_fact_stays_settled(harness: FoldHarness, pending_fact: UUID) -> None:
+    taken_back = harness.commit("c1", SETTLED["undone"][0], at=day(3))
+    before = reversal(pending_fact, "undone", harness.state_of(pending_fact))
+    harness.commit("c2", undone(event_id_at(taken_back), before), at=day(4))
+    assert harness.settlements == []
+
+
+def test_an_end_comes_with_its_very_moment_and_settles_what_was_unresolved(harness: FoldHarness) -> None:
+    doubted = fact_id_at(harness.commit("t2", added("Alice lives in Rome.", unresolved=True)))
+    harness.commit("t3", retracted(doubted, ended_at=day(99), text="She will leave."), at=day(3))
+    assert (harness.state_of(doubted).status, harness.state_of(doubted).unresolved) == ("active", True)
+    harness.commit("t4", retracted(doubted, ended_at=THIRD_DECIDED_AT, text="She left."), at=day(3))
+    assert (harness.state_of(doubted).status, harness.state_of(doubted).unresolved) == ("retracted", False)

@@ -1,7 +1,7 @@
 """Entities of the log become rows; what an event says of another scope, or of nobody known, does not."""
 
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from pydantic import TypeAdapter
@@ -12,7 +12,7 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias
 from mnemolog.schemas.entity_events import ENTITY_EVENT_CLASSES, AnyEntityEvent, EntityChange
-from tests.support.builders.commits import ALICE, BOB, added, commit, confirmed, day, fact_id_at
+from tests.support.builders.commits import BOB, added, commit, confirmed, day, fact_id_at
 from tests.support.builders.entity_events import (
     EntityDraft,
     alias_added,
@@ -76,67 +76,12 @@ def test_an_entity_that_is_linked_twice_in_one_role_is_one_row() -> None:
     assert len(changes.entities) == 1
 
 
-@pytest.mark.parametrize(
-    "draft",
-    [
-        registered("Ana again", entity_id=ANA),
-        alias_added(uuid4(), name_alias("Anna")),
-        linked(0, uuid4()),
-        linked(uuid4(), ANA),
-    ],
-    ids=["registered twice", "alias of nobody", "link to nobody", "link of no fact"],
-)
-def test_an_event_about_what_is_not_known_is_not_applied(draft: EntityDraft) -> None:
-    changes = folded(FIRST, second(draft))
-    assert changes.entities == []
-    assert [(row.reason, row.item) for row in changes.rejections] == [("foreign_target", 2)]
-    assert [row.fact.text for row in changes.facts] == ["Ana sails."]
-
-
-@pytest.mark.parametrize(
-    "draft", [alias_added(ANA, name_alias("Anna")), linked(0, ANA), linked(FACT, ANA)], ids=["alias", "link", "fact"]
-)
-def test_an_event_about_another_scope_is_not_applied(draft: EntityDraft) -> None:
-    changes = folded(FIRST, with_entities(BOBS, draft))
-    assert changes.entities == []
-    assert [row.reason for row in changes.rejections] == ["foreign_target"]
-
-
 def test_twins_of_another_scope_are_left_out() -> None:
     theirs = entity_id_at(BOBS)
     for twins, kept in ((ANA, ANA), (theirs, None)):
         commits = (FIRST, with_entities(BOBS, registered("Tom")), second(registered("Ana", twins=(twins,))))
         (row,) = (row for row in folded(*commits).entities if isinstance(row, EntityRow))
         assert row.possible_twins == ((kept,) if kept else ())
-
-
-def test_entities_of_a_batch_are_known_to_its_later_commits() -> None:
-    assert folded(FIRST, second(linked(0, ANA))).rejections == []
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "/".join(path.parts[-3:]))
-def test_every_example_is_applied_where_what_it_names_is_known(path: Path) -> None:
-    event = EVENT.validate_json(path.read_bytes())
-    here = ("default", "alice", "", "", "")
-    named = {link.entity_id for link in getattr(event, "links", ())}
-    named |= {getattr(event, name, None) for name in ("entity_id", "subject_id", "object_id")}
-    if isinstance(event, EntityChange):
-        named |= {*event.entity_ids, getattr(event, "original_id", None), getattr(event, "proposal", None)} - {
-            getattr(event, "new_id", None)
-        }
-    known = {one: here for one in named if one} if event.event != "entity_registered" else {}
-    harness_fact = commit("t1", added("Ana sails."))
-    state = FoldState(entities=known)
-    state = state.apply(fold(state, harness_fact, HERE, b""))
-    fact_id = fact_id_at(harness_fact)
-    if hasattr(event, "fact_id"):
-        event = event.model_copy(update={"fact_id": fact_id})
-    if event.event in ("entity_split", "entity_summarised"):
-        event = event.model_copy(update={"facts": (fact_id,)})
-    committed = commit("t2", added("Again."), scope=ALICE, entity_events=(event,))
-    changes = fold(state, committed, HERE, b"")
-    assert changes.rejections == []
-    assert changes.entities
 
 
 def test_a_relation_is_one_of_known_entities_and_of_a_fact() -> None:
@@ -165,41 +110,62 @@ def test_what_a_repetition_tells_names_its_event_and_what_it_repeats() -> None:
     assert [row.told_by for row in rows if isinstance(row, EvidenceRow)] == [event_id]
 
 
+UNKNOWN = {
+    "registered twice": registered("Ana again", entity_id=ANA),
+    "alias of nobody": alias_added(uuid4(), name_alias("Anna")),
+    "link to nobody": linked(0, uuid4()),
+    "link of no fact": linked(uuid4(), ANA),
+    "relation to nobody": relation_stated(0, ANA, "friend", uuid4()),
+    "relation of nobody": relation_stated(0, uuid4(), "friend", ANA),
+    "relation by no fact": relation_stated(uuid4(), ANA, "lives_in", BERN),
+    "relation to itself": relation_stated(0, ANA, "friend", ANA),
+    "end of a relation to nobody": relation_ended(0, ANA, "friend", uuid4(), at=day(1)),
+}
+OF_ANOTHER_SCOPE = {
+    "alias": alias_added(ANA, name_alias("Anna")),
+    "link of their entity": linked(0, ANA),
+    "link of their fact": linked(FACT, ANA),
+    "relation by an own fact": relation_stated(0, ANA, "lives_in", BERN),
+    "relation by their fact": relation_stated(FACT, ANA, "lives_in", BERN),
+}
+
+
 @pytest.mark.parametrize(
-    "draft",
+    ("committed", "draft"),
     [
-        relation_stated(0, ANA, "friend", uuid4()),
-        relation_stated(0, uuid4(), "friend", ANA),
-        relation_stated(uuid4(), ANA, "lives_in", BERN),
-        relation_stated(0, ANA, "friend", ANA),
-        relation_ended(0, ANA, "friend", uuid4(), at=day(1)),
+        *(pytest.param(commit("t2", added("Ana sails.")), draft, id=name) for name, draft in UNKNOWN.items()),
+        *(pytest.param(BOBS, draft, id=f"{name} of another scope") for name, draft in OF_ANOTHER_SCOPE.items()),
     ],
-    ids=["object", "subject", "fact", "itself", "ended"],
 )
-def test_a_relation_with_what_is_not_known_is_not_applied(draft: EntityDraft) -> None:
-    changes = folded(FIRST, second(draft))
+def test_an_event_about_what_its_scope_does_not_know_is_not_applied(committed: Commit, draft: EntityDraft) -> None:
+    changes = folded(FIRST, with_entities(committed, draft))
     assert changes.entities == []
     assert [(row.reason, row.item) for row in changes.rejections] == [("foreign_target", 2)]
-
-
-@pytest.mark.parametrize("fact", [0, FACT], ids=["its own fact", "their fact"])
-def test_a_relation_of_another_scope_is_not_applied(fact: int | UUID) -> None:
-    changes = folded(FIRST, with_entities(BOBS, relation_stated(fact, ANA, "lives_in", BERN)))
-    assert changes.entities == []
-    assert [row.reason for row in changes.rejections] == ["foreign_target"]
+    assert len(changes.facts) == 1
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: "/".join(path.parts[-3:]))
-def test_no_example_is_applied_where_what_it_names_is_of_another_scope(path: Path) -> None:
+def test_every_example_is_applied_where_what_it_names_is_known_and_in_no_other_scope(path: Path) -> None:
     event = EVENT.validate_json(path.read_bytes())
-    if event.event == "entity_registered":
-        event = event.model_copy(update={"entity_id": ANA})
     named = {link.entity_id for link in getattr(event, "links", ())}
     named |= {getattr(event, name, None) for name in ("entity_id", "subject_id", "object_id")}
     if isinstance(event, EntityChange):
-        named |= {*event.entity_ids, getattr(event, "original_id", None)}
-    theirs = {one: ("default", "bob", "", "", "") for one in named if one}
-    committed = commit("t2", added("Again."), scope=ALICE, entity_events=(event,))
-    changes = fold(FoldState(entities=theirs), committed, HERE, b"")
-    assert changes.entities == []
-    assert [row.reason for row in changes.rejections] == ["foreign_target"]
+        named |= {*event.entity_ids, getattr(event, "original_id", None), getattr(event, "proposal", None)}
+    theirs = event
+    if event.event == "entity_registered":
+        theirs, named = event.model_copy(update={"entity_id": ANA}), {ANA}
+    else:
+        named -= {getattr(event, "new_id", None), None}
+    foreign = FoldState(entities=dict.fromkeys(filter(None, named), ("default", "bob", "", "", "")))
+    changes = fold(foreign, commit("t2", added("Again."), entity_events=(theirs,)), HERE, b"")
+    assert (changes.entities, [row.reason for row in changes.rejections]) == ([], ["foreign_target"])
+
+    known = FoldState(entities=dict.fromkeys(filter(None, named), ("default", "alice", "", "", "")))
+    known = known.apply(fold(known, commit("t1", added("Ana sails.")), HERE, b""))
+    if hasattr(event, "fact_id"):
+        event = event.model_copy(update={"fact_id": FACT})
+    if event.event in ("entity_split", "entity_summarised"):
+        event = event.model_copy(update={"facts": (FACT,)})
+    changes = fold(known, commit("t2", added("Again."), entity_events=(event,)), HERE, b"")
+    assert changes.rejections == []
+    assert changes.entities

@@ -66,34 +66,6 @@ def refused_because_built_on(projection: MemoryProjection, *event_ids: UUID) -> 
     return refused.value.detail
 
 
-Ending = Callable[[UUID], Draft]
-ENDINGS: list[Ending] = [
-    lambda fact_id: replaced("New.", fact_id),
-    lambda fact_id: contradicted("New.", fact_id),
-    lambda fact_id: merged("New.", fact_id),
-    lambda fact_id: corrected("New.", fact_id),
-    lambda fact_id: corrected("New.", fact_id, ended_at=day(0.5)),
-    retracted,
-    lambda fact_id: retracted(fact_id, ended_at=day(0.5), text="No longer."),
-    lambda fact_id: retracted(fact_id, ended_at=day(99)),
-    lambda fact_id: expired(fact_id, ended_at=day(0.5)),
-    skipped,
-    confirmed,
-]
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_fact_stands_again_as_before(ending: Ending) -> None:
-    projection = MemoryProjection()
-    old = fact_id_at(projection.add(added("Old.")))
-    before = projection.state_of(old)
-    last = projection.add(ending(old))
-    assert projection.state_of(old) != before
-    take_back(projection, event_id_at(last))
-    assert projection.state_of(old) == before
-    assert all(projection.state_of(new).status == "undone" for new in projection.facts if new != old)
-
-
 def test_a_mention_is_taken_back_whatever_came_later() -> None:
     projection = MemoryProjection()
     old = fact_id_at(projection.add(added("Old.", confidence=0.6)))
@@ -111,28 +83,6 @@ def test_a_mention_is_taken_back_whatever_came_later() -> None:
     assert state.confidence == pytest.approx(0.6)
 
 
-def test_a_mention_that_is_put_back_counts_by_its_own_time() -> None:
-    projection = MemoryProjection()
-    old = fact_id_at(projection.add(added("Old.")))
-    second = projection.add(skipped(old))
-    first_undo = take_back(projection, event_id_at(second))
-    projection.append(commit("late", skipped(old), at=day(0.5)))
-    assert projection.state_of(old).last_confirmed_at == day(0.5)
-    take_back(projection, event_id_at(first_undo))
-    state = projection.state_of(old)
-    assert (state.mention_count, state.last_confirmed_at) == (3, second.occurred_at)
-
-
-def test_a_mention_is_not_in_the_way_of_what_leaves_its_fact_open() -> None:
-    projection = MemoryProjection()
-    doubtful = fact_id_at(projection.add(added("Old.", unresolved=True)))
-    settled = projection.add(resolved(doubtful, action="keep_both"))
-    projection.add(skipped(doubtful))
-    take_back(projection, event_id_at(settled))
-    state = projection.state_of(doubtful)
-    assert (state.unresolved, state.mention_count) == (True, 2)
-
-
 def test_what_was_confirmed_since_is_built_upon() -> None:
     projection = MemoryProjection()
     first = projection.add(added("Old."))
@@ -147,7 +97,8 @@ def test_what_was_confirmed_since_is_built_upon() -> None:
     assert projection.state_of(fact_id_at(first)).status == "undone"
 
 
-BUILDING: list[Ending] = [
+Building = Callable[[UUID], Draft]
+BUILDING: list[Building] = [
     lambda fact_id: replaced("New.", fact_id),
     lambda fact_id: extended("More.", fact_id),
     lambda fact_id: related("Other.", fact_id),
@@ -158,7 +109,7 @@ BUILDING: list[Ending] = [
 
 
 @pytest.mark.parametrize("building", BUILDING)
-def test_what_builds_on_a_new_fact_is_in_the_way(building: Ending) -> None:
+def test_what_builds_on_a_new_fact_is_in_the_way(building: Building) -> None:
     projection = MemoryProjection()
     old = fact_id_at(projection.add(added("Old.")))
     second = projection.add(replaced("Newer.", old))
@@ -208,21 +159,15 @@ def test_an_undo_can_be_undone_as_often_as_one_likes() -> None:
     assert event_id_at(second) in projection.undone
 
 
-def test_an_undo_is_built_upon_by_what_came_of_the_fact_since() -> None:
-    projection = MemoryProjection()
-    old = fact_id_at(projection.add(added("Old.")))
-    second = projection.add(replaced("New.", old))
-    first_undo = take_back(projection, event_id_at(second))
-    third = projection.add(replaced("Newest.", old))
-    assert str(event_id_at(third)) in refused_because_built_on(projection, event_id_at(first_undo))
-
-
-def test_what_was_taken_back_is_no_longer_in_the_way() -> None:
+def test_an_undo_is_built_upon_by_what_came_of_its_facts_since() -> None:
     projection = MemoryProjection()
     first = projection.add(added("Old."))
     second = projection.add(replaced("New.", fact_id_at(first)))
     undo_of_second = take_back(projection, event_id_at(second))
-    undo_of_first = take_back(projection, event_id_at(first))
+    third = projection.add(replaced("Newest.", fact_id_at(first)))
+    assert str(event_id_at(third)) in refused_because_built_on(projection, event_id_at(undo_of_second))
+    take_back(projection, event_id_at(third))
+    undo_of_first = take_back(projection, event_id_at(first))  # the undone ones are no longer in the way
     assert projection.state_of(fact_id_at(first)).status == "undone"
     assert str(event_id_at(undo_of_first)) in refused_because_built_on(projection, event_id_at(undo_of_second))
 
@@ -239,7 +184,7 @@ def test_a_source_is_taken_back_the_last_event_first() -> None:
 
 
 Step = tuple[int, int, int]
-TAKE_BACK = 17
+TAKE_BACK = 19
 
 
 # The examples are the same in each run: a known fault, below, would fail a run now and then.
@@ -251,7 +196,7 @@ def test_the_log_tells_the_same_as_one_of_the_events_in_effect_alone(steps: Sequ
 
 @pytest.mark.xfail(strict=True, reason="last_confirmed_at after a confirmation is undone, reinstated and undone again")
 def test_a_confirmation_may_be_undone_twice() -> None:
-    mention, undo = (1, 0, 0), (17, 1, 0)
+    mention, undo = (1, 0, 0), (TAKE_BACK, 1, 0)
     _check_log_in_effect([mention, mention, undo, mention, undo, undo, undo])
 
 
@@ -306,6 +251,8 @@ _SIMPLE: list[Callable[[str, UUID, UUID], Draft]] = [
     lambda text, target, _: confirmed(target, text),
     lambda text, target, _: replaced(text, target, ended_at=day(1)),
     lambda text, target, _: replaced(text, target, ended_at=day(999)),
+    lambda _, target, __: expired(target, ended_at=day(0.5)),
+    lambda text, target, _: corrected(text, target, ended_at=day(0.5)),
     lambda text, target, other: merged(text, *dict.fromkeys((target, other))),
     lambda text, target, _: contradicted(text, target),
     lambda text, target, _: extended(text, target),

@@ -4,16 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.entities import Alias, KnownEntity, NamedEntity, NamedRelation, Role
+from mnemolog.schemas.entities import MAX_LINKS, Alias, KnownEntity, Role
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact, PromotedFrom
 from mnemolog.schemas.stored import LinkedFact, StoredRelation
 from mnemolog.streams.entities.links import FactLinks, FactLinksBuilder, TurnEntities
-from mnemolog.streams.entities.names import name_key
 from mnemolog.streams.entities.resolver import NameContext
 from tests.support.builders.commits import (
     START_TIME,
@@ -26,21 +25,15 @@ from tests.support.builders.commits import (
     pending,
     replaced,
 )
+from tests.support.builders.entities import fact_naming, known_entity, relation, tie_alias
 
-SPACE = UUID(int=1)
 CONTEXT = NameContext(owner="default/alice", source_id="t1", speaker="Alice", user_names=("Alice",))
 OLD, OTHER = UUID(int=10), UUID(int=11)
 
 
-def person(name: str, *aliases: Alias) -> KnownEntity:
-    own = Alias(text=name, key=name_key(name))
-    return KnownEntity(entity_id=uuid5(SPACE, name), name=name, type="person", aliases=(own, *aliases))
-
-
-USER = person("Alice", Alias(text="Alice", kind="user", key="user"))
-WIFE_KEY = f"wife of {USER.entity_id}"
-ANA = person("Ana", Alias(text="my wife Ana", kind="tie", key=WIFE_KEY))
-BEN = person("Ben")
+USER = known_entity("Alice", is_user=True)
+ANA = known_entity("Ana", tie_alias("wife", "my wife Ana", USER.entity_id))
+BEN = known_entity("Ben")
 MARRIED = StoredRelation(
     subject_id=USER.entity_id,
     predicate="spouse",
@@ -111,15 +104,15 @@ def test_a_new_text_names_whom_it_still_says(text: str, named: dict[str, str]) -
 def test_a_denial_states_nothing_and_an_end_goes_over_with_its_time() -> None:
     ended_at = START_TIME + timedelta(days=1)
     over = replace(MARRIED, strength=None, ended_at=ended_at)
-    for relation, ends in ((MARRIED, []), (over, [ended_at])):
-        old = linked((USER, "subject"), (ANA, "object"), relations=[relation])
+    for known, ends in ((MARRIED, []), (over, [ended_at])):
+        old = linked((USER, "subject"), (ANA, "object"), relations=[known])
         _, names = carried(event_of(corrected("Ana is not Alice's wife", OLD, action_hint="retract")), old)
         (relations,) = names.relations.values()
         assert [one.ended_at for one in relations] == ends
 
 
 def test_a_subject_goes_over_with_a_source_of_the_same_subject() -> None:
-    toms = [person("Tom"), person("Tom Miller", Alias(text="Tom", key="tom"))]
+    toms = [known_entity("Tom"), known_entity("Tom Miller", "Tom")]
     old = linked((toms[1], "subject"), subject="Tom")
     event = event_of(corrected("Tom sails", OLD, subject="Tom"))
     found, names = carried(event, old, known=(USER, *toms))
@@ -163,19 +156,14 @@ def test_two_of_another_scope_who_are_one_here_are_nothing_to_each_other() -> No
         ended_at=None,
     )
     old = linked((ANA, "subject"), (BEN, "object"), relations=[friend])
-    here = person("Ana", Alias(text="Ben", key="ben"))
+    here = known_entity("Ana", "Ben")
     _, names = carried(promoted("Ana met Ben"), old, known=(USER, here))
     ((links,), (relations,)) = names.links.values(), names.relations.values()
     assert ([link.entity_id for link in links], relations) == ([here.entity_id], ())
 
 
 def test_a_promoted_name_is_found_by_a_tie_that_is_known_here() -> None:
-    here = KnownEntity(
-        entity_id=UUID(int=7),
-        name="my wife",
-        type="person",
-        aliases=(Alias(text="my wife", kind="tie", key=WIFE_KEY),),
-    )
+    here = known_entity(tie_alias("wife", "my wife", USER.entity_id))
     found, names = carried(promoted("Ana sings"), linked((USER, "subject"), (ANA, "object")), known=(USER, here))
     (links,) = names.links.values()
     assert links[-1].entity_id == here.entity_id
@@ -183,7 +171,7 @@ def test_a_promoted_name_is_found_by_a_tie_that_is_known_here() -> None:
 
 
 def test_ties_that_go_in_a_circle_end() -> None:
-    one, other = person("Uma"), person("Ugo")
+    one, other = known_entity("Uma"), known_entity("Ugo")
     ring = [
         one.model_copy(update={"aliases": (*one.aliases, tie(other))}),
         other.model_copy(update={"aliases": (*other.aliases, tie(one))}),
@@ -193,25 +181,22 @@ def test_ties_that_go_in_a_circle_end() -> None:
 
 
 def tie(owner: KnownEntity) -> Alias:
-    return Alias(text=f"{owner.name}'s friend", kind="tie", key=f"friend of {owner.entity_id}")
+    return tie_alias("friend", f"{owner.name}'s friend", owner.entity_id)
 
 
-def said(text: str, *names: str, subject: str | None = None, relation: str | None = None) -> ExtractedFact:
-    relations = (NamedRelation(subject="Alice", predicate=relation, object=names[0]),) if relation else ()
-    entities = tuple(NamedEntity(name=name, type="person", role="object") for name in names)
-    return ExtractedFact(
-        text=text, excerpt=text, search_text="", subject=subject, entities=entities, relations=relations
-    )
+def said(text: str, *names: str, subject: str | None = None, predicate: str | None = None) -> ExtractedFact:
+    relations = (relation("Alice", predicate, names[0]),) if predicate else ()
+    return fact_naming(*names, text=text, subject=subject, relations=relations)
 
 
 @pytest.mark.parametrize(
     ("fact", "known", "told"),
     [
         (said("I met Ana", "Ana"), (USER, ANA), {}),
-        (said("I met Ana", "Ana", relation="friend"), (USER, ANA), {"Ana": "object"}),
+        (said("I met Ana", "Ana", predicate="friend"), (USER, ANA), {"Ana": "object"}),
         (said("I met Ana and Ben", "Ana", "Ben"), (USER, ANA, BEN), {"Ben": "object"}),
         (said("I met Ana Maria", "Ana Maria"), (USER, ANA), {"Ana": "object"}),  # a name of hers that is new
-        (said("I met Ana", "Ana", relation="friend"), (USER, person("Anastasia"), ANA), {"Ana": "object"}),
+        (said("I met Ana", "Ana", predicate="friend"), (USER, known_entity("Anastasia"), ANA), {"Ana": "object"}),
         (said("Ben met Ana", "Ana", subject="Ben"), (USER, ANA, BEN), {}),  # of another one
     ],
 )
@@ -224,16 +209,20 @@ def test_a_repetition_tells_what_the_known_fact_does_not(
 
 
 def test_a_name_of_a_repetition_that_may_be_one_of_the_fact_says_nothing() -> None:
-    toms = [person("Tom", tie(ANA)), person("Tom", tie(BEN)).model_copy(update={"entity_id": UUID(int=8)})]
+    toms = [known_entity("Tom", tie(ANA)), known_entity("Tom", tie(BEN)).model_copy(update={"entity_id": UUID(int=8)})]
     event = event_of(confirmed(OLD, "I met Tom"))
     known_fact = linked((USER, "subject"), (toms[0], "object"))
-    fact = said("I met Tom", "Tom", relation="friend")
+    fact = said("I met Tom", "Tom", predicate="friend")
     found, names = carried(event, known_fact, known=(USER, ANA, BEN, *toms), facts=[fact])
     assert found.new
     assert (roles(found, names), *names.relations.values()) == ({}, ())
 
 
-def test_known_names_are_looked_for_only_where_nobody_read_the_text() -> None:
+def test_known_names_are_looked_for_only_where_nobody_read_the_text_and_a_bounded_number_is_linked() -> None:
     for reads_texts in (False, True):
         found, names = carried(event_of(added("Ben called")), reads_texts=reads_texts)
         assert roles(found, names) == {"Alice": "subject"} | ({"Ben": "mention"} if reads_texts else {})
+    many = [known_entity(f"Person{chr(97 + number // 20)}{chr(97 + number % 20)}") for number in range(60)]
+    text = " ".join(one.name for one in many) + " and nobody else" * 5000
+    _, names = carried(event_of(added(text)), known=(USER, *many), reads_texts=True)
+    assert [len(links) for links in names.links.values()] == [MAX_LINKS]

@@ -1,15 +1,101 @@
 """Each step that finds the entity of a name: what it finds, what it leaves apart, and what it leaves in doubt."""
 
-# ruff: noqa: RUF001 -- names of many languages
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from time import process_time
+from typing import Literal
+from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.entities import EntityType, ResolutionStep
+from mnemolog.schemas.entities import (
+    MAX_ENTITIES,
+    SAME_AS,
+    Alias,
+    EntityType,
+    KnownEntity,
+    NamedEntity,
+    NamedRelation,
+    ResolutionStep,
+)
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.names import are_first_names_alike, compare_names, name_key
 from mnemolog.streams.entities.resolver import EntityRegistry, NameContext, NoNameError, given_alias
 from tests.support.harnesses.entity_talk import EntityTalk
+from tests.support.paths import ROOT
 
 Expected = tuple[str | None, ResolutionStep, int]
 CONTEXT = NameContext(owner="default/alice", source_id="c1")
+FOLDER = ROOT / "tests/data/entity_steps"
+STEPS = sorted(path.stem for path in FOLDER.glob("*.toml"))
+MIN_PAIRS = 30
+Verdict = Literal["right", "missed", "doubted", "harmful"]
+BASELINE: dict[tuple[str, int], dict[Verdict, int]] = {
+    ("alias", 0): {"right": 17, "missed": 1, "harmful": 1},
+    ("alias", 1): {"right": 17, "harmful": 1},
+    ("diminutive", 0): {"right": 14, "missed": 2, "harmful": 1},
+    ("diminutive", 1): {"right": 15, "missed": 2},
+    ("exact", 0): {"right": 23, "missed": 1},
+    ("exact", 1): {"right": 21, "missed": 1, "doubted": 2},
+    ("prefix", 0): {"right": 35, "doubted": 1},
+    ("prefix", 1): {"right": 35, "harmful": 1},
+    ("tie", 0): {"right": 23},
+    ("tie", 1): {"right": 23},
+}
+"""Measured; the errors are listed where it fails. An improvement is written here too."""
+
+
+def pairs(step: str) -> Iterator[tuple[int, EntityType, str, str, str]]:
+    """The half of each pair (0 for tuning, 1 for testing), the type, who is known, the name and the outcome."""
+    for kind, lines in tomllib.loads((FOLDER / f"{step}.toml").read_text()).items():
+        for place, line in enumerate(lines):
+            known, name, outcome = line.split(" | ")
+            yield place % 2, kind, known, name, outcome
+
+
+def outcome_of(known: str, name: str, kind: EntityType) -> str:
+    """Whether a name is the first who is known, may be one of them, or is neither."""
+    talk = EntityTalk()
+    for one in known.split("; "):
+        own, *others = one.split(" = ")  # named by the first of the names, and told to have the others
+        told = tuple(NamedRelation(subject=own, predicate=SAME_AS, object=other) for other in others)
+        entities = (NamedEntity(name=own, type=kind, role="object"),)
+        text = f"Fact {talk.turns}."
+        talk.tell(ExtractedFact(text=text, excerpt="said", search_text="", entities=entities, relations=told))
+    first = next(one.entity_id for one in talk.known.values() if not one.keys("user"))
+    before = set(talk.known)
+    _, link = talk.say(name, kind=kind)
+    if link.entity_id in before:
+        return "same" if link.entity_id == first else "another"
+    return "twin" if talk.known[link.entity_id].possible_twins else "apart"
+
+
+def verdict(expected: str, found: str) -> Verdict:
+    """A wrong merge does harm; to miss or to doubt one costs a link."""
+    if found == expected:
+        return "right"
+    if found in ("same", "another"):
+        return "harmful"
+    return "doubted" if found == "twin" else "missed"
+
+
+@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_is_as_right_as_it_was_on_labelled_pairs(step: str, half: int) -> None:
+    labelled = list(pairs(step))
+    assert len({pair[1:4] for pair in labelled}) == len(labelled) >= MIN_PAIRS
+    assert {outcome for *_, outcome in labelled} == {"same", "twin", "apart"}
+    wrong: list[str] = []
+    counts: Counter[Verdict] = Counter()
+    for _, kind, known, name, expected in (pair for pair in labelled if pair[0] == half):
+        found = outcome_of(known, name, kind)
+        counts[verdict(expected, found)] += 1
+        if found != expected:
+            wrong.append(f"{known} | {name}: {found}, not {expected}")
+    assert dict(counts) == BASELINE[step, half], wrong
 
 
 def step_of(known: list[str], name: str, *, kind: EntityType = "person") -> Expected:
@@ -24,12 +110,7 @@ def step_of(known: list[str], name: str, *, kind: EntityType = "person") -> Expe
 
 
 EQUAL_NAMES: list[tuple[list[str], str, Expected]] = [
-    (["Ana"], "ana", ("Ana", "exact", 0)),
     (["Ana"], "ÁNA", ("Ana", "exact", 0)),
-    (["Ana Keller"], "Ana  Keller", ("Ana Keller", "exact", 0)),
-    (["Анна"], "АННА", ("Анна", "exact", 0)),
-    (["Dr. Anna Weiss"], "Anna Weiss", ("Dr. Anna Weiss", "exact", 0)),
-    (["Mr. Miller"], "Mrs. Miller", (None, "new", 0)),
     (["the Millers"], "Millers", ("the Millers", "exact", 0)),
     (["Benedikt Huber"], "Ben Huber", ("Benedikt Huber", "prefix", 0)),
     (["Benedikt Huber"], "Ben Maier", (None, "new", 0)),
@@ -39,71 +120,53 @@ EQUAL_NAMES: list[tuple[list[str], str, Expected]] = [
 ]
 TIES: list[tuple[list[str], str, Expected]] = [
     (["my wife Ana"], "my wife", ("Ana", "tie", 0)),
-    (["my wife"], "my wife Ana", ("my wife", "tie", 0)),
     (["my wife", "my wife Ana"], "Ana", ("my wife", "alias", 0)),
-    (["our dog Rex"], "our dog", ("Rex", "tie", 0)),
     (["Ana"], "my wife Ana", ("Ana", "exact", 0)),
-    (["my brother Tom"], "my brother Tom", ("Tom", "exact", 0)),
     (["my brother Tom"], "Tom", ("Tom", "exact", 0)),
-    (["meine Frau Ana"], "my wife", ("Ana", "tie", 0)),
-    (["my brother Tom"], "my brother Ben", (None, "new", 0)),
     (["my brother Tom", "my brother Ben"], "my brother", (None, "new", 2)),
     (["my brother Tom", "my brother Ben", "my brother"], "my brother", ("my brother", "tie", 2)),
-    (["my wife Ana"], "my husband", (None, "new", 0)),
-    (["my husband Karl"], "my late husband Karl", ("Karl", "exact", 0)),
-    (["my husband Karl"], "my late husband", ("Karl", "tie", 0)),
-    (["my wife Ana"], "my ex-wife Ana", ("Ana", "exact", 0)),
     (["my ex-wife Ana"], "my wife Ana", ("Ana", "exact", 0)),
     (["my dog Rex"], "my new dog", (None, "new", 1)),
     (["my dog Rex", "my new dog"], "my new dog", ("my new dog", "tie", 1)),
-    (["my dog"], "my new dog Bello", (None, "new", 1)),
-    (["my new dog Bello"], "my new dog Bello", ("Bello", "exact", 0)),
-    (["my new dog Bello"], "my dog Bello", ("Bello", "exact", 0)),
     (["my kids Leo and Mia"], "my kids", ("my kids Leo and Mia", "tie", 0)),
     (["my parents"], "my grandparents", (None, "new", 0)),
 ]
 TWO_OF_ONE_NAME: list[tuple[list[str], str, Expected]] = [
     (["Tom from work"], "my brother Tom", (None, "new", 1)),
-    (["my brother Tom"], "Tom from work", (None, "new", 1)),
-    (["my brother Tom"], "my husband Tom", (None, "new", 1)),
     (["Tom from work"], "Tom from the gym", (None, "new", 1)),
     (["Tom from work", "my brother Tom"], "Tom", (None, "new", 2)),
     (["Tom from work", "my brother Tom", "Tom"], "Tom", ("Tom", "exact", 2)),
     (["Tom from work", "my brother Tom"], "Tom from work", ("Tom", "exact", 0)),
 ]
-PARTS_OF_NAMES: list[tuple[list[str], str, Expected]] = [
-    (["Ana"], "Ana Keller", ("Ana", "prefix", 0)),
+PARTS_AND_SHORT_FORMS: list[tuple[list[str], str, Expected]] = [
     (["Ana Keller"], "Ana", ("Ana Keller", "prefix", 0)),
-    (["Carolina"], "Carol", ("Carolina", "prefix", 0)),
-    (["Carol"], "Carolina Souza", ("Carol", "prefix", 0)),
-    (["Alexander"], "Alex", ("Alexander", "prefix", 0)),
-    (["my wife Ana"], "Ana Keller", ("Ana", "prefix", 0)),
     (["Ana Keller", "Ana Schmidt"], "Ana", (None, "new", 2)),
-    (["Ana Keller"], "Ana Schmidt", (None, "new", 0)),
-    (["Ana", "Ana Keller"], "Ana Schmidt", (None, "new", 1)),
     (["Ana", "Ana Maria", "Ana Maria Keller"], "Ana M", (None, "new", 1)),
-    (["Carl"], "Carla", (None, "new", 1)),
-    (["Jana"], "Jan", (None, "new", 1)),
-    (["João"], "Jo", (None, "new", 0)),
     (["Tom Miller from work"], "my brother Tom", (None, "new", 1)),
-]
-SHORT_FORMS: list[tuple[list[str], str, Expected]] = [
     (["Robert"], "Bob", ("Robert", "diminutive", 0)),
-    (["Bob"], "Robert", ("Bob", "diminutive", 0)),
     (["Thomas Miller"], "Tom", ("Thomas Miller", "diminutive", 0)),
-    (["Guilherme"], "Guili", ("Guilherme", "diminutive", 0)),
-    (["Francisco"], "Paco", ("Francisco", "diminutive", 0)),
-    (["Johannes"], "Hannes", ("Johannes", "diminutive", 0)),
-    (["Giuseppe"], "Beppe", ("Giuseppe", "diminutive", 0)),
     (["Elizabeth", "Elisabeth"], "Lisa", (None, "new", 2)),
-    (["Robert Hill"], "Bob Smith", (None, "new", 0)),
     (["Robert", "Robert Hill"], "Bob Smith", (None, "new", 1)),
-    (["Anna"], "Bob", (None, "new", 0)),
+]
+MISSPELLED: list[tuple[list[str], str, Expected]] = [
+    (["Jonathan Miller"], "Jonahtan Miller", ("Jonathan Miller", "fuzzy", 0)),
+    (["Hans Mueller"], "Hans Müller", ("Hans Mueller", "fuzzy", 0)),
+    (["Dr. Jonathan Miller"], "Jonahtan Miller", ("Dr. Jonathan Miller", "fuzzy", 0)),
+    (["Robert Schumacher"], "Robert Schunacher", (None, "new", 1)),
+    (["Jonathan Miller from work"], "Jonahtan Miller", (None, "new", 0)),
+    (["Elisabeth Goldberg", "Elisabeth Goltberg"], "Elisabeth Golkberg", (None, "new", 2)),
+    (["my brother Jonathan Miller"], "Jonahtan Miller from work", (None, "new", 1)),
+    (["Kirsten"], "Kristen", (None, "new", 1)),
+    (["Leila"], "Lelia", (None, "new", 1)),
+    (["Homer"], "Horner", (None, "new", 0)),
+    (["Mr. Miller"], "Mrs. Miller", (None, "new", 0)),
+    (["Kathrin"], "Cathrin", (None, "new", 0)),
+    (["Jonathan"], "Nathan", (None, "new", 0)),
 ]
 
 
 @pytest.mark.parametrize(
-    ("known", "name", "expected"), [*EQUAL_NAMES, *TIES, *TWO_OF_ONE_NAME, *PARTS_OF_NAMES, *SHORT_FORMS]
+    ("known", "name", "expected"), [*EQUAL_NAMES, *TIES, *TWO_OF_ONE_NAME, *PARTS_AND_SHORT_FORMS, *MISSPELLED]
 )
 def test_the_name_of_a_person_means(known: list[str], name: str, expected: Expected) -> None:
     assert step_of(known, name) == expected
@@ -113,7 +176,6 @@ def test_the_name_of_a_person_means(known: list[str], name: str, expected: Expec
     ("kind", "known", "name", "expected"),
     [
         ("place", "Zürich", "ZURICH", ("Zürich", "exact", 0)),
-        ("organisation", "Acme", "acme", ("Acme", "exact", 0)),
         ("place", "York", "Yorkshire", (None, "new", 0)),
         ("organisation", "Meta", "Metabase", (None, "new", 0)),
     ],
@@ -124,10 +186,15 @@ def test_of_things_equal_names_alone_are_of_one(kind: EntityType, known: str, na
 
 def test_names_of_different_types_are_different() -> None:
     talk = EntityTalk()
-    talk.say("Paris", kind="place")
+    talk.say("Paris", "Reykjavik", kind="place")
     _, link = talk.say("Paris", kind="person")
     assert link.step == "new"
     assert {entity.type for entity in talk.known.values() if entity.name == "Paris"} == {"place", "person"}
+    assert talk.say("Reyjkavik", kind="organisation")[1].step == "new"
+    assert talk.say("Reyjkavik", kind="place")[1].step == "fuzzy"
+    talk.say("John Miller", kind="organisation")
+    _, link = talk.say("Jonh", kind="other")
+    assert talk.known[link.entity_id].possible_twins == ()
 
 
 def test_what_one_name_brings_is_an_alias_from_then_on() -> None:
@@ -137,6 +204,8 @@ def test_what_one_name_brings_is_an_alias_from_then_on() -> None:
     _, link = talk.say("my brother")
     assert (talk.known[link.entity_id].name, link.step) == ("Robert", "tie")
     assert talk.say("bob")[1].step == "alias"
+    talk.say("Jonathan Miller")
+    assert [talk.say("Jonahtan Miller")[1].step for _ in range(2)] == ["fuzzy", "alias"]
 
 
 def test_the_tie_is_that_of_who_speaks() -> None:
@@ -178,30 +247,19 @@ ONE = [
 ]
 
 
-def entities_of(one: str, kind: str, other: str, kind_of_other: str) -> int:
-    talk = EntityTalk(user_names=("Mira",))
-    talk.say(one, kind=kind)
-    talk.say(other, kind=kind_of_other)
-    links = (*talk.say(one, kind=kind), *talk.say(other, kind=kind_of_other))
-    return len({link.entity_id for link in links if link.role == "object"})
-
-
-@pytest.mark.parametrize(("one", "kind", "other", "kind_of_other"), TWO)
-def test_two_stay_two(one: str, kind: str, other: str, kind_of_other: str) -> None:
-    assert entities_of(one, kind, other, kind_of_other) == 2
-
-
 @pytest.mark.parametrize(
-    ("one", "other", "kind"), [(one, other, kind) for one, kind, other, same in TWO if kind == same]
+    ("one", "kind", "other", "kind_of_other", "number"), [*((*two, 2) for two in TWO), *((*one, 1) for one in ONE)]
 )
-def test_two_that_one_sentence_names_stay_two(one: str, other: str, kind: str) -> None:
-    links = EntityTalk(user_names=("Mira",)).say(one, other, kind=kind)
-    assert len({link.entity_id for link in links if link.role == "object"}) == 2
-
-
-@pytest.mark.parametrize(("one", "kind", "other", "kind_of_other"), ONE)
-def test_one_is_one(one: str, kind: str, other: str, kind_of_other: str) -> None:
-    assert entities_of(one, kind, other, kind_of_other) == 1
+def test_two_stay_two_and_one_is_one(
+    one: str, kind: EntityType, other: str, kind_of_other: EntityType, number: int
+) -> None:
+    talk = EntityTalk(user_names=("Mira",))
+    said = [(one, kind), (other, kind_of_other)] * 2
+    links = [link for name, type_ in said for link in talk.say(name, kind=type_)]
+    assert len({link.entity_id for link in links if link.role == "object"}) == number
+    if kind == kind_of_other and number > 1:  # also in one sentence
+        links = list(EntityTalk(user_names=("Mira",)).say(one, other, kind=kind))
+        assert len({link.entity_id for link in links if link.role == "object"}) == number
 
 
 @pytest.mark.parametrize(
@@ -218,3 +276,94 @@ def test_text_without_a_name_and_words_for_the_speaker_give_no_alias(name: str) 
 )
 def test_a_given_alias_has_the_key_of_its_name_without_the_title(name: str, key: str) -> None:
     assert given_alias(name, EntityRegistry(()), CONTEXT).key == key
+
+
+SIMILAR = tomllib.loads((ROOT / "tests/data/similar_names.toml").read_text())
+FIRST_NAMES = [(label, *pair.split(" | ")) for label in ("same", "different") for pair in SIMILAR["first_names"][label]]
+
+
+def similar_names(label: str, half: int) -> Iterator[tuple[EntityType, str, str]]:
+    for kind, lines in SIMILAR[label].items():
+        for line in lines[half::2]:
+            one, _, other = line.partition(" | ")
+            yield kind, one, other
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_no_two_people_or_things_are_taken_for_one_in_either_order(half: int) -> None:
+    for kind, one, other in similar_names("different", half):
+        for known, name in ((one, other), (other, one)):
+            found, step, _ = step_of([known], name, kind=kind)
+            assert (found, step) == (None, "new"), (known, name)
+
+
+@pytest.mark.parametrize(("half", "merged"), [(0, 7), (1, 9)])
+def test_what_is_misspelled_is_found_or_a_possible_twin(half: int, merged: int) -> None:
+    labelled = list(similar_names("same", half))
+    found = Counter(compare_names(one, other) for _, one, other in labelled)
+    assert found == {"same": merged, "doubtful": len(labelled) - merged}
+    for _, one, other in labelled:
+        assert compare_names(one, other) == compare_names(other, one)
+
+
+@pytest.mark.parametrize("label", ["same", "different"])
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_misspelled_name_of_a_type_that_nobody_told_is_that_of_a_possible_twin(half: int, label: str) -> None:
+    for kind, one, other in similar_names(label, half):
+        for (known, name), first in product(((one, other), (other, one)), (kind, "other")):
+            talk = EntityTalk()
+            talk.say(known, kind=first)
+            _, link = talk.say(name, kind=kind if first == "other" else "other")
+            assert link.step == "new", (known, name)
+            assert talk.known[link.entity_id].possible_twins or compare_names(one, other) is None, (known, name)
+
+
+@pytest.mark.parametrize("types", [("person", "person"), ("person", "other"), ("other", "person")])
+def test_a_misspelled_first_name_is_that_of_a_possible_twin(types: tuple[EntityType, EntityType]) -> None:
+    for label, first_name, whole in FIRST_NAMES:
+        for known, name in ((first_name, whole), (whole, first_name)):
+            talk = EntityTalk()
+            talk.say(known, kind=types[0])
+            _, link = talk.say(name, kind=types[1])
+            assert link.step == "new", (known, name)
+            assert label == "different" or len(talk.known[link.entity_id].possible_twins) == 1, (known, name)
+
+
+def test_how_many_first_names_of_two_people_are_possible_twins() -> None:
+    alike = [are_first_names_alike(one, other) for label, one, other in FIRST_NAMES if label == "different"]
+    assert Counter(alike) == {True: 6, False: 2}
+    assert not are_first_names_alike("Dr.", "Drew Miller")
+    assert not are_first_names_alike("Drew", "Dr.")
+
+
+def test_a_clear_slip_of_one_type_is_found_beside_one_of_no_type() -> None:
+    talk = EntityTalk()
+    talk.say("Jonathan Millar", kind="other")
+    talk.say("Jonathan Miller")
+    _, link = talk.say("Jonahtan Miller")
+    other, found = talk.entity("Jonathan Millar"), talk.entity("Jonathan Miller")
+    assert (link.step, link.entity_id, link.compared) == ("fuzzy", found.entity_id, (other.entity_id,))
+
+
+def test_long_names_and_many_entities_cost_a_turn_little() -> None:
+    letters = "abcdefghij"
+    names = [f"M{letters[number % 10]}{letters[number // 10 % 10]} {'Xy' * 90}{number}" for number in range(500)]
+    known = [
+        KnownEntity(
+            entity_id=UUID(int=number + 1), name=name, type="person", aliases=(Alias(text=name, key=name_key(name)),)
+        )
+        for number, name in enumerate(names)
+    ]
+    said = [f"M{letters[-1 - number % 10]}{'y' * 10_000}"[: 150 + number] for number in range(MAX_ENTITIES)]
+    facts = [
+        ExtractedFact(
+            text=f"Fact {place}.",
+            excerpt="it",
+            search_text="",
+            entities=tuple(NamedEntity(name=f"{name[:-2]}{place}", type="person") for name in said),
+        )
+        for place in range(5)
+    ]
+    started = process_time()
+    assert TurnEntities.of_facts(facts, known, CONTEXT).new
+    assert process_time() - started < 10

@@ -33,3 +33,4 @@ def test_names_are_unique_and_prefixed() -> None:
 def test_every_topic_is_read_or_is_the_end_of_the_way() -> None:
     assert [topic for topic in TOPICS if not topic.consumers] == [DEAD_LETTERS]
     assert all(topic.producers for topic in TOPICS)
+    assert MEMORY_EVENTS.producers == ("resolve",), "one stage decides"

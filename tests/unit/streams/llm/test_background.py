@@ -7,7 +7,7 @@ import pytest
 from mnemolog.common.tokens import estimate_tokens
 from mnemolog.schemas.stored import EarlierMessage, ShownFact
 from mnemolog.streams.llm.background import MAX_HEADS, best_facts, last_messages, names_said_in
-from tests.support.builders.values import day
+from tests.support.builders.commits import day
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tests.support.builders.values import day
         ("田中さん", {"田中さ", "田中", "中さん"}, (), ()),
     ],
 )
-def test_heads_of_words_and_ties_are_found(
+def test_heads_and_ties_are_found(
     text: str, heads: set[str], ties: tuple[str, ...], predicates: tuple[str, ...]
 ) -> None:
     found = names_said_in(text)
@@ -29,11 +29,8 @@ def test_heads_of_words_and_ties_are_found(
     assert (found.ties, found.predicates) == (ties, predicates)
 
 
-def test_words_are_also_told_as_names_are_compared() -> None:
+def test_words_are_also_told_as_names_are_compared_and_heads_are_limited() -> None:
     assert "ana s dog" in names_said_in("ÁNA's dog").text
-
-
-def test_no_more_heads_than_the_limit() -> None:
     text = " ".join(f"{chr(97 + one)}{chr(97 + two)}q" for one in range(26) for two in range(26))
     assert len(names_said_in(text).heads) == MAX_HEADS
 
@@ -60,11 +57,8 @@ def test_of_one_that_is_too_long_the_end_is_shown(tokens: int) -> None:
     assert kept.content.startswith("… ")
     assert kept.content.endswith("Shall I note that?")
     assert estimate_tokens(kept.content) <= tokens
-
-
-def test_one_long_word_is_cut_too() -> None:
-    (kept,) = last_messages([message("x" * 4000)], count=1, tokens=50)
-    assert len(kept.content) < 50
+    (word,) = last_messages([message("x" * 4000)], count=1, tokens=tokens)
+    assert len(word.content) <= 4 * tokens
 
 
 def test_facts_that_do_not_fit_are_left_out_from_the_end() -> None:

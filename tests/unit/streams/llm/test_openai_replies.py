@@ -1,29 +1,31 @@
 """Where a server is asked, and what is read of its replies."""
 
 import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import openai
 import pytest
 from pydantic import SecretStr
 
-from mnemolog.streams.llm.openai_models import OpenAiChatModel, ReplyBody, parse_body, post
-from mnemolog.streams.llm.ports import Reply
+from mnemolog.streams.llm.openai_models import (
+    Endpoint,
+    OpenAiChatModel,
+    ReplyBody,
+    create_client,
+    parse_body,
+    post,
+    retry_after,
+)
+from mnemolog.streams.llm.ports import ProviderConfigurationError, Reply
 from mnemolog.streams.runtime.models import build_chat_model
 from mnemolog.streams.settings import StreamsSettings
 
 
-@pytest.mark.parametrize(
-    ("base_url", "address"),
-    [
-        ("http://127.0.0.1:9", "http://127.0.0.1:9/embeddings"),
-        ("http://127.0.0.1:9/", "http://127.0.0.1:9/embeddings"),
-        ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1/embeddings"),
-        ("http://127.0.0.1:9/v1/", "http://127.0.0.1:9/v1/embeddings"),
-    ],
-)
-def test_an_endpoint_is_below_the_address_of_its_server(base_url: str, address: str) -> None:
+@pytest.mark.parametrize("base_url", ["http://127.0.0.1:9", "http://127.0.0.1:9/", "http://127.0.0.1:9/v1/"])
+def test_an_endpoint_is_below_the_address_of_its_server(base_url: str) -> None:
     request = post(openai.AsyncOpenAI(api_key="none", base_url=base_url), "embeddings", {})
-    assert getattr(request, "args") == (address,)  # noqa: B009 - a partial behind a protocol
+    assert getattr(request, "args") == (f"{base_url.rstrip('/')}/embeddings",)  # noqa: B009 - a partial
 
 
 @pytest.mark.parametrize("name", ["small", "x" * 3000])
@@ -62,3 +64,23 @@ def test_what_is_no_count_of_tokens_is_none_and_refuses_no_reply(told: object) -
         reply = parse_body(json.dumps({"usage": usage}).encode(), ReplyBody)
         assert isinstance(reply, ReplyBody)
         assert reply.tokens.input_tokens == 0
+
+
+def test_retry_after_comes_as_seconds_milliseconds_or_date() -> None:
+    now = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+    assert retry_after({"retry-after": "7"}, now) == 7
+    assert retry_after({"retry-after-ms": "250", "retry-after": "7"}, now) == 0.25
+    for seconds, expected in ((90, 90), (-90, 0)):
+        date = format_datetime(now + timedelta(seconds=seconds), usegmt=True)
+        assert retry_after({"retry-after": date}, now) == expected
+    for unread in ({"retry-after": "soon"}, {"retry-after": "nan"}, {}):
+        assert retry_after(unread, now) is None
+
+
+def test_a_missing_key_is_said_at_start_and_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ProviderConfigurationError, match="MNEMOLOG_API_KEY"):
+        create_client(Endpoint())
+    assert create_client(Endpoint(base_url="http://127.0.0.1:9/v1")).api_key == "none"
+    assert "secret" not in repr(Endpoint(api_key="secret"))

@@ -9,12 +9,12 @@ from mnemolog.projections.context import ContextRules, compose
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.ask import quoted
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
-from mnemolog.streams.llm.ports import KnownAs
+from mnemolog.streams.llm.ports import KnownAs, Prompt
 from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, number_conflicts, resolution_prompt
-from tests.support.builders.known_facts import known_fact as stored_fact
+from tests.support.builders.commits import day
+from tests.support.builders.hits import known_fact as stored_fact
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.prompts import MONDAY, extracted_json, extraction, fact, known_fact, user
-from tests.support.builders.values import day
 
 
 def test_what_is_recalled_twice_stands_in_an_extraction_prompt_once() -> None:
@@ -60,36 +60,18 @@ def test_the_system_text_of_an_extraction_names_the_categories_and_nothing_of_th
     assert "{" not in system.replace('{"facts": [...]}', "")
 
 
-def test_a_resolution_prompt_numbers_each_known_fact_once_and_shows_all_times() -> None:
-    berlin, cat = known_fact(1, "Alice lives in Berlin."), known_fact(2, "Alice has\na cat.")
-    moved = fact("Alice lives in Bonn.", excerpt="I moved to\nBonn", event_time="2023-05-07T00:00:00Z")
-    pairs = [(moved, (berlin, cat)), (fact("Alice has a dog."), (cat,))]
-    prompt = resolution_prompt(number_conflicts(pairs, said_at=MONDAY))
-    assert prompt.messages[1].content == snapshot(
-        """\
-All times are UTC; the new facts were said at 2023-05-08 13:57.
-Known facts:
-K1 (since 2023-01-01): Alice lives in Berlin.
-K2 (since 2023-01-01): Alice has a cat.
-New facts:
-N1 (since 2023-05-07): Alice lives in Bonn.
-  said: I moved to Bonn
-  may concern: K1, K2
-N2 (since 2023-05-08 13:57): Alice has a dog.
-  said: Alice has a dog.
-  may concern: K2\
-"""
-    )
-
-
-def test_a_resolution_prompt_tells_how_known_facts_stand() -> None:
-    lease = known_fact(1, "Alice has a lease.", valid_until="2024-03-01T00:00:00Z")
+def test_a_resolution_prompt_numbers_each_known_fact_once_and_tells_how_it_stands_and_all_times() -> None:
+    lease = known_fact(1, "Alice has\na lease.", valid_until="2024-03-01T00:00:00Z")
     bonn = known_fact(2, "Alice lives in Bonn.", status="pending_confirmation")
     just = known_fact(3, "Alice lives in Ulm.", true_from=MONDAY)
     doubtful = known_fact(4, "Alice lives in Rome.", unresolved=True)
-    pairs = [(fact("Alice lives in Oslo.", valid_until="2025-01-01T00:00:00Z"), (lease, bonn, just, doubtful))]
+    moved = fact("Alice lives in Oslo.", excerpt="I moved to\nOslo", event_time="2023-05-07T00:00:00Z")
+    dog = fact("Alice has a dog.", valid_until="2025-01-01T00:00:00Z")
     conflicts = number_conflicts(
-        pairs, said_at=MONDAY, retries=[(doubtful, (bonn,))], just_said=frozenset({just.fact_id})
+        [(moved, (lease, bonn, just, doubtful)), (dog, (bonn,))],
+        said_at=MONDAY,
+        retries=[(doubtful, (bonn,))],
+        just_said=frozenset({just.fact_id}),
     )
     assert resolution_prompt(conflicts).messages[1].content == snapshot(
         """\
@@ -100,10 +82,13 @@ K2 (since 2023-01-01, pending): Alice lives in Bonn.
 K3 (since 2023-05-08 13:57, said just now): Alice lives in Ulm.
 K4 (since 2023-01-01, unresolved): Alice lives in Rome.
 New facts:
-N1 (since 2023-05-08 13:57, until 2025-01-01): Alice lives in Oslo.
-  said: Alice lives in Oslo.
+N1 (since 2023-05-07): Alice lives in Oslo.
+  said: I moved to Oslo
   may concern: K1, K2, K3, K4
-N2 (since 2023-01-01, is K4, unresolved): Alice lives in Rome.
+N2 (since 2023-05-08 13:57, until 2025-01-01): Alice has a dog.
+  said: Alice has a dog.
+  may concern: K2
+N3 (since 2023-01-01, is K4, unresolved): Alice lives in Rome.
   said: Alice lives in Rome.
   may concern: K2\
 """
@@ -142,24 +127,13 @@ N1 (since 2026-03-02 00:30, until 2026-03-05): Mira is in Oslo.
 
 @pytest.mark.parametrize(
     ("length", "facts", "each", "asked", "candidates"),
-    [
-        (20, 3, 20, 3, 8),
-        (1_000, 8, 8, 8, 4),
-        (2_000, 10, 8, 10, 1),
-        (2_000, 30, 8, 10, 1),
-        (50_000, 30, 8, 10, 1),
-    ],
+    [(20, 3, 20, 3, 8), (1_000, 8, 8, 8, 4), (2_000, 10, 8, 10, 1), (50_000, 30, 8, 10, 1)],
 )
 def test_a_resolution_prompt_is_bounded_and_keeps_the_first_candidates(
     length: int, facts: int, each: int, asked: int, candidates: int
 ) -> None:
-    pairs = [
-        (
-            fact("x" * length),
-            tuple(known_fact(100 * place + label, "y" * length) for label in range(each)),
-        )
-        for place in range(facts)
-    ]
+    known = [[known_fact(100 * place + label, "y" * length) for label in range(each)] for place in range(facts)]
+    pairs = [(fact("x" * length), tuple(candidates)) for candidates in known]
     conflicts = number_conflicts(pairs, said_at=MONDAY)
     assert len(conflicts.conflicts) == asked
     for place, conflict in enumerate(conflicts.conflicts):
@@ -188,31 +162,25 @@ def _objects(schema: Any) -> list[dict[str, Any]]:
             return []
 
 
-@pytest.mark.parametrize("purpose", ["extract", "resolve"])
-def test_a_schema_is_strict_all_the_way_down(purpose: str) -> None:
-    prompt = (
-        extraction_prompt(extraction(user("hi")))
-        if purpose == "extract"
-        else resolution_prompt(number_conflicts([], said_at=MONDAY))
-    )
+EXTRACTION = extraction_prompt(extraction(user("hi")))
+RESOLUTION = resolution_prompt(number_conflicts([], said_at=MONDAY))
+
+
+@pytest.mark.parametrize(("prompt", "count"), [(EXTRACTION, 4), (RESOLUTION, 2)], ids=["extract", "resolve"])
+def test_a_schema_is_strict_all_the_way_down(prompt: Prompt, count: int) -> None:
     objects = _objects(prompt.schema)
-    assert len(objects) == (4 if purpose == "extract" else 2)
+    assert len(objects) == count
     for schema in objects:
         assert schema["additionalProperties"] is False
         assert schema["required"] == list(schema["properties"])
         assert not any("maxLength" in field or "default" in field for field in schema["properties"].values())
 
 
-def test_a_schema_accepts_what_the_parser_accepts() -> None:
-    jsonschema.validate({"facts": [extracted_json()]}, extraction_prompt(extraction(user("hi"))).schema)
-    decisions = {"decisions": [decision_json(1, "KEEP") | {"known": [1]}]}
-    jsonschema.validate(decisions, resolution_prompt(number_conflicts([], said_at=MONDAY)).schema)
-
-
-def test_a_schema_holds_the_configured_categories() -> None:
-    schema = extraction_prompt(extraction(user("hi"))).schema
+def test_a_schema_accepts_what_the_parser_accepts_and_holds_the_configured_categories() -> None:
+    jsonschema.validate({"facts": [extracted_json()]}, EXTRACTION.schema)
+    jsonschema.validate({"decisions": [decision_json(1, "KEEP") | {"known": [1]}]}, RESOLUTION.schema)
     with pytest.raises(jsonschema.ValidationError, match="weather"):
-        jsonschema.validate({"facts": [extracted_json(category="weather")]}, schema)
+        jsonschema.validate({"facts": [extracted_json(category="weather")]}, EXTRACTION.schema)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.llm.ask import ParsedReply
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision, number_conflicts, parse_resolution
-from tests.support.builders.labelled_pairs import COMPATIBLE, CONTRADICTING, SAME_MEANING, UNRELATED, parse_pairs
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, fact, known_fact
+from tests.support.cases.labelled_pairs import COMPATIBLE, CONTRADICTING, SAME_MEANING, UNRELATED, Pairs
 from tests.support.cases.reply_cases import (
     HARMFUL,
     HONEST,
@@ -61,10 +61,6 @@ def test_an_honest_reply_is_taken(case: ReplyCase) -> None:
     assert reply_of(case).complaints == ()
 
 
-def test_the_tables_are_as_large_as_they_should_be() -> None:
-    assert min(len(HARMFUL), len(HONEST)) >= 60
-
-
 @pytest.mark.parametrize(
     ("harmful", "honest", "accepted", "refused"),
     [(SEEN_HARMFUL, SEEN_HONEST, 1, 6), (UNSEEN_HARMFUL, UNSEEN_HONEST, 2, 0), (THIRD_HARMFUL, THIRD_HONEST, 3, 3)],
@@ -83,7 +79,6 @@ def test_no_more_replies_are_judged_wrongly_than_the_page_says(
 @pytest.mark.parametrize(
     ("new_end", "known_end", "announced", "agree"),
     [
-        (None, None, None, True),
         (None, None, "2024-03-01T00:00:00Z", True),
         ("2024-03-01T00:00:00Z", "2024-03-01T01:00:00+01:00", None, True),
         ("2024-03-01T00:00:00Z", None, "2024-03-01T00:00:00Z", True),
@@ -103,41 +98,18 @@ def test_what_ends_at_another_time_is_another_fact(
 
 
 @pytest.mark.parametrize(
-    ("subjects", "user_names", "taken"),
-    [
-        (("Ann", "Ann"), (), True),
-        (("Ann", "Bob"), (), False),
-        (("the user", "Bob"), ("Ann",), False),
-        (("the user", "Ann"), ("Ann",), True),
-        (("the user", "Ann"), (), True),
-        ((None, "Ann"), (), True),
-    ],
-)
-def test_words_that_name_nobody_are_kept_of_one_subject_only(
-    subjects: tuple[str | None, str], user_names: tuple[str, ...], *, taken: bool
-) -> None:
-    new, known = fact("I like tea.", subject=subjects[0]), known_fact(1, "I like tea.", subject=subjects[1])
-    assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
-
-
-@pytest.mark.parametrize(
-    ("user_names", "known_subject", "taken"),
-    [((), "Tom", False), (("Tom",), "the user", False), ((), "the user", True)],
-)
-def test_the_same_of_another_person_is_no_repetition(
-    user_names: tuple[str, ...], known_subject: str, *, taken: bool
-) -> None:
-    new = fact("Bob lives in Rome.", subject="Bob")
-    known = known_fact(1, f"{known_subject} lives in Rome.", subject=known_subject)
-    assert (reply_about(new, known, action="KEEP", user_names=user_names).value is not None) == taken
-
-
-@pytest.mark.parametrize(
     ("new", "known", "user_names", "taken"),
     [
+        (("I like tea.", "Ann"), ("I like tea.", "Ann"), (), True),
+        (("I like tea.", "Ann"), ("I like tea.", "Bob"), (), False),
+        (("I like tea.", "the user"), ("I like tea.", "Bob"), ("Ann",), False),
+        (("I like tea.", "the user"), ("I like tea.", "Ann"), ("Ann",), True),
+        (("I like tea.", None), ("I like tea.", "Ann"), (), True),
+        (("Bob lives in Rome.", "Bob"), ("Tom lives in Rome.", "Tom"), (), False),
+        (("Bob lives in Rome.", "Bob"), ("the user lives in Rome.", "the user"), ("Tom",), False),
+        (("Bob lives in Rome.", "Bob"), ("the user lives in Rome.", "the user"), (), True),
         (("Tom lives in Rome.", "Tom"), ("The user moved to Rome.", None), ("Alice",), False),
         (("Tom lives in Rome.", "Tom"), ("Lives in Rome.", None), ("Alice",), False),
-        (("Lives in Rome.", None), ("Tom lives in Rome.", "Tom"), ("Alice",), False),
         (("The user lives in Rome.", None), ("Tom lives in Rome.", "Tom"), ("Alice",), False),
         (("Tom lives in Rome.", "Tom"), ("Tom is at home in Rome.", None), ("Alice",), True),
         (("Tom lives in Rome.", "Tom"), ("Lives in Rome.", None), ("Tom",), True),
@@ -145,12 +117,19 @@ def test_the_same_of_another_person_is_no_repetition(
         (("Rex is brown.", "Rex"), ("Mira has a brown dog, Rex.", "Mira"), ("Alice",), True),
     ],
 )
-def test_a_fact_without_a_subject_is_the_users_where_their_name_is_known(
+def test_words_are_a_repetition_of_one_subject_only(
     new: tuple[str, str | None], known: tuple[str, str | None], user_names: tuple[str, ...], *, taken: bool
 ) -> None:
+    """A fact without a subject is the user's where their name is known."""
     old = known_fact(1, known[0], subject=known[1])
     parsed = reply_about(fact(new[0], subject=new[1]), old, action="KEEP", user_names=user_names)
     assert (parsed.value is not None) == taken, parsed.complaints
+
+
+def test_the_facts_of_two_people_do_not_become_one() -> None:
+    tom, known = fact("Tom lives in Rome.", subject="Tom"), known_fact(1, "Lives in Rome.", subject=None)
+    parsed = reply_about(tom, known, action="MERGE", text="Tom lives in Rome.", user_names=("Alice",))
+    assert "about different people or things" in parsed.complaints[0]
 
 
 @pytest.mark.parametrize(
@@ -159,9 +138,7 @@ def test_a_fact_without_a_subject_is_the_users_where_their_name_is_known(
         ("Owns a dog.", "Has a dog.", True),
         ("Is at home in Rome.", "Lives in Rome.", True),
         ("Lives in Oslo.", "Moved to Oslo.", True),
-        ("Wohnt in Rom.", "Lebt in Rom.", True),
         ("Tom lives in Rome.", "Lives in Rome.", False),
-        ("James owns a dog.", "Owns a dog.", False),
         ("Will has a dog.", "Has a dog.", False),
         ("Thomas a un chien.", "A un chien.", False),
         ("Tom l'aime.", "Aime Anna.", False),
@@ -172,12 +149,6 @@ def test_a_fact_without_a_subject_is_the_users_where_their_name_is_known(
 def test_the_verb_that_begins_a_sentence_is_no_name(new: str, known: str, *, taken: bool) -> None:
     parsed = reply_about(fact(new, subject=None), known_fact(1, known, subject=None), action="KEEP")
     assert (parsed.value is not None) == taken, parsed.complaints
-
-
-def test_the_facts_of_two_people_do_not_become_one() -> None:
-    tom, known = fact("Tom lives in Rome.", subject="Tom"), known_fact(1, "Lives in Rome.", subject=None)
-    parsed = reply_about(tom, known, action="MERGE", text="Tom lives in Rome.", user_names=("Alice",))
-    assert "about different people or things" in parsed.complaints[0]
 
 
 def test_another_value_of_the_key_is_no_repetition() -> None:
@@ -196,9 +167,7 @@ def test_another_value_of_the_key_is_no_repetition() -> None:
         ("Mira lives in Rome.", ["Mira visits Rome.", "Mira lives in Oslo.", "Mira lives in Rome with Ann."], (1, 3)),
     ],
 )
-def test_a_keep_is_about_the_known_facts_that_alone_say_it_all(
-    new: str, known: list[str], targets: tuple[int, ...]
-) -> None:
+def test_a_keep_is_about_known_facts_that_say_it_all(new: str, known: list[str], targets: tuple[int, ...]) -> None:
     facts = [known_fact(number, text) for number, text in enumerate(known, start=1)]
     parsed = reply_about(fact(new), *facts, action="KEEP")
     assert (parsed.value[0].targets if parsed.value else ()) == targets, parsed.complaints
@@ -214,19 +183,13 @@ def test_a_doubtful_denial_may_stand_beside_what_it_denies(certainty: str, *, ta
 @pytest.mark.parametrize(
     ("action", "ended_at", "complaint"),
     [
-        ("REPLACE", "2023-01-01", None),
-        ("RETRACT", "2023-01-01T10:00:00+00:00", None),
-        ("RETRACT", "2023-01-01T08:00:00+00:00", "ended_at lies before K1 began"),
-        ("REPLACE", "2022-12-31", "ended_at lies before K1 began"),
-        ("EXPIRE", "2031-05-08", None),
+        ("RETRACT", "2022-12-31", "ended_at lies before K1 began"),
         ("EXPIRE", "2053-05-08", None),
         ("EXPIRE", "2054-05-08", "more than ten years ahead"),
         ("RETRACT", "2199-01-01", "more than ten years ahead"),
     ],
 )
-def test_an_end_is_on_the_day_of_the_beginning_or_later_and_not_farther_than_told(
-    action: str, ended_at: str, complaint: str | None
-) -> None:
+def test_an_end_is_after_the_beginning_and_not_too_far(action: str, ended_at: str, complaint: str | None) -> None:
     known = known_fact(1, "Mira pays a loan.", true_from="2023-01-01T09:00:00Z")
     parsed = reply_about(fact("Mira pays the loan until 2053."), known, action=action, ended_at=ended_at)
     assert (parsed.value is None) == (complaint is not None)
@@ -237,13 +200,13 @@ def test_a_day_is_that_of_the_zone_in_which_times_are_shown() -> None:
     tokyo = timezone(timedelta(hours=9))
     said_at = datetime(2026, 3, 2, 0, 30, tzinfo=tokyo)
     known = known_fact(1, "Mira is in Rome.", true_from="2026-03-01T20:00:00Z")  # 2 March in Tokyo
-    for day, taken in (("2026-03-02", True), ("2026-03-01", False)):
-        parsed = reply_about(fact("Mira is in Oslo."), known, action="REPLACE", ended_at=day, said_at=said_at)
-        assert (parsed.value is not None) == taken
-    assert parsed.complaints
-    taken_reply = reply_about(fact("Mira is in Oslo."), known, action="REPLACE", ended_at="2026-03-02", said_at=said_at)
-    assert taken_reply.value is not None
-    assert taken_reply.value[0].ended_at == datetime(2026, 3, 1, 15, tzinfo=UTC)
+    taken, refused = (
+        reply_about(fact("Mira is in Oslo."), known, action="REPLACE", ended_at=day, said_at=said_at)
+        for day in ("2026-03-02", "2026-03-01")
+    )
+    assert refused.value is None
+    assert taken.value is not None
+    assert taken.value[0].ended_at == datetime(2026, 3, 1, 15, tzinfo=UTC)
 
 
 _PARENTS = st.lists(
@@ -274,26 +237,16 @@ def _merge_of(parents: list[str], merged: list[str]) -> Parsed:
 
 @given(_PARENTS.flatmap(lambda parents: st.tuples(st.just(parents), st.permutations(parents))))
 def test_parents_in_any_order_make_an_honest_merge(drawn: tuple[list[str], list[str]]) -> None:
+    """In one sentence, or one after another."""
     parents, merged = drawn
     assert _merge_of(parents, merged).complaints == ()
-
-
-@given(_PARENTS)
-def test_the_sentences_of_the_parents_one_after_another_make_an_honest_merge(parents: list[str]) -> None:
     new, *known = sentences = [f"Mira {said}." for said in parents]
     facts = (known_fact(number, text) for number, text in enumerate(known, start=1))
     assert reply_about(fact(new), *facts, action="MERGE", text=" ".join(sentences)).complaints == ()
 
 
-@pytest.mark.parametrize("merged", ["Mira has 12 dogs and twelve 2 cats.", "Mira has 2 cats and 2 12 dogs."])
-def test_a_number_beside_another_is_a_number_that_nobody_said(merged: str) -> None:
-    parsed = reply_about(fact("Mira has 12 dogs."), known_fact(1, "Mira has 2 cats."), action="MERGE", text=merged)
-    assert parsed.value is None
-
-
 @pytest.mark.parametrize(
-    "sign",
-    ["w{} ", "12 ", "not eat ", "Bob ", ",", "1 000 ", "e\u0301\u0323", "\u05d0 ", "a\u200b", "漢字ない"],
+    "sign", ["w{} ", "12 ", "not eat ", "Bob ", ",", "1 000 ", "e\u0301\u0323", "\u05d0 ", "a\u200b", "漢字ない"]
 )
 def test_the_checks_take_time_in_proportion_to_the_text(sign: str) -> None:
     """Of 20 000 characters; what takes the square of it takes minutes."""
@@ -317,9 +270,7 @@ def test_one_word_that_nobody_said_makes_a_merge_harmful(parents: list[str], spl
 
 
 @given(st.permutations(range(2, 6)), st.permutations(["morning", "afternoon", "evening", "night"]), st.data())
-def test_amounts_that_change_places_make_a_merge_harmful(
-    amounts: list[int], times: list[str], data: st.DataObject
-) -> None:
+def test_amounts_that_change_places_are_no_merge(amounts: list[int], times: list[str], data: st.DataObject) -> None:
     pairs = [f"{amount} mg in the {time}" for amount, time in zip(amounts, times, strict=True)]
     count = data.draw(st.integers(2, 4))
     said = f"Mira takes {', '.join(pairs[: count - 1])} and {pairs[count - 1]}."
@@ -330,9 +281,9 @@ def test_amounts_that_change_places_make_a_merge_harmful(
     assert (parsed.value is not None) == (list(order) == sorted(order))
 
 
-def _taken(table: str, action: str) -> int:
+def _taken(table: Pairs, action: str) -> int:
     """How many of the labelled pairs, both ways, may be decided so."""
-    pairs = [pair for one, other in parse_pairs(table) for pair in ((one, other), (other, one))]
+    pairs = [pair for one, other in table for pair in ((one, other), (other, one))]
     return sum(reply_of(ReplyCase(action, new, known, "", "")).value is not None for known, new in pairs)
 
 

@@ -56,36 +56,21 @@ def test_the_name_of_a_message_is_said() -> None:
         ("spaceship", "subject", ("spaceship", "subject")),
         ("no plain word!", "object", ("other", "object")),
         ("person", "owner", ("person", "mention")),
+        *((word, "object", ("organisation", "object")) for word in ("Organization", "company")),
+        *((word, "object", ("animal", "object")) for word in ("pet", "dog")),
+        ("city", "object", ("place", "object")),
+        ("software", "object", ("product", "object")),
+        ("thing", "object", ("other", "object")),
     ],
 )
 def test_a_type_is_a_plain_word_and_a_role_one_of_three(kind: str, role: str, expected: tuple[str, str]) -> None:
     assert [(one.type, one.role) for one in accepted(entity("Tom", kind, role))] == [expected]
 
 
-@pytest.mark.parametrize(
-    ("word", "kind"),
-    [
-        ("Organization", "organisation"),
-        ("company", "organisation"),
-        ("city", "place"),
-        ("pet", "animal"),
-        ("dog", "animal"),
-        ("woman", "person"),
-        ("software", "product"),
-        ("thing", "other"),
-        ("medication", "medication"),
-    ],
-)
-def test_another_word_for_a_type_is_that_type(word: str, kind: str) -> None:
-    assert [one.type for one in accepted(entity("Tom", word))] == [kind]
-
-
 def test_a_word_that_a_setting_has_as_a_type_is_that_type() -> None:
     task = replace(extraction(user(SAID)), entity_types=("person", "company"))
-    assert [one.type for one in accepted(entity("Tom", "Company"), entity("my wife", "city"), task=task)] == [
-        "company",
-        "place",
-    ]
+    found = accepted(entity("Tom", "Company"), entity("my wife", "city"), task=task)
+    assert [one.type for one in found] == ["company", "place"]
 
 
 def test_a_name_counts_once_and_no_fact_names_too_many() -> None:
@@ -93,14 +78,6 @@ def test_a_name_counts_once_and_no_fact_names_too_many() -> None:
     names = [f"Name{number}" for number in range(500)]
     task = extraction(user("lunch with Tom " + " ".join(names)))
     assert len(accepted(*map(entity, names), task=task)) == MAX_ENTITIES
-
-
-def test_a_reply_without_entities_is_one_of_a_former_prompt() -> None:
-    fact = fact_json("Alice had lunch with Tom.", excerpt="lunch with Tom")
-    del fact["entities"]
-    parsed = parse_extraction(facts_reply(fact), extraction(user(SAID)))
-    assert parsed.value is not None
-    assert (parsed.value[0].entities, parsed.complaints) == ((), ())
 
 
 NAMES = ("my brother Tom", "Ana Keller")
@@ -114,8 +91,10 @@ def relations_of(
     return named_relations([reply], NAMES, TURN, other_speaker)
 
 
-@pytest.mark.parametrize("subject", ["Alice", "the user", "I", "ANA KELLER", "Ana  Keller"])
-@pytest.mark.parametrize("object_", ["Tom", "my brother Tom"])
+@pytest.mark.parametrize(
+    ("subject", "object_"),
+    [("Alice", "Tom"), ("the user", "my brother Tom"), ("I", "Tom"), ("ANA KELLER", "Tom"), ("Ana  Keller", "Tom")],
+)
 def test_a_relation_between_names_of_the_fact_is_accepted(subject: str, object_: str) -> None:
     (found,) = relations_of(subject, "Has Brother", object_)
     assert (found.subject, found.predicate, found.object) == (" ".join(subject.split()), "brother", object_)
@@ -125,7 +104,6 @@ def test_a_relation_between_names_of_the_fact_is_accepted(subject: str, object_:
     ("subject", "predicate", "object_"),
     [
         ("Alice", "friend", "Bob"),
-        ("Bob", "friend", "Alice"),
         ("Tom", "friend", "Tom"),
         ("Alice", "", "Tom"),
         ("Alice", "配偶者", "Tom"),
@@ -138,12 +116,9 @@ def test_any_other_is_left_out(subject: str, predicate: str, object_: str) -> No
     assert relations_of(subject, predicate, object_) == ()
 
 
-def test_a_relation_of_the_user_is_about_who_speaks() -> None:
-    assert relations_of("the user", "sister", "Ana Keller", other_speaker="Bob")[0].subject == "Bob"
-
-
-def test_an_unknown_strength_is_weak() -> None:
-    assert relations_of("Alice", "friend", "Tom", "certain")[0].strength == "weak"
+def test_a_relation_of_the_user_is_about_who_speaks_and_an_unknown_strength_is_weak() -> None:
+    (found,) = relations_of("the user", "sister", "Ana Keller", "certain", other_speaker="Bob")
+    assert (found.subject, found.strength) == ("Bob", "weak")
 
 
 def test_a_fact_has_a_bounded_number_each_once() -> None:
@@ -175,18 +150,10 @@ def test_two_names_that_were_said_are_of_one_and_no_relation(predicate: str) -> 
 
 def test_aliases_of_an_entity_are_read_alike() -> None:
     entity = EntityReply(name="Elizabeth", type="person", role="subject", aliases=("Bee", "Bibi", "Liz", " "))
-    told, unsaid = alias_relations([entity], [], TALK, ELIZABETH, None)
+    long = relation("Elizabeth", "bee " * MAX_NAME)
+    told, unsaid = alias_relations([entity], [long, relation("Elizabeth", "ELIZABETH")], TALK, ELIZABETH, None)
     assert [(one.subject, one.object) for one in told] == [("Elizabeth", "Bee"), ("Elizabeth", "Bibi")]
-    assert [(one.name, one.reason) for one in unsaid] == [("Liz", "not_said")]
-
-
-def test_a_name_that_is_too_long_or_the_same_is_not_told() -> None:
-    long = "bee " * MAX_NAME
-    told, unsaid = alias_relations(
-        [], [relation("Elizabeth", long), relation("Elizabeth", "ELIZABETH")], TALK, ELIZABETH, None
-    )
-    assert told == ()
-    assert [one.reason for one in unsaid] == ["too_long"]
+    assert {(one.name[:3], one.reason) for one in unsaid} == {("Liz", "not_said"), ("bee", "too_long")}
 
 
 def test_another_name_of_the_user_is_that_of_who_speaks() -> None:

@@ -2,9 +2,18 @@
 
 import pytest
 
+from mnemolog.streams.llm.factory import build_reranker, build_variants
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
-from mnemolog.streams.llm.ports import UnusableReplyError
-from mnemolog.streams.llm.rerank import MAX_TEXT, QuestionVariants, parse_order, parse_variants, rerank_prompt
+from mnemolog.streams.llm.ports import ProviderConfigurationError, UnusableReplyError
+from mnemolog.streams.llm.rerank import (
+    MAX_TEXT,
+    QuestionVariants,
+    Reranker,
+    parse_order,
+    parse_variants,
+    rerank_prompt,
+)
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
 
@@ -25,19 +34,8 @@ def test_numbers_are_places(reply: str, order: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        "",
-        "2, 1",
-        "[2, 1]",
-        '{"numbers": [2, 2]}',
-        '{"numbers": [0]}',
-        '{"numbers": [4]}',
-        '{"numbers": [-1]}',
-        '{"numbers": ["1"]}',
-        '{"numbers": [1.5]}',
-        '{"numbers": [true]}',
-        '{"numbers": null}',
-        '{"numbers": [1], "why": "so"}',
-        '{"numbers": [1',
+        *("", "2, 1", "[2, 1]", '{"numbers": [1', '{"numbers": null}', '{"numbers": [1], "why": "so"}'),
+        *(f'{{"numbers": [{number}]}}' for number in ("2, 2", "0", "4", "-1", '"1"', "1.5", "true")),
     ],
 )
 def test_another_order_is_refused(reply: str) -> None:
@@ -61,6 +59,23 @@ def chat(server: OpenAiServer) -> OpenAiChatModel:
     return OpenAiChatModel(Endpoint(base_url=server.base_url, api_key="k"), "test-model")
 
 
+async def test_texts_that_the_reply_leaves_out_come_last_in_their_order() -> None:
+    texts = ["Alice has a dog.", "It rained.", "Alice lives in Bern.", "\u6211\u4f4f\n2. Bern \x00", " "]
+    with OpenAiServer(SearchReplies()) as server:
+        reranker = Reranker(chat(server))
+        assert await reranker.rerank("where lives Alice", texts) == (2, 0, 1, 3, 4)
+        for count in (0, 1):
+            assert await reranker.rerank("?", texts[:count]) == tuple(range(count))
+        assert (server.requests["chat"], reranker.model) == (1, "test-model")
+        await reranker.close()
+
+
+def test_a_search_that_has_no_model_to_ask_is_told_so() -> None:
+    for build in (build_reranker, build_variants):
+        with pytest.raises(ProviderConfigurationError, match="MNEMOLOG_SEARCH_MODEL"):
+            build(StreamsSettings(provider="offline"))
+
+
 async def test_a_question_is_asked_once() -> None:
     with OpenAiServer(SearchReplies({QUESTION: WORDINGS})) as server:
         variants = QuestionVariants(chat(server))
@@ -73,15 +88,16 @@ async def test_a_question_is_asked_once() -> None:
 
 
 async def test_the_wordings_that_were_asked_for_longest_ago_go_first() -> None:
-    with OpenAiServer(SearchReplies({"a": ["A?"], "b": ["B?"], "c": ["C?"]})) as server:
+    with OpenAiServer(SearchReplies({"a": ["A?", "An A?"], "b": ["B?"], "c": ["C?"]})) as server:
         variants = QuestionVariants(chat(server), max_kept=2)
         for question in "abac":
-            await variants.variants(question, 1)
+            assert len(await variants.variants(question, 1)) == 1
         assert server.requests["chat"] == 3
         await variants.variants("a", 1)
         assert server.requests["chat"] == 3
         await variants.variants("b", 1)
-        assert server.requests["chat"] == 4
+        assert await variants.variants("a", 2) == ("A?", "An A?")
+        assert server.requests["chat"] == 5
         await variants.close()
 
 

@@ -32,20 +32,10 @@ LISBON, ACME = "Ana lives in Lisbon", "Ana earns 4000 euros at Acme"
 
 
 @pytest.mark.parametrize(
-    ("sentence", "facts"),
-    [
-        ("Ana lives in Lisbon.", [1]),
-        ("She lives in Lisbon and earns 4000 euros at Acme.", [1, 2]),
-        ("Ana is at Acme.", [2]),
-    ],
-)
-def test_what_the_named_facts_say_is_a_summary(sentence: str, facts: list[int]) -> None:
-    assert parse_summary(reply((sentence, facts)), task(LISBON, ACME)).value == sentence
-
-
-@pytest.mark.parametrize(
     ("sentence", "facts", "complaint"),
     [
+        ("Ana lives in Lisbon.", [1], None),
+        ("She lives in Lisbon and earns 4000 euros at Acme.", [1, 2], None),
         ("Ana lives in Porto.", [1], "it says porto"),
         ("Ana earns 5000 euros at Acme.", [2], "it says 5000"),
         ("Ana lives in Lisbon and is at Acme.", [1], "it says acme"),
@@ -56,10 +46,10 @@ def test_what_the_named_facts_say_is_a_summary(sentence: str, facts: list[int]) 
         ("Ana lives in Lisbon. " + "She is nice. " * 100, [1], "longer than 100 words"),
     ],
 )
-def test_what_they_do_not_say_is_refused(sentence: str, facts: list[int], complaint: str) -> None:
+def test_a_summary_is_what_the_named_facts_say(sentence: str, facts: list[int], complaint: str | None) -> None:
     parsed = parse_summary(reply((sentence, facts)), task(LISBON, ACME))
-    assert parsed.value is None
-    assert complaint in "; ".join(parsed.complaints)
+    assert parsed.value == (sentence if complaint is None else None)
+    assert (complaint or "") in "; ".join(parsed.complaints)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"sentences": []}', '{"sentences": [{"text": " ", "facts": [1]}]}'])
@@ -78,18 +68,11 @@ def test_no_text_forges_a_line_of_the_prompt() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("texts", "summary"),
-    [
-        ((LISBON, ACME), "Ana lives in Lisbon. Ana earns 4000 euros at Acme."),
-        (("Ana never was in Rome!", "Ana wohnt nicht in Köln"), "Ana never was in Rome! Ana wohnt nicht in Köln."),
-    ],
-)
-async def test_the_offline_provider_joins_the_facts(texts: tuple[str, ...], summary: str) -> None:
-    asked = task(*texts)
+async def test_the_offline_provider_joins_the_facts() -> None:
+    asked = task(LISBON, "Ana never was in Rome!", "Ana wohnt nicht in Köln")
     answer = await RuleModel().complete(summary_prompt(asked))
-    assert answer.model == "rules-4"
-    assert parse_summary(answer.text, asked).value == summary
+    expected = "Ana lives in Lisbon. Ana never was in Rome! Ana wohnt nicht in Köln."
+    assert (answer.model, parse_summary(answer.text, asked).value) == ("rules-4", expected)
 
 
 @pytest.mark.parametrize("texts", [("Ana likes " + "a tree and " * 400,), (LISBON,) * 50, ("樹" * 3000,)])

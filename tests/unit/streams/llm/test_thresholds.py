@@ -19,7 +19,7 @@ from mnemolog.streams.runtime.effective_settings import (
     thresholds_for,
 )
 from mnemolog.streams.settings import StreamsSettings
-from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs
+from tests.quality.similarities import Label, Pair, extracted_pairs, plain_pairs
 from tests.support.paths import ROOT
 
 
@@ -50,38 +50,25 @@ def share(similarities: list[float], threshold: float) -> float:
     return sum(value > threshold for value in similarities) / len(similarities)
 
 
-def test_both_kinds_of_texts_are_measured_on_pairs_of_every_label(plain: list[Pair], extracted: list[Pair]) -> None:
-    assert all(len(similarities(pairs, label)) >= 40 for pairs in (plain, extracted) for label in LABELS)
-    assert any(pair.known not in {one.known for one in plain} for pair in extracted)
-
-
-def test_search_texts_that_repeat_or_change_a_fact_are_asked_about(extracted: list[Pair]) -> None:
-    assert share(similarities(extracted, "same"), MINILM_DEFAULTS.conflict) >= 0.97
-    assert share(similarities(extracted, "update"), MINILM_DEFAULTS.conflict) >= 0.91
-    assert share(similarities(extracted, "unrelated"), MINILM_DEFAULTS.conflict) <= 0.06
-
-
-def test_no_update_is_skipped_unseen_by_its_vector_alone(plain: list[Pair], extracted: list[Pair]) -> None:
-    assert max(similarities(extracted, "update")) < MINILM_DEFAULTS.duplicate
-    assert max(similarities(plain, "update")) < MINILM_DEFAULTS.raw_duplicate  # raw stores embed the plain text
-
-
-def test_no_compatible_fact_is_dropped_from_a_turn_by_its_vector_alone(extracted: list[Pair]) -> None:
-    assert max(similarities(extracted, "compatible")) < MINILM_DEFAULTS.near_duplicate
-    assert share(similarities(extracted, "same"), MINILM_DEFAULTS.near_duplicate) > 0.1  # some repetitions are
-
-
-def test_what_a_statement_ends_is_found_from_a_lower_threshold_on(extracted: list[Pair]) -> None:
+def test_the_thresholds_of_minilm_tell_the_labels_of_extracted_pairs_apart(extracted: list[Pair]) -> None:
+    same, update, unrelated, compatible = (
+        similarities(extracted, label) for label in ("same", "update", "unrelated", "compatible")
+    )
+    assert min(map(len, (same, update, unrelated, compatible))) >= 40
+    assert share(same, MINILM_DEFAULTS.conflict) >= 0.97
+    assert share(update, MINILM_DEFAULTS.conflict) >= 0.91
+    assert share(unrelated, MINILM_DEFAULTS.conflict) <= 0.06
+    assert max(update) < MINILM_DEFAULTS.duplicate  # no update is skipped unseen by its vector alone
+    assert max(compatible) < MINILM_DEFAULTS.near_duplicate  # nor a compatible fact dropped from a turn
+    assert share(same, MINILM_DEFAULTS.near_duplicate) > 0.1  # some repetitions are
     ending = [pair.similarity for pair in extracted if pair.label == "update" and pair.ends]
     assert len(ending) > 40
     assert share(ending, MINILM_DEFAULTS.ending) == 1
     assert share(ending, MINILM_DEFAULTS.conflict) < 1  # that of conflicts would lose some
 
 
-def test_memlib_s_thresholds_would_not_do_for_minilm(extracted: list[Pair]) -> None:
-    assert max(similarities(extracted, "update")) > MEMLIB_DEFAULTS.duplicate
-    assert max(similarities(extracted, "compatible")) > MEMLIB_DEFAULTS.near_duplicate
-    assert share(similarities(extracted, "update"), MEMLIB_DEFAULTS.conflict) < 0.9
+def test_no_update_of_a_raw_store_is_skipped_unseen_by_its_vector_alone(plain: list[Pair]) -> None:
+    assert max(similarities(plain, "update")) < MINILM_DEFAULTS.raw_duplicate
 
 
 def test_a_turn_can_set_its_own() -> None:
@@ -96,22 +83,19 @@ def test_a_turn_can_set_its_own() -> None:
     )
 
 
-def test_names_are_compared_from_the_threshold_of_the_model_or_the_configured_one_on() -> None:
-    assert [thresholds_for(known.embedding_model, Overrides()).name_twin for known in DEFAULTS_BY_MODEL.values()] == [
-        known.name_twin for known in DEFAULTS_BY_MODEL.values()
-    ]
-    no_policies = cast("Any", None)
-    for configured in (0, 0.6):
-        settings = EffectiveSettings(StreamsSettings(name_twin_threshold=configured), no_policies)
-        assert settings.thresholds_for(MODEL_NAME, Overrides()).name_twin == configured
+@pytest.mark.parametrize("configured", [0, 0.6])
+def test_names_are_compared_from_a_configured_threshold_on(configured: float) -> None:
+    settings = EffectiveSettings(StreamsSettings(name_twin_threshold=configured), cast("Any", None))
+    assert settings.thresholds_for(MODEL_NAME, Overrides()).name_twin == configured
 
 
-def test_an_unknown_model_is_warned_about_once() -> None:
+def test_an_unknown_model_is_warned_about_once_and_takes_the_defaults_of_memlib() -> None:
     with structlog.testing.capture_logs() as logs:
         first, second = (thresholds_for("never-heard-of-it", Overrides()) for _ in range(2))
     assert first == second
-    assert first.conflict == MEMLIB_DEFAULTS.conflict
+    assert (first.conflict, search_floor("never-heard-of-it")) == (MEMLIB_DEFAULTS.conflict, MEMLIB_DEFAULTS.search)
     assert [entry["event"] for entry in logs] == ["embedding_model_without_thresholds"]
+    assert (search_floor(MODEL_NAME), search_floor(MODEL_NAME, 0.0)) == (MINILM_DEFAULTS.search, 0)
 
 
 def test_every_default_names_its_source_and_is_in_order() -> None:
@@ -125,19 +109,7 @@ def test_every_default_names_its_source_and_is_in_order() -> None:
 def test_the_documentation_has_the_numbers_of_every_known_model() -> None:
     page = (ROOT / "docs/decisions/0010-thresholds-belong-to-an-embedding-model.md").read_text()
     for model, known in DEFAULTS_BY_MODEL.items():
-        numbers = (
-            known.conflict,
-            known.ending,
-            known.duplicate,
-            known.raw_duplicate,
-            known.near_duplicate,
-            known.search,
-        )
+        of_duplicates = (known.duplicate, known.raw_duplicate, known.near_duplicate)
+        numbers = (known.conflict, known.ending, *of_duplicates, known.search)
         row = " | ".join(f"{number:.2f}"[1:] if number < 0.99 else f"{number:.3f}"[1:] for number in numbers)
         assert f"| `{model}` | {row} |" in page
-
-
-def test_a_search_takes_the_floor_of_its_model_unless_one_is_configured() -> None:
-    assert search_floor(MODEL_NAME) == MINILM_DEFAULTS.search
-    assert search_floor("never-heard-of-it") == MEMLIB_DEFAULTS.search
-    assert search_floor(MODEL_NAME, 0.0) == 0

@@ -30,13 +30,10 @@ def asked(question: str, answer: str) -> tuple[list[str], list[str | None]]:
         ("What is your dog called?", "Rex", "Ana has a dog called Rex."),
         ("When is your birthday?", "June 14", "Ana's birthday is June 14."),
         ("Shall I note that you are vegan?", "Yes", "Ana is vegan."),
-        ("Are you vegan?", "Yes, I am.", "Ana is vegan."),
         ("You live in Rome. Is that right?", "Yes", "Ana lives in Rome."),
         ("So you live in Rome, right?", "Right.", "Ana lives in Rome."),
         ("Are you vegan?", "No.", 'Ana, asked "Are you vegan?": No.'),
-        ("Do you like hiking?", "Yes", 'Ana, asked "Do you like hiking?": Yes'),
         ("What's your favourite colour?", "Blue.", 'Ana, asked "What\'s your favourite colour?": Blue.'),
-        ("Where do you live?", "I live in Berlin.", "Ana lives in Berlin."),
         ("Where do you live?", "Not in Berlin.", "Ana: Not in Berlin."),
     ],
 )
@@ -51,7 +48,6 @@ def test_an_answer_states_what_was_asked(question: str, answer: str, text: str) 
         ("Are you vegan?", "Maybe", "undecided"),
         ("Are you vegan?", "Why do you ask?", "question"),
         ("Can I help you with anything else?", "Yes", "greeting"),
-        ("Are you ready?", "Yes", "greeting"),
         ("I noted that.", "Never", "undecided"),
     ],
 )
@@ -60,6 +56,8 @@ def test_what_decides_nothing_states_nothing(question: str, answer: str, reason:
 
 
 def test_only_the_first_sentence_answers_and_only_what_is_right_before() -> None:
+    about_ida = Message(role="assistant", content="How is your sister Ida?")
+    assert read(about_ida, user("She moved to Bern.")) == (["Ana: She (Ana's sister Ida) moved to Bern."], [])
     question = Message(role="assistant", content="Where do you live?")
     assert read(question, user("Why not. Berlin.")) == (["Ana: Why not.", "Ana: Berlin."], [])
     assert read(question, user("Hello."), user("Berlin.")) == (["Ana: Berlin."], ["greeting"])
@@ -69,7 +67,6 @@ def test_only_the_first_sentence_answers_and_only_what_is_right_before() -> None
     ("said", "text"),
     [
         ("My sister Ida came. Nice, how is that? She moved to Bern.", "Ana: She (Ana's sister Ida) moved to Bern."),
-        ("My sister Ida visited. She moved to Bern.", "Ana: She (Ana's sister Ida) moved to Bern."),
         ("My brother is called Tom. Yesterday he fell.", "Ana: Yesterday (2023-05-07) he (Ana's brother Tom) fell."),
         ("My sister is Liz. She moved to Bern.", "Ana: She (Ana's sister Liz) moved to Bern."),
         ("My sister is Catholic. She moved to Bern.", "Ana: She moved to Bern."),
@@ -86,8 +83,3 @@ def test_a_pronoun_is_explained_only_where_it_is_clear(said: str, text: str) -> 
     assert facts[-1].text == text
     person = text[text.index("(Ana") + 1 : text.index(")", text.index("(Ana"))] if "(Ana" in text else "Ana"
     assert facts[-1].subject == person
-
-
-def test_the_assistant_may_have_named_whom_a_pronoun_means() -> None:
-    question = Message(role="assistant", content="How is your sister Ida?")
-    assert read(question, user("She moved to Bern.")) == (["Ana: She (Ana's sister Ida) moved to Bern."], [])

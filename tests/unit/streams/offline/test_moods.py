@@ -23,21 +23,11 @@ def read(*contents: str, role: str = "user") -> tuple[str, float, str]:
 @pytest.mark.parametrize(
     ("said", "emotion"),
     [
-        ("I'm glad we met.", "joy"),
-        ("I'm scared of the operation.", "fear"),
-        ("She left. I'm heartbroken.", "sadness"),
-        ("I'm mad at him.", "anger"),
-        ("I am grateful for your help.", "gratitude"),
-        ("I can\u2019t believe it.", "surprise"),
-        ("I was so embarrassed.", "shame"),
-        ("It is disgusting.", "disgust"),
-        ("I think I'm in love.", "love"),
-        ("I live in Berlin.", "neutral"),
-        ("I'm not happy.", "neutral"),
-        ("I'm not very happy.", "neutral"),
-        ("The gross weight is 4 kg.", "neutral"),
-        ("", "neutral"),
-        ("\u6771\u4eac", "neutral"),
+        *(("I'm glad we met.", "joy"), ("I'm scared of the operation.", "fear"), ("I'm mad at him.", "anger")),
+        *(("She left. I'm heartbroken.", "sadness"), ("I am grateful for your help.", "gratitude")),
+        *(("I can\u2019t believe it.", "surprise"), ("I was so embarrassed.", "shame")),
+        *(("It is disgusting.", "disgust"), ("I think I'm in love.", "love")),
+        *((said, "neutral") for said in ("I live in Berlin.", "I'm not very happy.", "The gross weight is 4 kg.", "")),
     ],
 )
 def test_a_feeling_is_read_where_it_is_named_and_not_denied(said: str, emotion: str) -> None:

@@ -11,28 +11,17 @@ from mnemolog.streams.offline.sentences import is_english
 from tests.support.builders.prompts import MONDAY, known_fact, turn, user
 
 SAID = [
-    *(
-        "Ich wohne in Köln.",
-        "Meine Schwester heißt Lena.",
-        "Ich bin Vegetarierin",
-        "Mein Bruder Tom ist krank.",
-    ),
-    *("Ich arbeite nicht mehr bei Siemens.", "Tom und ich haben uns getrennt.", "Alle nennen meine Tante Gretel."),
-    *("Vivo en Madrid.", "Mi perro se llama Toby.", "Soy alérgica a los gatos.", "Ya no trabajo en Iberia."),
-    *("J'habite à Lyon.", "Ma sœur Zoé travaille chez Airbus.", "Je ne suis plus végétarienne.", "Mon chat est mort."),
-    *("Abito a Roma con mia sorella Eva.", "Mi chiamo Luca.", "Il mio cane si chiama Fido.", "Non mangio più carne."),
-    *("Moro em Lisboa.", "O meu irmão João trabalha na Galp.", "Já não sou vegetariano, mas não como carne."),
-    *("Я живу в Москве.", "Мою сестру зовут Анна.", "Я больше не работаю в Яндексе."),
-    *("私は東京に住んでいます。", "妹の名前は美咲です。", "もう肉を食べません。", "我住在北京。", "أعيش في القاهرة."),
+    *("Ich wohne in Köln.", "Meine Schwester heißt Lena.", "Ich arbeite nicht mehr bei Siemens."),
+    *("Tom und ich haben uns getrennt.", "Alle nennen meine Tante Gretel.", "Vivo en Madrid."),
+    *("Ya no trabajo en Iberia.", "J'habite à Lyon.", "Ma sœur Zoé travaille chez Airbus.", "Mon chat est mort."),
+    *("Abito a Roma con mia sorella Eva.", "Il mio cane si chiama Fido.", "Já não sou vegetariano."),
+    *("Я живу в Москве.", "Мою сестру зовут Анна.", "私は東京に住んでいます。", "もう肉を食べません。", "我住在北京。"),
 ]
 LATER = [
     ("Ich wohne in Köln.", "Ich bin von Köln nach Ulm gezogen."),
-    ("Ich esse Fleisch.", "Ich esse kein Fleisch mehr."),
     ("Meine Frau heißt Lea.", "Lea ist nicht mehr meine Frau."),
     ("Bebo mucho café.", "Ya no bebo café."),
     ("J'ai une moto.", "J'ai vendu ma moto."),
-    ("Mangio la carne.", "Non mangio più la carne."),
-    ("Eu como carne.", "Eu já não como carne."),
     ("Я ем мясо.", "Я не ем мясо."),
     ("肉を食べます。", "肉を食べません。"),
 ]
@@ -48,13 +37,10 @@ def test_a_sentence_is_kept_in_its_own_words(said: str) -> None:
     assert (fact.action_hint, fact.certainty, fact.category) == ("new", "explicit", "other")
 
 
-def test_its_dates_are_noted() -> None:
+def test_its_dates_are_noted_and_its_names_are_not_known_in_the_sentences_that_follow() -> None:
     (fact,), _ = read_turn(turn(user("Ich war gestern beim Arzt."), occurred_at=datetime(2026, 3, 2, tzinfo=UTC)))
     assert fact.text == "The user: Ich war gestern (2026-03-01) beim Arzt."
     assert fact.event_time == datetime(2026, 3, 1, tzinfo=UTC)
-
-
-def test_its_names_are_not_known_in_the_sentences_that_follow() -> None:
     facts, _ = read_turn(turn(user("Ich traf gestern Inka. Inka called."), speaker="Ana"))
     assert [fact.entities for fact in facts] == [(), ()]
 

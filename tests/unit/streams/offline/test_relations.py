@@ -35,15 +35,12 @@ def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]
 @pytest.mark.parametrize(
     ("text", "triple"),
     [
-        ("She is no longer my wife.", ("Alice", "wife", "Alice's wife")),
         ("Ana is no longer my wife.", ("Alice", "wife", "Alice's wife Ana")),
         ("Ana isn't my boss anymore.", ("Alice", "boss", "Alice's boss Ana")),
-        ("Ana is not my wife anymore.", ("Alice", "wife", "Alice's wife Ana")),
         ("I no longer work at Acme.", ("Alice", "employer", "Acme")),
         ("I broke up with my girlfriend.", ("Alice", "girlfriend", "Alice's girlfriend")),
         ("Our old dog died.", ("Alice", "dog", "Alice's dog")),
         ("Ana and I are no longer friends.", ("Alice", "friend", "Alice's friend Ana")),
-        ("Ana and I aren't neighbours any more.", ("Alice", "neighbour", "Alice's neighbour Ana")),
     ],
 )
 def test_what_is_over_is_a_relation_of_a_retraction(text: str, triple: tuple[str, str, str]) -> None:
@@ -72,18 +69,13 @@ def test_who_is_lost_is_named_alone(text: str, predicates: set[str], name: str) 
 @pytest.mark.parametrize(
     "text",
     [
-        "I think Ana is no longer my wife.",
-        "Tom said she is no longer my boss.",
-        "Maybe Olga and I broke up.",
-        "We broke up.",
-        "Olga and I broke up the ice.",
-        "Ana is not my wife.",
-        "Ana and I are not friends.",
-        "Ana and Eva are no longer friends.",
-        "Ana is no longer my wife's boss.",
+        *("I think Ana is no longer my wife.", "Tom said she is no longer my boss.", "Maybe Olga and I broke up."),
+        *("We broke up.", "Olga and I broke up the ice.", "Ana is not my wife.", "Ana and I are not friends."),
+        *("Ana and Eva are no longer friends.", "Ana is no longer my wife's boss.", "My wife Ana sings."),
+        *("My brother no longer smokes.", "I like Berlin.", "If I worked at Acme, I would cry."),
     ],
 )
-def test_what_is_doubtful_or_said_of_others_ends_no_relation(text: str) -> None:
+def test_what_is_doubtful_or_said_of_others_is_no_relation(text: str) -> None:
     assert [fact.relations for fact in read_turn(turn(user(text), speaker="Alice"))[0] if fact.relations] == []
 
 
@@ -92,8 +84,6 @@ def test_what_is_doubtful_or_said_of_others_ends_no_relation(text: str) -> None:
     [
         ("My kids Leo and Mia have chickenpox.", "children", ("Leo", "Mia")),
         ("My sons Leo, Max and Tim have chickenpox.", "sons", ("Leo", "Max", "Tim")),
-        ("My twins Ada and Otto are starting to talk.", "twins", ("Ada", "Otto")),
-        ("My brothers Carlos and Diego run a food truck.", "brothers", ("Carlos", "Diego")),
         ("My parents Eva and Karl are visiting.", "parents", ("Eva", "Karl")),
     ],
 )
@@ -101,19 +91,7 @@ def test_members_of_a_group_are_what_the_group_is(text: str, tie: str, names: tu
     ((hint, relations),) = said(text)
     assert (hint, relations) == ("new", [("Alice", tie, name) for name in names])
     assert read_predicate(tie) is not None
-
-
-def test_a_retraction_names_no_members_in_passing() -> None:
-    ((hint, relations),) = said("My kids Leo and Mia no longer live with me.")
-    assert (hint, relations) == ("retract", [])
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["My wife Ana sings.", "My brother no longer smokes.", "I like Berlin.", "If I worked at Acme, I would cry."],
-)
-def test_nothing_else_is_one(text: str) -> None:
-    assert [relations for _, relations in said(text) if relations] == []
+    assert said("My kids Leo and Mia no longer live with me.") == [("retract", [])]
 
 
 ANA = "Alice's wife Ana Keller"
@@ -126,11 +104,9 @@ EMPLOYER, HOME = (ANA, "employer", "Siemens"), (ANA, "lives_in", "Bonn")
         ("She works at Siemens.", [EMPLOYER]),
         ("And she lives in Bonn.", [HOME]),
         ("She works at Siemens and lives in Bonn.", [EMPLOYER, HOME]),
-        ("She works at Siemens. She lives in Bonn.", [EMPLOYER, HOME]),
         ("She works at Siemens in Paris. She lives in Bonn.", [EMPLOYER, HOME]),
         ("She no longer works at Siemens.", [EMPLOYER]),
         ("Maybe she works at Siemens.", []),
-        ("She works at night.", []),
         ("He works at Siemens.", []),
         ("She says my brother works at Siemens.", []),
         ("She works for Tina. She lives in Bonn.", [(ANA, "employer", "Tina")]),
@@ -149,12 +125,6 @@ def test_a_pronoun_has_the_relations_of_the_person_whom_it_means(text: str, trip
         assert {fact.subject for fact in facts if fact.relations} <= {ANA}
 
 
-def test_where_somebody_works_and_lives_is_of_that_type() -> None:
-    (works, lives), _ = read_turn(turn(user("My brother Tom works at Acme. My aunt lives in Thal."), speaker="Alice"))
-    assert [(one.name, one.type) for one in works.entities[1:]] == [("Acme", "organisation")]
-    assert [(one.name, one.type) for one in lives.entities[1:]] == [("Thal", "place")]
-
-
 @pytest.mark.parametrize(
     ("text", "triples"),
     [
@@ -167,5 +137,7 @@ def test_where_somebody_works_and_lives_is_of_that_type() -> None:
     ],
 )
 def test_who_is_named_clearly_works_and_lives_somewhere(text: str, triples: Triples) -> None:
-    ((_, relations),) = said(text)
-    assert relations == triples
+    (fact,) = read_turn(turn(user(text), speaker="Alice"))[0]
+    assert [(one.subject, one.predicate, one.object) for one in fact.relations] == triples
+    types = {"Acme": "organisation", "Ulm": "place"}
+    assert all(types[one.object] in {entity.type for entity in fact.entities} for one in fact.relations)

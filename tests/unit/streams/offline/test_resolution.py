@@ -14,7 +14,6 @@ from tests.support.builders.prompts import MONDAY, known_fact, turn, user
 VERDICTS = {
     "KEEP": [
         ("I live in Bern.", "As I said, I live in Bern."),
-        ("I have asthma.", "As I said, I have asthma."),
         ("I run 15 kilometres a week", "I run fifteen kilometres a week"),
     ],
     "REPLACE": [
@@ -22,7 +21,6 @@ VERDICTS = {
         ("I live in Berlin.", "I live in Munich now."),
         ("I live in Berlin.", "I live in Munich."),  # held by the guard high_risk
         ("I live in Berlin.", "I moved to Munich."),  # held
-        ("I live in Bern.", "I moved from Bern to Ulm."),  # held
         ("I work at Acme.", "I started working at Bosch."),
         ("I'm vegetarian.", "I'm vegan now."),
         ("I like tea.", "I don't like tea."),
@@ -32,48 +30,34 @@ VERDICTS = {
     "RETRACT": [
         ("I work at Acme.", "I no longer work at Acme."),
         ("I work at Acme.", "I quit my job at Acme."),
-        ("I live in Rome.", "I don't live in Rome anymore."),
         ("I have a dog called Rex.", "Rex passed away."),
-        ("I have a dog called Simba.", "Simba died on Friday."),
         ("My cat is called Miso.", "My cat Miso died last week, she was old."),
         ("I'm vegan.", "I'm no longer vegan."),
-        ("I love coffee.", "I no longer love coffee."),
         ("I like horror films.", "I no longer like horror films, they keep me awake."),
         ("I work at Bosch as a welder.", "I quit at Bosch."),
-        ("I work at Bosch.", "I stopped working at Bosch."),
         ("I work at Bosch.", "Bosch let me go."),
-        ("My dog is called Rudi.", "Our old dog died on Friday."),
-        ("My cat is called Minka.", "We had to put our cat down."),
         ("I have a horse called Fury.", "I sold my horse."),
         ("My dog is called Rudi.", "Rudi had to be put down."),
         ("My girlfriend is called Olga.", "Olga left me."),
         ("My wife is called Ana Keller.", "Ana is no longer my wife."),
         ("My girlfriend is called Olga.", "Olga is my ex now."),
         ("My girlfriend is called Olga.", "Olga and I aren't together anymore."),
-        ("My girlfriend is called Olga.", "My girlfriend left me last week."),
         ("I have a sailing boat.", "We sold the sailing boat last summer."),
-        ("We own a caravan.", "I sold our caravan."),
         ("I live in Graz with my aunt.", "I no longer live in Graz."),
-        ("My dog is called Rudi.", "Rudi died yesterday."),
         ("My cat is called Minka.", "We had to put Minka down."),
         ("I have a horse called Fury.", "We sold Fury."),
         ("My girlfriend is called Olga.", "Olga and I broke up on Friday."),
         ("My girlfriend is called Olga.", "Olga broke up with me."),
-        ("My girlfriend is called Olga.", "I broke up with my girlfriend."),
         ("My girlfriend is called Olga.", "We broke up."),
-        ("My boyfriend is called Nils.", "My boyfriend broke up with me."),
         ("My partner is called Sam.", "My partner Sam and I have split up."),
         ("My wife is called Ines.", "We got divorced."),
-        ("My wife is called Ines.", "Ines and I are divorced, the papers came through."),
         ("My husband is called Ivo.", "I divorced my husband."),
         ("My husband is called Ivo.", "Ivo is no longer my husband, the divorce is final."),
-        ("My husband is called Ivo.", "Ivo isn't my husband anymore."),
     ],
     "CONTRADICT": [
         ("I live in Rome.", "I don't live in Rome."),
         ("I live in Rome.", "It was Milan, not Rome."),  # held by the guard high_risk
         ("I'm allergic to nuts.", "I'm not allergic to nuts after all."),
-        ("I live in Rome.", "I never lived in Rome."),
         ("I live in Bristol.", "I meant Bath, not Bristol."),
         ("My sister is called Lena.", "It's not Lena, it's Lea"),
     ],
@@ -84,17 +68,14 @@ VERDICTS = {
         ("I like my job.", "It's not that I don't like my job."),
         ("I drink coffee.", "She doesn't drink coffee."),
         ("I drink coffee.", "I don't always drink coffee."),
-        ("I drink coffee.", "I didn't drink coffee."),
         ("I drink coffee.", "I don't drink coffee after 5."),
         ("I like my job.", "I don't like her job."),
-        ("I drink coffee.", "I don't drink coffee this week."),
     ],
     "ADD": [
         ("I work at Acme.", "I quit smoking."),
         ("I work at Acme.", "I nearly quit at Acme."),
         ("I have a dog called Rex.", "Rex died laughing."),
         ("I have a dog called Rex.", "Rex nearly died."),
-        ("I have a dog called Rex.", "Bello died."),
         ("I have a dog called Rex.", "We gave Rex to the vet for a day."),
         ("I have a dog called Rex.", "Rex is dead tired."),
         ("My girlfriend is called Olga.", "Olga and I broke up the ice."),
@@ -102,17 +83,12 @@ VERDICTS = {
         ("My girlfriend is called Olga.", "Olga and I almost broke up."),
         ("My girlfriend is called Olga.", "Olga and I broke up ten years ago."),
         ("My girlfriend is called Olga.", "My sister said Olga and I broke up."),
-        ("My girlfriend is called Olga.", "Eva and I broke up."),
         ("My girlfriend is called Olga.", "My parents divorced."),
         ("My girlfriend is called Olga.", "Olga left me a note."),
         ("My girlfriend is called Olga.", "Olga and I are not together right now."),
         ("My dog is called Rudi.", "We had to put our dog in the car."),
-        ("My dog is called Rudi.", "We gave our dog a bath."),
-        ("My dog is called Rudi.", "My dog is dead tired."),
         ("My dog is called Rudi.", "My neighbour's dog died."),
-        ("My dog is called Rudi.", "My cat died."),
         ("I work at Bosch.", "Bosch let me go home early."),
-        ("My girlfriend is called Olga.", "My girlfriend and I broke up ten years ago."),
         ("My girlfriend is called Olga.", "My girlfriend, so to speak, and I split up the bill."),
         ("My girlfriend is called Olga.", "My girlfriend's parents split up."),
         ("My sister is called Olga.", "Olga and I broke up."),
@@ -127,7 +103,6 @@ VERDICTS = {
         ("I work at Acme.", "I started working at Acme Labs."),
         ("I work at Acme.", "I don't just work at Acme, I own it."),
         ("I work at Acme.", "I don't work at Acme because of the money."),
-        ("I work at Acme.", "I don't work at Acme today."),
         ("I work at Acme.", "I resigned from Acme and withdrew it."),
         ("I work at Acme.", "I work at Bosch now and then."),
         ("I work at Acme.", "I lost Acme."),
@@ -136,19 +111,15 @@ VERDICTS = {
         ("I have a dog called Rex.", "Our previous dog Rex died."),
         ("I live in Berlin.", "I moved to the marketing team."),
         ("I work at Acme.", "I work with Kubernetes."),
-        ("I live in Berlin.", "I live in fear."),
         ("I live in Berlin.", "I moved in with Sam."),
         ("I live in Berlin.", "I'm in Rome until Friday."),
         ("I live in Berlin.", "My sister lives in Munich."),
         ("I live in Munich.", "I moved from Pasing to Sendling."),
-        ("I work at Acme.", "I work at Bosch."),
         ("My brother is called Rex.", "Rex passed away."),
         ("I'm allergic to nuts.", "I'm not allergic to cats."),
-        ("I'm allergic to nuts.", "I'm allergic to milk."),
         ("I work at Acme.", "I left Bosch."),
         ("My birthday is on June 14.", "My birthday is on June 15."),
         ("I have a dog called Rex.", "I have a dog called Bit."),
-        ("I like tea.", "My rent is 900 euros."),
     ],
 }
 
@@ -182,13 +153,9 @@ async def test_a_new_statement_beside_a_known_one(verdict: str, known: str, new:
 @pytest.mark.parametrize(
     "new",
     [
-        "We sold the motor boat.",
-        "We sold the sailing boat of my uncle.",
-        "My uncle sold the sailing boat.",
-        "We nearly sold the sailing boat.",
+        *("We sold the motor boat.", "We sold the sailing boat of my uncle.", "My uncle sold the sailing boat."),
+        *("We nearly sold the sailing boat.", "We sold a sailing boat.", "Maybe we sold the sailing boat."),
         "We sold the sailing boat and bought a new one.",
-        "We sold a sailing boat.",
-        "Maybe we sold the sailing boat.",
     ],
 )
 async def test_only_what_is_surely_sold_is_no_longer_owned(new: str) -> None:
@@ -197,9 +164,8 @@ async def test_only_what_is_surely_sold_is_no_longer_owned(new: str) -> None:
 
 
 async def test_a_statement_of_somebody_else_ends_nothing() -> None:
-    assert {
-        one.verdict for one in await verdicts(said("I no longer work at Acme."), remembered("I work at Acme.", "Bob"))
-    } == {"ADD"}
+    found = await verdicts(said("I no longer work at Acme."), remembered("I work at Acme.", "Bob"))
+    assert {one.verdict for one in found} == {"ADD"}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +173,6 @@ async def test_a_statement_of_somebody_else_ends_nothing() -> None:
     [
         ("I live in Rome with my aunt.", "I moved from Rome to Berlin.", {"REPLACE"}),
         ("I live in Rome near the river since 2019.", "I relocated to Berlin.", {"REPLACE"}),
-        ("I live in Rome where my aunt has a bar.", "I moved from Rome to Berlin.", set()),
         ("I live in Rome because my aunt has a bar.", "I moved from Rome to Berlin.", set()),
         ("I live in Rome with Ana, who has a bar.", "I moved from Rome to Berlin.", set()),
         ("I live in Rome with my aunt.", "I moved to Linux.", set()),
@@ -260,13 +225,15 @@ async def test_what_was_said_before_the_known_end_becomes_history() -> None:
     assert late.verdict == "REPLACE"
 
 
-async def test_a_home_that_is_only_stated_is_not_certain_enough_to_replace_one() -> None:
-    assert [fact.certainty for fact in said("It was Milan, not Rome.")] == ["strong"]
-    assert [fact.certainty for fact in said("We moved to Rome in our minds")] == ["strong", "explicit"]
-    assert [fact.certainty for fact in said("I live in Munich.") + said("I moved to Munich.")] == ["strong", "strong"]
-    assert [fact.certainty for fact in said("I live in Munich now.") + said("I relocated to Munich.")] == [
-        "explicit"
-    ] * 2
+@pytest.mark.parametrize(
+    ("text", "certainty"),
+    [
+        *((text, "strong") for text in ("It was Milan, not Rome.", "I live in Munich.", "I moved to Munich.")),
+        *((text, "explicit") for text in ("I live in Munich now.", "I relocated to Munich.")),
+    ],
+)
+def test_a_home_that_is_only_stated_is_not_certain_enough_to_replace_one(text: str, certainty: str) -> None:
+    assert [fact.certainty for fact in said(text)] == [certainty]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import pytest
@@ -20,7 +20,6 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Certainty
 from mnemolog.schemas.ids import provisional_fact_id
-from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, New
 from mnemolog.streams.resolution.decide import decide
@@ -104,9 +103,20 @@ def test_a_plan_that_is_called_off_never_was_true() -> None:
     )
 
 
-def test_an_announced_end_is_the_one_that_is_told() -> None:
-    old = known_fact()
-    assert decide_one(matched_fact(old), llm_decision("EXPIRE", old, ended_at=NEXT_YEAR)).ended_at == NEXT_YEAR
+@pytest.mark.parametrize(
+    ("verdict", "ended_at", "expected"),
+    [
+        pytest.param("EXPIRE", NEXT_YEAR, NEXT_YEAR, id="announced"),
+        pytest.param("REPLACE", TODAY - DAY / 2, TODAY, id="the day of the beginning"),
+        pytest.param("REPLACE", TODAY - DAY / 24, TODAY - DAY / 24, id="a time after the beginning"),
+    ],
+)
+def test_an_end_is_the_one_that_is_told_and_lies_on_the_day_of_the_beginning_or_later(
+    verdict: Verdict, ended_at: datetime, expected: datetime
+) -> None:
+    old = known_fact(true_from=TODAY - DAY / 8)
+    event = decide_one(matched_fact(old, action_hint="update"), llm_decision(verdict, old, ended_at=ended_at))
+    assert event.end_time == expected
 
 
 def test_what_is_known_is_confirmed_or_skipped() -> None:
@@ -114,6 +124,9 @@ def test_what_is_known_is_confirmed_or_skipped() -> None:
     kept = decide_one(matched_fact(old, nearest), llm_decision("KEEP", old, nearest))
     assert isinstance(kept, FactConfirmed)
     assert kept.target == nearest.fact_id
+    berlin, munich = known_fact(0.9, value="Berlin"), known_fact(0.7, value="Munich")
+    of_value = decide_one(matched_fact(berlin, munich, value="Munich"), llm_decision("KEEP", berlin, munich))
+    assert of_value.target == munich.fact_id
     assert kept.statement is not None
     assert kept.statement.text == "Mira lives in Munich."
     (skipped,) = decide([Duplicate(matched_fact(old), old, "threshold")], {}, decision_context())
@@ -138,13 +151,6 @@ def test_a_late_statement_repeats_nothing_that_held_of_another(relation: Literal
     assert (event.ended_at, event.decision.guard) == (None, "other_subject")
 
 
-def test_of_several_known_facts_the_one_of_its_value_is_confirmed() -> None:
-    berlin, munich = known_fact(0.9, value="Berlin"), known_fact(0.7, value="Munich")
-    kept = decide_one(matched_fact(berlin, munich, value="Munich"), llm_decision("KEEP", berlin, munich))
-    assert isinstance(kept, FactConfirmed)
-    assert kept.target == munich.fact_id
-
-
 def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     old = known_fact(
         confidence=0.99, key="home_city", value="Berlin", category="health", subject="Mira", valid_until=NEXT_YEAR
@@ -155,6 +161,9 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     assert (fact.true_from, fact.confidence, fact.valid_until) == (LAST_YEAR, 0.99, NEXT_YEAR)
     assert (fact.key, fact.value, fact.category, fact.subject) == ("home_city", "Berlin", "health", "Mira")
     assert event.statement.text == "Mira lives in Munich."
+    told = matched_fact(old, key="work_city", value="Munich", subject="Bob")
+    fact = decide_one(told, llm_decision("MERGE", old)).fact
+    assert (fact.key, fact.value, fact.subject) == ("work_city", "Munich", "Bob")
 
 
 def test_a_merged_fact_takes_no_end_and_every_authority_from_its_parents() -> None:
@@ -181,28 +190,11 @@ def test_a_guess_against_a_certain_fact_waits_and_tells_why() -> None:
     assert event.decision.reason == "because; held back: the statement is too uncertain to end a certain fact"
 
 
-def test_a_merged_fact_keeps_what_the_statement_says_of_itself() -> None:
-    old = known_fact(key="home_city", value="Berlin", category="other", subject="Bob")
-    fact = decide_one(
-        matched_fact(old, key="work_city", value="Munich", subject="Mira"), llm_decision("MERGE", old)
-    ).fact
-    assert (fact.key, fact.value, fact.subject) == ("work_city", "Munich", "Mira")
-
-
-def test_without_a_valid_verdict_the_fact_is_added_and_marked() -> None:
-    contested = Conflict(matched_fact(known_fact()), (known_fact(),))
-    for decisions in ({0: NoDecision(complaint="no valid reply", model="judge")}, {}):
-        (event,) = decide([contested], decisions, decision_context())
-        assert isinstance(event, FactAdded)
-        assert event.unresolved
-        assert event.decision.by == "fallback"
-
-
-def test_the_preset_cautious_doubts_every_new_fact() -> None:
-    event = decide_one(
-        matched_fact(known_fact()), llm_decision("ADD"), decision_context(rules=EffectivePolicy(confidence="cautious"))
-    )
-    assert event.fact.confidence == 0.40
+@pytest.mark.parametrize("decisions", [{0: NoDecision(complaint="no valid reply", model="judge")}, {}])
+def test_without_a_valid_verdict_the_fact_is_added_and_marked(decisions: dict[int, NoDecision]) -> None:
+    (event,) = decide([Conflict(matched_fact(known_fact()), (known_fact(),))], decisions, decision_context())
+    assert isinstance(event, FactAdded)
+    assert (event.unresolved, event.decision.by) == (True, "fallback")
 
 
 @pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT", "EXPIRE", "CONTRADICT"])
@@ -257,17 +249,6 @@ def test_nothing_is_related_to_what_is_pending(verdict: Verdict) -> None:
     assert event.targets == (held.fact_id,)
 
 
-def test_where_facts_are_only_added_the_policy_is_the_reason() -> None:
-    (event,) = decide(
-        [New(matched_fact(known_fact()), "add_only")], {}, decision_context(rules=EffectivePolicy(add_only=True))
-    )
-    assert isinstance(event, FactAdded)
-    assert (event.decision.by, event.decision.guard) == ("policy", "add_only")
-
-
-# Within one turn
-
-
 def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: Any) -> tuple[Any, ...]:
     """The events of a statement about Berlin, and of a later one about that statement."""
     berlin = known_fact()
@@ -276,15 +257,6 @@ def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: 
     other = matched_fact(berlin, itself, text=text, **fields)
     decisions = {1: llm_decision(second, itself)} | ({0: llm_decision(first, berlin)} if first else {})
     return berlin, *decide_all([one, other], decisions)
-
-
-def test_a_known_fact_is_ended_once_by_the_first_of_a_turn() -> None:
-    old = known_fact()
-    facts = [matched_fact(old, text=text) for text in ("one", "two")]
-    first, second = decide_all(facts, {0: llm_decision("REPLACE", old), 1: llm_decision("REPLACE", old)})
-    assert isinstance(first, FactReplaced)
-    assert isinstance(second, FactAdded)
-    assert first.fact.fact_id != second.fact.fact_id
 
 
 def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own() -> None:
@@ -298,23 +270,21 @@ def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own()
     assert second.decision.by == "hash"
 
 
-def test_a_later_fact_replaces_an_earlier_one_of_the_turn() -> None:
-    berlin, first, second = two("REPLACE", "REPLACE")
-    assert (first.targets, second.targets) == ((berlin.fact_id,), (first.fact.fact_id,))
-
-
-def test_a_fact_that_turned_out_to_be_known_stands_for_the_known_one() -> None:
-    berlin, first, second = two("KEEP", "REPLACE")
-    assert isinstance(first, FactConfirmed)
-    assert second.targets == (berlin.fact_id,)
-    assert {seen.fact_id for seen in second.decision.candidates} == {berlin.fact_id}
-
-
-def test_a_fact_is_confirmed_once_a_turn() -> None:
-    berlin, first, second = two("KEEP", "KEEP")
-    assert isinstance(first, FactConfirmed)
-    assert isinstance(second, FactSkipped)
-    assert first.target == second.target == berlin.fact_id
+@pytest.mark.parametrize(
+    ("first", "second", "kinds"),
+    [
+        ("REPLACE", "REPLACE", "fact_replaced fact_replaced"),
+        ("KEEP", "REPLACE", "fact_confirmed fact_replaced"),  # the known fact stands for the one that repeats it
+        ("KEEP", "KEEP", "fact_confirmed fact_skipped"),
+    ],
+)
+def test_a_later_fact_is_decided_by_what_became_of_an_earlier_one(first: Verdict, second: Verdict, kinds: str) -> None:
+    berlin, one, other = two(first, second)
+    assert f"{one.event} {other.event}" == kinds
+    stands = berlin.fact_id if first == "KEEP" else one.fact.fact_id
+    assert (other.targets if second == "REPLACE" else (other.target,)) == (stands,)
+    if (first, second) == ("KEEP", "REPLACE"):
+        assert {seen.fact_id for seen in other.decision.candidates} == {berlin.fact_id}
 
 
 def test_what_waits_since_this_very_turn_is_not_confirmed_by_it() -> None:
@@ -343,7 +313,13 @@ def test_what_came_as_history_is_not_ended_again() -> None:
     itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
     facts = [matched_fact(munich, text="one"), matched_fact(itself, text="two")]
     first, second = decide_all(facts, {0: llm_decision("REPLACE", munich), 1: llm_decision("REPLACE", itself)})
-    assert isinstance(first, FactAdded)
-    assert first.ended_by == munich.fact_id
-    assert isinstance(second, FactAdded)
-    assert second.ended_at is None
+    assert (first.event, first.end_time, second.event, second.end_time) == ("fact_added", NEXT_YEAR, "fact_added", None)
+
+
+def test_an_end_that_comes_late_ends_what_is_older_and_not_what_is_newer() -> None:
+    dog, newer = known_fact(text="Mira has a dog."), known_fact(true_from=NEXT_YEAR, said_at=NEXT_YEAR)
+    event = decide_one(matched_fact(dog, newer, action_hint="retract"), llm_decision("RETRACT", dog, newer))
+    assert (event.event, event.targets, event.end_time) == ("fact_retracted", (dog.fact_id,), TODAY)
+    assert [(end.fact_id, end.ended_at, end.ended_by) for end in event.moved_ends] == [
+        (event.fact.fact_id, NEXT_YEAR, newer.fact_id)
+    ]

@@ -161,9 +161,7 @@ def _known(fact: MatchedFact) -> tuple[Candidate, ...]:
     return tuple(candidate for candidate in fact.candidates if candidate.fact_id.int < 1000)
 
 
-@settings(max_examples=100, deadline=None)
-@drawn(decision_cases())
-def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(case: DecisionCase) -> None:
+def decisions_touch_candidates_and_what_these_challenge_and_nothing_else(case: DecisionCase) -> None:
     near = {candidate.fact_id for one in case.classifications for candidate in one.matched.candidates}
     challenged = {fact_id for held in case.pending for fact_id in (held.fact_id, *held.targets)}
     own: set[UUID] = set()
@@ -172,9 +170,7 @@ def test_decisions_touch_candidates_and_what_these_challenge_and_nothing_else(ca
         own |= {event.new_fact.fact_id} if event.new_fact else set()
 
 
-@settings(max_examples=100, deadline=None)
-@drawn(decision_cases())
-def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(case: DecisionCase) -> None:
+def a_fact_is_ended_once_and_every_id_follows_from_its_place(case: DecisionCase) -> None:
     made = case.events
     ended = [fact_id for event in made for fact_id in event.ended_ids]
     assert len(ended) == len(set(ended))
@@ -185,18 +181,14 @@ def test_a_fact_is_ended_once_and_every_id_follows_from_its_place(case: Decision
             assert fact.fact_id == ids.fact_id(OWNER, SOURCE, event.ordinal)
 
 
-@settings(max_examples=100, deadline=None)
-@drawn(decision_cases())
-def test_what_a_human_said_is_ended_by_no_statement(case: DecisionCase) -> None:
+def what_a_human_said_is_ended_by_no_statement(case: DecisionCase) -> None:
     humans = {candidate.fact_id for candidate in case.candidates if candidate.authority == "human"}
     unresolved = {outcome.conflict.unresolved.fact_id for outcome in case.retry_outcomes}
     for event in case.events:
         assert not humans & (set(event.ended_ids) - unresolved)
 
 
-@settings(max_examples=100, deadline=None)
-@drawn(decision_cases())
-def test_late_news_never_ends_a_newer_fact(case: DecisionCase) -> None:
+def late_news_never_ends_a_newer_fact(case: DecisionCase) -> None:
     began = {candidate.fact_id: candidate.true_from for candidate in case.candidates}
     pending = {held.fact_id for held in case.pending}
     for event in case.events:
@@ -213,16 +205,12 @@ def test_late_news_never_ends_a_newer_fact(case: DecisionCase) -> None:
             began[fact.fact_id] = fact.true_from
 
 
-@settings(max_examples=100, deadline=None)
-@drawn(decision_cases())
-def test_where_facts_are_only_added_nothing_else_happens(case: DecisionCase) -> None:
+def where_facts_are_only_added_nothing_else_happens(case: DecisionCase) -> None:
     if case.context.rules.add_only or not case.context.infer:
         assert all(isinstance(event, FactAdded | FactSkipped) for event in case.events)
 
 
-@settings(max_examples=100, deadline=None)
-@drawn(decision_cases())
-def test_every_decision_is_sound_when_it_is_applied(case: DecisionCase) -> None:
+def every_decision_is_sound_when_it_is_applied(case: DecisionCase) -> None:
     states = {
         candidate.fact_id: TimedFactState(
             status="superseded" if candidate.status == "ended" else candidate.status,
@@ -253,3 +241,14 @@ def test_every_decision_is_sound_when_it_is_applied(case: DecisionCase) -> None:
     assert not any(row.stale for row in changes.events)
     confirmed = [event for event in case.events if isinstance(event, PendingConfirmed)]
     assert len({event.target for event in confirmed}) == len(confirmed)
+
+
+@settings(max_examples=150, deadline=None)
+@drawn(decision_cases())
+def test_decisions_keep_every_law(case: DecisionCase) -> None:
+    decisions_touch_candidates_and_what_these_challenge_and_nothing_else(case)
+    a_fact_is_ended_once_and_every_id_follows_from_its_place(case)
+    what_a_human_said_is_ended_by_no_statement(case)
+    late_news_never_ends_a_newer_fact(case)
+    where_facts_are_only_added_nothing_else_happens(case)
+    every_decision_is_sound_when_it_is_applied(case)

@@ -12,7 +12,6 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, Obsolete, classify_late
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.events import statement_context
-from mnemolog.streams.resolution.guards import StatementContext
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,
@@ -63,30 +62,25 @@ def test_what_is_older_than_an_ended_value_is_obsolete() -> None:
     [
         {"key": "employer"},
         {"subject": "Bob"},
+        {"valid_until": TODAY + 2 * DAY},
         {"true_from": LAST_YEAR, "said_at": LAST_YEAR},
         {"true_from": TODAY, "said_at": TODAY},
     ],
-    ids=["another slot", "another person", "an older one", "one as old"],
+    ids=["another slot", "another person", "for a term", "an older one", "one as old"],
 )
 def test_no_other_value_makes_it_obsolete(value: dict[str, Any]) -> None:
     assert classify(matched_fact(**HOME), ended_value(**value)) is None
+    assert classify(matched_fact(**HOME, valid_until=TODAY + DAY), ended_value()) is None
 
 
-def test_what_was_said_again_after_it_overtakes_it() -> None:
+def test_what_was_said_again_after_it_overtakes_it_and_what_had_ended_before_says_nothing_about_it() -> None:
     assert classify(matched_fact(**HOME), ended_value(true_from=LAST_YEAR)) is not None
-
-
-def test_what_had_ended_before_it_was_said_says_nothing_about_it() -> None:
     since_long = matched_fact(**HOME, event_time=LAST_YEAR)
     oslo = {"true_from": LAST_YEAR + DAY, "said_at": LAST_YEAR + DAY}
     assert classify(since_long, ended_value(**oslo, true_to=TODAY)) is None
     assert classify(since_long, ended_value(**oslo, true_to=TODAY + DAY)) is not None
-
-
-def test_a_change_is_news_even_if_it_began_before_the_words_that_it_ends() -> None:
-    oslo = ended_value(true_from=LAST_YEAR + DAY, said_at=LAST_YEAR + DAY)
-    moved = matched_fact(**HOME, event_time=LAST_YEAR, action_hint="update")
-    assert classify(moved, oslo) is None
+    changed = matched_fact(**HOME, event_time=LAST_YEAR, action_hint="update")  # news, though it began before
+    assert classify(changed, ended_value(**oslo)) is None
 
 
 @pytest.mark.parametrize(
@@ -121,14 +115,11 @@ def test_it_ended_with_the_next_newer_value_held_or_gone() -> None:
     rome = known_fact(**HOME, true_from=TODAY + DAY / 2)
     other = known_fact(key="employer", true_from=TODAY + DAY / 4)
     older = known_fact(**HOME, true_from=LAST_YEAR, said_at=TODAY)
-    (event,) = decide([Obsolete(matched_fact(**HOME), (late, soon))], {}, decision_context())
-    assert (event.ended_at, event.ended_by) == (soon.true_from, soon.fact_id)  # type: ignore[union-attr]  # an addition
-    fact = matched_fact(rome, other, older, **HOME, event_time=TODAY - DAY)
-    (event,) = decide([Obsolete(fact, (late, soon))], {}, decision_context())
-    assert (event.ended_at, event.ended_by) == (rome.true_from, rome.fact_id)  # type: ignore[union-attr]  # as above
-
-
-# What became true again
+    held = matched_fact(rome, other, older, **HOME, event_time=TODAY - DAY)
+    for fact, ender in ((matched_fact(**HOME), soon), (held, rome)):
+        (event,) = decide([Obsolete(fact, (late, soon))], {}, decision_context())
+        assert isinstance(event, FactAdded)
+        assert (event.ended_at, event.ended_by) == (ender.true_from, ender.fact_id)
 
 
 @pytest.mark.parametrize("verdict", ["KEEP", "MERGE"])
@@ -136,18 +127,12 @@ def test_nothing_joins_a_fact_across_the_time_of_another(verdict: Verdict) -> No
     rome = known_fact(true_from=NEXT_YEAR)
     gap = decision_context(version_starts={rome.fact_id: (LAST_YEAR, TODAY + DAY, NEXT_YEAR)})
     event = decide_one(matched_fact(rome), llm_decision(verdict, rome), gap)
-    assert isinstance(event, FactAdded)
-    assert (event.ended_at, event.ended_by) == (TODAY + DAY, rome.fact_id)
     assert (event.decision.by, event.decision.guard, event.decision.verdict) == ("policy", "late_news", verdict)
     assert [before.fact_id for before in event.decision.before] == [rome.fact_id]
-
-
-def test_nor_do_equal_words() -> None:
-    rome = known_fact(true_from=NEXT_YEAR)
-    classification = Duplicate(matched_fact(rome, text=rome.text), rome, "hash")
-    (event,) = decide([classification], {}, decision_context(version_starts={rome.fact_id: (TODAY + DAY, NEXT_YEAR)}))
-    assert isinstance(event, FactAdded)
-    assert (event.ended_at, event.ended_by) == (TODAY + DAY, rome.fact_id)
+    (repeated,) = decide([Duplicate(matched_fact(rome, text=rome.text), rome, "hash")], {}, gap)
+    for added in (event, repeated):
+        assert isinstance(added, FactAdded)
+        assert (added.ended_at, added.ended_by) == (TODAY + DAY, rome.fact_id)
 
 
 @pytest.mark.parametrize("chain", [(), (LAST_YEAR, NEXT_YEAR), (TODAY, NEXT_YEAR)])
@@ -165,9 +150,6 @@ def test_who_says_since_when_it_is_so_today_says_it_again() -> None:
     context = decision_context(version_starts={rome.fact_id: (TODAY - 2 * DAY, TODAY - DAY)})
     event = decide_one(matched_fact(rome, event_time=LAST_YEAR), llm_decision("KEEP", rome), context)
     assert isinstance(event, FactConfirmed)
-
-
-# An end that was announced
 
 
 @pytest.mark.parametrize(("verdict", "kind"), [("EXTEND", FactExtended), ("SIMILAR", FactsRelated)])
@@ -188,8 +170,3 @@ def test_what_is_older_in_its_slot_ends_with_what_has_its_end_announced(verdict:
 def test_nothing_else_ends_with_it(fields: dict[str, Any]) -> None:
     acme = known_fact(**{**HOME, "true_from": TODAY + DAY, "true_to": NEXT_YEAR} | fields)
     assert decide_one(matched_fact(acme, **HOME), llm_decision("SIMILAR", acme)).moved_ends == ()
-
-
-def test_a_saying_of_now_is_late_for_nothing_that_is_over() -> None:
-    now = StatementContext(confidence=0.95, true_from=NEXT_YEAR, said_at=NEXT_YEAR)
-    assert classify_late(matched_fact(ended_value(), **HOME), now, THRESHOLDS, EffectivePolicy()) is None

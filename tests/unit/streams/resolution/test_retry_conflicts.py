@@ -92,7 +92,7 @@ def test_a_statement_that_ended_something_ends_it_and_stays(verdict: Verdict, ki
         (llm_decision("KEEP", known_fact(status="pending_confirmation")), None),
     ],
 )
-def test_without_a_verdict_or_past_a_guard_it_stays_as_it_is(
+def test_without_a_verdict_or_past_a_guard_it_stays(
     decision: LlmDecision | NoDecision, rival: Candidate | None
 ) -> None:
     rivals = (rival,) if rival else getattr(decision, "targets", ())
@@ -108,14 +108,11 @@ def test_an_unresolved_fact_that_is_late_news_becomes_history() -> None:
 
 
 def test_what_the_turn_has_ended_is_not_settled() -> None:
+    conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
+    outcome = RetryOutcome(conflict=conflict, llm_decision=llm_decision("REPLACE", BERLIN))
+    contested = [Conflict(matched_fact(BERLIN, BONN), (BERLIN, BONN))]
     for ended in (BONN, BERLIN):
-        fact = matched_fact(BERLIN, BONN)
-        outcome = RetryOutcome(
-            conflict=RetryConflict(unresolved=BONN, rivals=(BERLIN,)), llm_decision=llm_decision("REPLACE", BERLIN)
-        )
-        made = decide(
-            [Conflict(fact, fact.candidates)], {0: llm_decision("REPLACE", ended)}, decision_context(), [outcome]
-        )
+        made = decide(contested, {0: llm_decision("REPLACE", ended)}, decision_context(), [outcome])
         assert [event.event for event in made] == ["fact_replaced"]
 
 
@@ -125,6 +122,9 @@ def test_an_unresolved_fact_is_asked_about_with_what_is_near() -> None:
     (again,) = conflicts_to_retry(facts, THRESHOLDS, EffectivePolicy())
     assert again.unresolved == BONN
     assert again.rivals == (BERLIN, facts[1].candidates[0])
+    ulm = known_fact(0.8, "Mira lives in Ulm.", unresolved=True)
+    (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], THRESHOLDS, EffectivePolicy())
+    assert (again.unresolved, again.rivals) == (BONN, (ulm,))
 
 
 def test_whom_known_facts_are_about_was_held_against_the_turns_fact_alone() -> None:
@@ -157,25 +157,13 @@ def test_what_it_was_put_beside_is_a_rival_where_both_are_of_one_entity(twin: bo
     told = with_facts_beside(conflict, [beside], subjects, at=TODAY)
     rivals = {known.fact_id: known.subject_relation for known in told.rivals}
     assert rivals == ({ulm: "same", BERLIN.fact_id: None} if same else {BERLIN.fact_id: "same"})
-
-
-@pytest.mark.parametrize("twin", [False, True])
-def test_a_near_fact_of_another_entity_is_no_rival(twin: bool) -> None:
-    subjects = [mira(1, BONN.fact_id, twin=2 if twin else None), mira(2, BERLIN.fact_id)]
-    conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
-    assert with_facts_beside(conflict, [], subjects, at=TODAY).rivals == ()
-
-
-def test_of_two_unresolved_facts_one_is_asked_about_the_other() -> None:
-    ulm = known_fact(0.8, "Mira lives in Ulm.", unresolved=True)
-    (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], THRESHOLDS, EffectivePolicy())
-    assert (again.unresolved, again.rivals) == (BONN, (ulm,))
+    near_of_another = [mira(1, BONN.fact_id, twin=2 if twin else None), mira(2, BERLIN.fact_id)]
+    assert with_facts_beside(conflict, [], near_of_another, at=TODAY).rivals == ()
 
 
 def test_no_more_is_asked_again_than_a_turn_should_pay_for() -> None:
     many = [known_fact(0.7, f"{place}", unresolved=True) for place in range(9)]
-    assert (
-        len(conflicts_to_retry([matched_fact(BERLIN, *many)], THRESHOLDS, EffectivePolicy())) == MAX_RETRIED_CONFLICTS
-    )
+    asked = conflicts_to_retry([matched_fact(BERLIN, *many)], THRESHOLDS, EffectivePolicy())
+    assert len(asked) == MAX_RETRIED_CONFLICTS
     assert conflicts_to_retry([matched_fact(BONN)], THRESHOLDS, EffectivePolicy()) == ()
     assert decide([New(matched_fact())], {}, decision_context(), [])[0].event == "fact_added"

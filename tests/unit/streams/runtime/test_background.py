@@ -1,46 +1,33 @@
 """What a worker does beside its stages outlives every error, counts it and shows it."""
 
-import ast
 import asyncio
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from pathlib import Path
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped] # aiokafka ships no types
 from prometheus_client import REGISTRY
 
+from mnemolog.common import cancellation
+from mnemolog.streams import metrics
+from mnemolog.streams.errors import StaleProjection
+from mnemolog.streams.kafka.lag import PartitionBacklog
 from mnemolog.streams.runtime import background
-from mnemolog.streams.runtime.background import BackgroundLoop, background_loops, run_loop
+from mnemolog.streams.runtime.background import (
+    BackgroundLoop,
+    background_loops,
+    check_projected_offsets,
+    run_loop,
+    running_loops,
+    update_backlog,
+)
 from mnemolog.streams.runtime.metrics_server import Health
 from mnemolog.streams.runtime.worker import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
-from tests.support.paths import ROOT
 
 LOOPS = ("purge", "lag", "backlog", "quality", "position", "notices", "timer")
-
-# Every task that the packages start and do not await at once, and what an error in it leads to.
-STARTED_TASKS = {
-    "projections/rebuild/connections.py asyncio.to_thread": "raised where it is waited for, even if that is cancelled",
-    "projections/rebuild/connections.py self._stop": "raised where it is waited for",
-    "projections/rebuild/connections.py work": "raised where they are waited for; the others are cancelled",
-    "projections/rebuild/fill.py run_together": "raised where it is waited for",
-    "streams/kafka/__init__.py stopping": "raised where its end is waited for",
-    "streams/kafka/readers.py self._connect": "those who wait get it, and the next one tries again",
-    "streams/kafka/window.py self._run_entries": "the window stops and its stage is started again",
-    "streams/kafka/window.py self._refill": "the window stops and its stage is started again",
-    "streams/micro_batcher.py self._dispatch_batches": "those who wait for a batch get the error",
-    "streams/micro_batcher.py run": "those who wait for the batch get the error",
-    "streams/runtime/dry_run.py self._report": "raised when the turn is decided",
-    "streams/runtime/background.py run_loop": "the next round comes after a pause; counted and shown in /health",
-    "streams/runtime/read_your_writes.py self._end_offset": "those who wait get it, and the next one asks again",
-    "streams/runtime/read_your_writes.py self._poll": "the offsets are read again after a pause",
-    "streams/runtime/supervisor.py supervisor.run": "the task group of the supervisor ends the worker",
-    "streams/runtime/supervisor.py wait": "it is raised where it is waited for",
-    "streams/runtime/worker.py announce": "it reads a mapping, and what it calls prints",
-    "streams/runtime/worker.py stop.wait": "an event that is waited for has no errors",
-    "streams/runtime/worker.py work": "raised where the start waits for it",
-}
 
 
 class Broken:
@@ -148,6 +135,21 @@ async def test_a_loop_that_is_cancelled_ends_and_is_closed() -> None:
     assert closed.is_set()
 
 
+async def test_a_loop_that_loses_its_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As psycopg's pool does on Python 3.11 where the connection comes at the same moment."""
+    monkeypatch.setattr(cancellation, "CANCEL_AGAIN_SECONDS", 0.01)
+    began = asyncio.Event()
+
+    async def run_round() -> None:
+        with suppress(asyncio.CancelledError):
+            began.set()
+            await asyncio.Event().wait()
+
+    async with asyncio.timeout(5):
+        async with running_loops([BackgroundLoop(name="x", interval=1000, run_round=run_round)], {}):
+            await began.wait()
+
+
 def test_a_failing_loop_is_shown_and_does_not_make_a_worker_unready() -> None:
     assert Health(stages={"project": True}, failing={"lag": "KeyError()"}).ready
     assert not Health(stages={"project": True}, waiting_for={"Kafka": "no broker"}).ready
@@ -155,16 +157,77 @@ def test_a_failing_loop_is_shown_and_does_not_make_a_worker_unready() -> None:
     assert not Health().ready
 
 
-def test_no_task_is_started_that_this_page_does_not_know() -> None:
-    """Who starts another one says here what becomes of an error in it."""
-    started = {found for folder in ("streams", "projections") for found in started_tasks(ROOT / folder)}
-    assert started == set(STARTED_TASKS)
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PLACE = {"stage": "extract", "partition": "0"}
 
 
-def started_tasks(folder: Path) -> Iterator[str]:
-    for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("create_task", "ensure_future")):
-                first = node.args[0]
-                what = ast.unparse(first.func if isinstance(first, ast.Call) else first)
-                yield f"{path.relative_to(ROOT)} {what}"
+async def update(records: int = 0, *, age: timedelta = timedelta(), error: Exception | None = None) -> None:
+    """Show a backlog of so many records, or what reading it raises."""
+
+    async def read() -> list[PartitionBacklog]:
+        if error is not None:
+            raise error
+        return [
+            PartitionBacklog(stage="extract", partition=0, records=records, oldest_at=NOW - age if records else None)
+        ]
+
+    reader: Any = SimpleNamespace(read=read)
+    await update_backlog(reader, lambda: NOW)
+
+
+def last_success() -> float | None:
+    return REGISTRY.get_sample_value("mnemolog_figures_last_success_timestamp_seconds", {"figures": "backlog"})
+
+
+@pytest.mark.parametrize("error", [KafkaConnectionError(), TimeoutError()], ids=repr)
+async def test_gauges_say_when_they_were_last_computed_and_not_when_that_was_tried(error: Exception) -> None:
+    metrics.FIGURES_SUCCEEDED.clear()
+    with pytest.raises(type(error)):
+        await update(error=error)
+    assert last_success() is None
+    await update(1, age=timedelta(hours=3))
+    succeeded = last_success()
+    assert succeeded
+    with pytest.raises(type(error)):
+        await update(error=error)
+    assert last_success() == succeeded
+
+
+async def test_the_age_of_a_backlog_is_that_of_its_oldest_record() -> None:
+    for records, age, shown in (
+        (5_000_000, timedelta(hours=3), 3 * 3600),
+        (0, timedelta(), 0),
+        (1, timedelta(hours=3), 3 * 3600),
+        (1, timedelta(seconds=-5), 0),  # the broker's clock is ahead
+    ):
+        await update(records, age=age)
+        assert REGISTRY.get_sample_value("mnemolog_backlog_records", PLACE) == records
+        assert REGISTRY.get_sample_value("mnemolog_backlog_oldest_seconds", PLACE) == shown
+
+
+@pytest.mark.parametrize(
+    ("written", "tables", "restarts", "is_stale"),
+    [
+        ({}, {}, False, False),
+        ({0: 5, 1: 7}, {0: 5, 1: 9}, False, False),
+        ({0: 100}, {0: 40}, False, True),
+        ({0: 100}, {0: 40}, True, False),
+    ],
+    ids=["nothing written", "there or further", "moved back", "the stage started over meanwhile"],
+)
+async def test_a_stage_whose_tables_moved_back_starts_over(
+    written: dict[int, int], tables: dict[int, int], *, restarts: bool, is_stale: bool
+) -> None:
+    crashes: list[str] = []
+
+    async def next_offsets() -> dict[int, int]:
+        if restarts:
+            written.clear()
+        return tables
+
+    async def crash(error: StaleProjection) -> None:
+        crashes.append(str(error))
+
+    projector: Any = SimpleNamespace(next_offsets=next_offsets)
+    await check_projected_offsets(projector, lambda: dict(written), crash)
+    assert ["up to offset 100 and the tables are at 40" in crash for crash in crashes] == [True] * is_stale

@@ -1,6 +1,6 @@
 """How the stages are put together, where a wrong wire would show only in a rebalance."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,11 +14,11 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.provenance import Origin, Stage
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.kafka.window import Delivery, Window
+from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.runtime import read_your_writes
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
 from mnemolog.streams.runtime.read_your_writes import Watermark
-from mnemolog.streams.runtime.worker import ALL_STAGES, StageFactory
+from mnemolog.streams.runtime.worker import ALL_STAGES, CHAINABLE, StageFactory
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.polling import eventually
 
@@ -53,35 +53,13 @@ def matched(offset: int) -> MatchedFacts:
     return MatchedFacts(source_id=f"t{offset}", scope=SCOPE, origin=origin, occurred_at=NOON, published_at=NOON)
 
 
-def record(topic: str, *offsets: int) -> list[KafkaRecord]:
-    return [
-        KafkaRecord(topic=topic, partition=3, offset=offset, key=SCOPE.key, value=None, timestamp=1.7e9)
-        for offset in offsets
-    ]
-
-
 async def resolve(window: Window, *offsets: int) -> None:
-    """Let records go through the stage's window, all delivered before the first is processed."""
-    records = [replace(one, value=matched(one.offset).to_bytes()) for one in record("matched_facts", *offsets)]
-
-    async def deliveries() -> AsyncIterator[Delivery]:
-        for one in records:
-            yield Delivery(record=one, epoch=window.epoch)
-
-    await window.run(deliveries(), fail)
-    await eventually(lambda: window.finished == {("matched_facts", 3): offsets[-1] + 1})
-
-
-async def resolve_chained(window: Window, *offsets: int) -> None:
-    """Hand records on to `resolve`, as the stage before it does."""
+    """Hand records on to the window, as the stage before it does."""
     finished: list[int] = []
-    for one in record("conversation_turns", *offsets):
-        window.take_over(replace(one, content=matched(one.offset)), partial(finished.append, one.offset))
+    for offset in offsets:
+        one = KafkaRecord(topic="t", partition=3, offset=offset, key=SCOPE.key, value=None, timestamp=1.7e9)
+        window.take_over(replace(one, content=matched(offset)), partial(finished.append, offset))
     await eventually(lambda: finished == list(offsets))
-
-
-async def fail(error: BaseException) -> None:
-    raise error
 
 
 @pytest.fixture
@@ -102,45 +80,28 @@ def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
     )
 
 
-async def test_resolve_alone_asks_where_the_log_ends_after_each_rebalance(parts: Any, log: LogEnds) -> None:
-    window = StageFactory(StreamsSettings(), "localhost:9092", parts).builder("resolve")().window
-    await resolve(window, 0, 1)
-    assert log.calls == 1
-    await resolve(window, 2)
-    assert log.calls == 1
-    await window.drain(0)
-    await resolve(window, 3)
-    assert log.calls == 2
-
-
-async def test_resolve_in_a_chain_with_extract_asks_only_after_a_rebalance(parts: Any, log: LogEnds) -> None:
+async def test_resolve_asks_where_the_log_ends_after_each_rebalance_and_not_again(parts: Any, log: LogEnds) -> None:
     first = StageFactory(StreamsSettings(), "localhost:9092", parts, ALL_STAGES).builder("extract")().window
-    await resolve_chained(first.chain[-1], 0)
-    await resolve_chained(first.chain[-1], 1)
+    await resolve(first.chain[-1], 0)
+    await resolve(first.chain[-1], 1)
     assert log.calls == 1
     await first.drain(0)
-    await resolve_chained(first.chain[-1], 2)
+    await resolve(first.chain[-1], 2)
     assert log.calls == 2
 
 
 @pytest.mark.parametrize(
-    ("here", "chain"),
+    ("here", "is_set", "chain"),
     [
-        (ALL_STAGES, ("extract", "embed", "match", "resolve")),
-        (("extract", "embed", "match", "resolve"), ("extract", "embed", "match", "resolve")),
-        (("extract", "embed", "match", "project"), ("extract",)),
-        (("extract",), ("extract",)),
+        (ALL_STAGES, True, CHAINABLE),
+        (CHAINABLE, True, CHAINABLE),
+        (("extract", "embed", "match", "project"), True, ("extract",)),
+        (ALL_STAGES, False, ("extract",)),
     ],
 )
-async def test_a_worker_chains_where_no_stage_is_missing(
-    parts: Any, here: tuple[Stage, ...], chain: tuple[Stage, ...]
+async def test_a_worker_chains_where_it_is_set_and_no_stage_is_missing(
+    parts: Any, here: tuple[Stage, ...], chain: tuple[Stage, ...], *, is_set: bool
 ) -> None:
-    app = StageFactory(StreamsSettings(), "localhost:9092", parts, here).builder("extract")()
+    app = StageFactory(StreamsSettings(chain=is_set), "localhost:9092", parts, here).builder("extract")()
     assert app.chain == chain
     assert len(app.window.chain) == len(chain)
-
-
-async def test_without_the_setting_no_stage_hands_on(parts: Any) -> None:
-    settings = StreamsSettings(chain=False)
-    app = StageFactory(settings, "localhost:9092", parts, ALL_STAGES).builder("extract")()
-    assert len(app.window.chain) == 1

@@ -50,20 +50,8 @@ def test_equal_words_of_unlike_vectors_are_both_kept() -> None:
     ("one", "other"),
     [
         ("The train leaves at 17:45.", "The train leaves at 17:15."),
-        ("Mira is allergic to walnuts.", "Mira is allergic to peanuts."),
-        ("Mira likes cilantro.", "Mira dislikes cilantro."),
-        ("the dog bit the man", "the man bit the dog"),
-        ("Mira bought it.", "Mira sold it."),
-        ("Mira was a nurse.", "Mira is a nurse."),
-        ("Mira's dog is ill.", "Mira's mother is ill."),
-        ("Mira mag Rosen.", "Mira mag Dosen."),
-        ("Mira aime le thé vert.", "Mira aime le thé noir."),
-        ("美拉对花生过敏", "美拉对花粉过敏"),
-        ("मीरा को चाय पसंद है", "मीरा को चाट पसंद है"),
         ("मीरा दिन में काम करती है", "मीरा दीन में काम करती है"),
-        ("Mira likes \N{RED APPLE}", "Mira likes \N{TANGERINE}"),
         (f"Mira likes tea. {'x' * 2000} to Rome", f"Mira likes tea. {'x' * 2000} to Oslo"),
-        (" ".join(["early", *["word"] * 60]), " ".join(["late", *["word"] * 60])),
     ],
 )
 def test_one_other_word_is_another_fact_however_alike_the_vectors_are(one: str, other: str) -> None:
@@ -93,45 +81,42 @@ class ConstantEmbedder:
         return EmbeddingResult(vectors=vectors, model="m", calls=1.0, tokens=3, milliseconds=2.0)
 
 
-async def test_each_text_of_a_command_keeps_its_place_however_alike_they_are() -> None:
-    texts = ["Mira likes tea.", "Mira likes tea.", "Mira likes tea"]
+def envelope(*facts: ExtractedFact, **fields: Any) -> ExtractedFacts:
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    edits = tuple(Edit(fact_id=UUID(int=number), text=text) for number, text in enumerate(texts))
-    command = ExtractedFacts(
-        source_id="c1",
-        source_kind="command",
-        scope=Scope(user_id="mira"),
-        origin=Origin(topic="conversation_turns", partition=0, offset=0),
+    origin, scope = Origin(topic="conversation_turns", partition=0, offset=0), Scope(user_id="mira")
+    return ExtractedFacts(
+        source_id="s1",
+        scope=scope,
+        origin=origin,
         occurred_at=noon,
         published_at=noon,
-        order=Update(edits=edits),
-        facts=tuple(ExtractedFact(text=text, search_text=text, excerpt=text) for text in texts),
+        facts=facts,
+        **fields,
     )
-    output, _ = await embedded(command)
+
+
+async def test_each_text_of_a_command_keeps_its_place_however_alike_they_are() -> None:
+    texts = ["Mira likes tea.", "Mira likes tea.", "Mira likes tea"]
+    order = Update(edits=tuple(Edit(fact_id=UUID(int=number), text=text) for number, text in enumerate(texts)))
+    facts = (ExtractedFact(text=text, search_text=text, excerpt=text) for text in texts)
+    output, _ = await embedded(envelope(*facts, source_kind="command", order=order))
     assert [fact.fact.text for fact in output.facts] == texts
-    assert (output.order, output.steps[0].dropped) == (command.order, ())
+    assert (output.order, output.steps[0].dropped) == (order, ())
 
 
 def turn_naming(*names: str, kind: str = "place") -> ExtractedFacts:
     """A turn of one fact for each twenty names."""
     groups = [names[start : start + 20] for start in range(0, len(names), 20)]
-    facts = [
-        ExtractedFact(
-            text=f"Fact {place}.",
-            search_text=f"Fact {place}.",
-            excerpt="said",
-            entities=tuple(NamedEntity(name=name, type=kind) for name in group),
+    return envelope(
+        *(
+            ExtractedFact(
+                text=f"Fact {place}.",
+                search_text=f"Fact {place}.",
+                excerpt="said",
+                entities=tuple(NamedEntity(name=name, type=kind) for name in group),
+            )
+            for place, group in enumerate(groups)
         )
-        for place, group in enumerate(groups)
-    ]
-    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    return ExtractedFacts(
-        source_id="t1",
-        scope=Scope(user_id="mira"),
-        origin=Origin(topic="conversation_turns", partition=0, offset=0),
-        occurred_at=noon,
-        published_at=noon,
-        facts=tuple(facts),
     )
 
 
@@ -143,8 +128,9 @@ async def test_names_of_things_are_embedded_in_the_call_of_the_facts() -> None:
     assert output.steps[0].embedding_calls == 1
 
 
-async def test_names_of_people_have_no_vectors() -> None:
-    output, texts = await embedded(turn_naming("Ana", "Tom", kind="person"))
+@pytest.mark.parametrize(("kind", "threshold"), [("person", 0.8), ("place", 0.0)])
+async def test_names_of_people_and_names_without_a_threshold_have_no_vectors(kind: str, threshold: float) -> None:
+    output, texts = await embedded(turn_naming("Ana", "Tom", kind=kind), name_twin=threshold)
     assert (output.name_vectors, texts) == ((), ["Fact 0."])
 
 
@@ -152,11 +138,6 @@ async def test_a_turn_of_500_names_makes_twenty_texts_of_them() -> None:
     output, texts = await embedded(turn_naming(*(f"Place {number}" for number in range(500))))
     assert len(output.name_vectors) == MAX_NAME_VECTORS == 20
     assert len([text for text in texts if text.startswith("Place")]) == MAX_NAME_VECTORS
-
-
-async def test_without_a_threshold_names_have_no_vectors() -> None:
-    output, texts = await embedded(turn_naming("Bern"), name_twin=0)
-    assert (output.name_vectors, texts) == ((), ["Fact 0."])
 
 
 async def embedded(envelope: ExtractedFacts, name_twin: float = 0.8) -> tuple[EmbeddedFacts, list[str]]:

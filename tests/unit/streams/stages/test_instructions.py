@@ -1,7 +1,6 @@
 """Instructions of a policy: they stand in the prompt, have a version in each step, and what is never stored is not."""
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,18 +8,13 @@ import pytest
 from mnemolog.schemas.envelopes import ExtractedFacts
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.instructions import DescribedCategory, ForbiddenTopic, Instructions
-from mnemolog.schemas.policy import EffectivePolicy, LimitHit, Policy
-from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Message, Overrides, Turn
+from mnemolog.schemas.policy import EffectivePolicy, Policy
+from mnemolog.schemas.turn import Message
 from mnemolog.streams.errors import SourceEndedError
-from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.extract_prompt import prompt_part
-from mnemolog.streams.llm.ports import AskModel, Prompt, RequestSource, SourceQuestion, TimedReply
-from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from tests.support.builders.model_replies import fact_json, facts_reply
-from tests.support.harnesses.extract_harness import Shown
+from tests.support.harnesses.extract_harness import ScriptedModel, extracted, turn
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SALARY = ForbiddenTopic(
     name="salary", description="what anybody earns", words=("salary", "earn*", "给料", "給料"), keys=("income",)
 )
@@ -32,52 +26,9 @@ TOLD = Instructions(
 )
 
 
-class Model:
-    """Gives its replies one after another, and keeps the prompts."""
-
-    model = "told"
-
-    def __init__(self, *replies: str) -> None:
-        self.replies = list(replies)
-        self.prompts: list[Prompt] = []
-
-    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
-        del source, question
-
-        async def ask(prompt: Prompt, attempt: int) -> TimedReply:
-            del attempt
-            self.prompts.append(prompt)
-            return TimedReply(text=self.replies.pop(0), model="told", milliseconds=1)
-
-        return ask
-
-    async def has_reply(self, _question: SourceQuestion) -> bool:
-        return False
-
-    async def unused_replies(self, _source: RequestSource, _question: Prompt | None) -> Sequence[TimedReply]:
-        return ()
-
-
-async def extracted(told: Instructions | None, model: Model, *said: str, infer: bool = True) -> ExtractedFacts:
-    async def rules_for(_: Scope, __: Overrides) -> EffectivePolicy:
-        return EffectivePolicy(instructions=told)
-
-    async def no_limit(*_: object) -> LimitHit | None:
-        return None
-
+async def instructed(told: Instructions | None, model: ScriptedModel, *said: str, infer: bool = True) -> ExtractedFacts:
     messages = tuple(Message(role="user", content=text) for text in said)
-    turn = Turn(turn_id="t1", scope=Scope(user_id="mira"), messages=messages, occurred_at=NOON, infer=infer)
-    record = KafkaRecord(
-        topic="conversation_turns",
-        partition=1,
-        offset=2,
-        key=b"default/mira",
-        value=turn.to_bytes(),
-        timestamp=NOON.timestamp(),
-    )
-    asked: Any = model
-    stage = ExtractStage(asked, categories=CATEGORIES, rules_for=rules_for, precheck=no_limit, backgrounds=Shown())
-    return await stage(parse_source(record, max_bytes=10_000), record)
+    return await extracted(model, turn(messages=messages, infer=infer), rules=EffectivePolicy(instructions=told))
 
 
 def reply(*sentences: str, **fields: Any) -> str:
@@ -85,10 +36,10 @@ def reply(*sentences: str, **fields: Any) -> str:
 
 
 async def test_instructions_stand_behind_the_constant_text_of_the_prompt() -> None:
-    plain, told = Model(reply()), Model(reply())
-    await extracted(None, plain, "Hello there.")
-    await extracted(TOLD, told, "Hello there.")
-    before, after = (model.prompts[0].messages[0].content for model in (plain, told))
+    plain, told = ScriptedModel(reply()), ScriptedModel(reply())
+    await instructed(None, plain, "Hello there.")
+    await instructed(TOLD, told, "Hello there.")
+    before, after = (model.questions[0].messages[0].content for model in (plain, told))
     common = before[: before.index(", ".join(CATEGORIES))]
     assert after.startswith(common)
     assert after.endswith(prompt_part(TOLD))
@@ -105,11 +56,11 @@ async def test_instructions_stand_behind_the_constant_text_of_the_prompt() -> No
 
 
 async def test_a_category_of_the_instructions_is_one_that_facts_may_have() -> None:
-    output = await extracted(TOLD, Model(reply("Mira has a dog.", category="pet")), "Mira has a dog.")
+    output = await instructed(TOLD, ScriptedModel(reply("Mira has a dog.", category="pet")), "Mira has a dog.")
     assert [fact.category for fact in output.facts] == ["pet"]
-    schema = Model(reply())
-    await extracted(TOLD, schema, "Mira has a dog.")
-    assert "pet" in schema.prompts[0].schema["$defs"]["_Fact"]["properties"]["category"]["enum"]
+    schema = ScriptedModel(reply())
+    await instructed(TOLD, schema, "Mira has a dog.")
+    assert "pet" in schema.questions[0].schema["$defs"]["_Fact"]["properties"]["category"]["enum"]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +79,7 @@ async def test_a_category_of_the_instructions_is_one_that_facts_may_have() -> No
     ],
 )
 async def test_what_is_never_stored_leaves_no_words_behind(sentence: str, fields: dict[str, Any]) -> None:
-    output = await extracted(TOLD, Model(reply(sentence, **fields)), sentence)
+    output = await instructed(TOLD, ScriptedModel(reply(sentence, **fields)), sentence)
     assert output.facts == ()
     (step,) = output.steps
     assert [(one.text, one.excerpt, one.reason) for one in step.dropped] == [("(withheld: salary)", "", "never_stored")]
@@ -137,24 +88,24 @@ async def test_what_is_never_stored_leaves_no_words_behind(sentence: str, fields
 
 async def test_words_are_whole_words_and_other_facts_are_kept() -> None:
     sentences = ("Mira learned Greek.", "Mira salarys.", "Mira has a salary.")
-    output = await extracted(TOLD, Model(reply(*sentences)), *sentences)
+    output = await instructed(TOLD, ScriptedModel(reply(*sentences)), *sentences)
     assert [fact.text for fact in output.facts] == ["Mira learned Greek.", "Mira salarys."]
 
 
 async def test_a_word_of_nothing_that_is_seen_withholds_nothing() -> None:
     unseen = ForbiddenTopic(name="unseen", words=("\u200b\u200c", "--", "\u00ad\u00ad*"))
-    output = await extracted(Instructions(never_store=(unseen,)), Model(reply("Mira sings.")), "Mira sings.")
+    output = await instructed(Instructions(never_store=(unseen,)), ScriptedModel(reply("Mira sings.")), "Mira sings.")
     assert [fact.text for fact in output.facts] == ["Mira sings."]
 
 
 async def test_neither_dropped_statements_nor_complaints_quote_what_is_never_stored() -> None:
     invented = facts_reply(fact_json("Mira has a salary.", excerpt="my salary is 5000"))
-    output = await extracted(TOLD, Model(invented, invented), "Hello there.")
+    output = await instructed(TOLD, ScriptedModel(invented, invented), "Hello there.")
     (step,) = output.steps
     assert step.reprompts == 1
     assert [one.text for one in step.dropped] == ["(withheld: salary)"]
     assert "5000" not in output.model_dump_json()
-    plain = await extracted(None, Model(invented, invented), "Hello there.")
+    plain = await instructed(None, ScriptedModel(invented, invented), "Hello there.")
     assert "5000" in plain.model_dump_json()
 
 
@@ -162,23 +113,23 @@ async def test_an_error_does_not_quote_it_either() -> None:
     broken = facts_reply(fact_json("Mira has a boat.", excerpt="Hello there.", category="my salary is 5000"))
     for told, is_quoted in ((None, True), (TOLD, False)):
         with pytest.raises(SourceEndedError) as ended:
-            await extracted(told, Model(broken, broken, broken), "Hello there.")
+            await instructed(told, ScriptedModel(broken, broken, broken), "Hello there.")
         assert ended.value.step is not None
         assert ("5000" in ended.value.detail) == is_quoted
         assert ("5000" in ended.value.step.model_dump_json()) == is_quoted
 
 
 async def test_raw_turns_are_held_to_it_too() -> None:
-    output = await extracted(TOLD, Model(), "I like tea.", "My salary is 5000.", infer=False)
+    output = await instructed(TOLD, ScriptedModel(), "I like tea.", "My salary is 5000.", infer=False)
     assert [fact.text for fact in output.facts] == ["I like tea."]
     (step,) = output.steps
     assert ([one.reason for one in step.dropped], step.instructions) == (["never_stored"], TOLD.version)
 
 
 async def test_the_version_names_exactly_these_instructions() -> None:
-    (step,) = (await extracted(TOLD, Model(reply()), "Hello there.")).steps
+    (step,) = (await instructed(TOLD, ScriptedModel(reply()), "Hello there.")).steps
     assert step.instructions == TOLD.version
-    (step,) = (await extracted(None, Model(reply()), "Hello there.")).steps
+    (step,) = (await instructed(None, ScriptedModel(reply()), "Hello there.")).steps
     assert step.instructions is None
     changes: list[Callable[[], Instructions]] = [
         lambda: TOLD.model_copy(update={"text": "Look for cats."}),

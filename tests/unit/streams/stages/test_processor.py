@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from mnemolog.projections.errors import StatementTimeoutError
-from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
+from mnemolog.schemas.envelopes import EmbeddedFacts, End, ExtractedFacts
 from mnemolog.schemas.errors import UnsupportedVersionError
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
@@ -61,6 +61,10 @@ def processor(
 
 def values(broker: MemoryBroker, topic: str) -> list[bytes | None]:
     return [record.value for record in broker.records(topic)]
+
+
+def ends(broker: MemoryBroker) -> list[End | None]:
+    return [EmbeddedFacts.from_bytes(value).end for value in values(broker, "out")]
 
 
 async def passes(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
@@ -170,38 +174,50 @@ async def test_a_fault_of_one_record_ends_that_turn_alone(error: Exception) -> N
     stage = processor(broker, fails)
     await stage(record(envelope(0), 0))
     await stage(record(envelope(1), 1))
-    outcomes = [EmbeddedFacts.from_bytes(value).end for value in values(broker, "out")]
-    assert [end.reason if end else None for end in outcomes] == ["unexpected_error", None]
+    assert [end.reason if end else None for end in ends(broker)] == ["unexpected_error", None]
     assert len(values(broker, "dead_letters")) == 1
 
 
-async def test_what_is_the_stages_trouble_escapes_and_nothing_is_written() -> None:
-    async def away(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        raise psycopg.OperationalError("the database is away")
+def failing(error: Exception) -> Work:
+    async def work(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+        raise error
 
+    return work
+
+
+NEWER = envelope().replace(b'"schema_version":1', b'"schema_version":2', 1)
+
+
+@pytest.mark.parametrize(
+    ("work", "value", "error"),
+    [
+        (failing(psycopg.OperationalError("away")), envelope(), psycopg.OperationalError),
+        (passes, NEWER, UnsupportedVersionError),
+    ],
+    ids=["a database that is away", "a newer version"],
+)
+async def test_what_is_the_stages_trouble_escapes_and_nothing_is_written(
+    work: Work, value: bytes, error: type[Exception]
+) -> None:
     broker = MemoryBroker()
-    with pytest.raises(psycopg.OperationalError):
-        await processor(broker, away)(record(envelope()))
+    with pytest.raises(error):
+        await processor(broker, work)(record(value))
     assert broker.topics == {}
 
 
-async def test_a_newer_version_stops_the_stage() -> None:
-    broker, known = MemoryBroker(), ExtractedFacts.VERSION
-    newer = envelope().replace(b'"schema_version":%d' % known, b'"schema_version":%d' % (known + 1), 1)
-    with pytest.raises(UnsupportedVersionError):
-        await processor(broker, passes)(record(newer))
-    assert broker.topics == {}
+async def swells(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+    return next_envelope(EmbeddedFacts, received.require_valid(), metadata={"much": "x" * 5000})
 
 
-async def test_a_statement_that_is_always_too_slow_ends_its_record() -> None:
-    async def slow(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        raise StatementTimeoutError("match")
-
+@pytest.mark.parametrize(
+    ("work", "reason"), [(failing(StatementTimeoutError("match")), "statement_timeout"), (swells, "output_too_large")]
+)
+async def test_what_never_succeeds_ends_its_record(work: Work, reason: str) -> None:
     broker = MemoryBroker()
-    await processor(broker, slow)(record(envelope()))
-    end = EmbeddedFacts.from_bytes(values(broker, "out")[0]).end
+    await processor(broker, work, limit=3000)(record(envelope()))
+    (end,) = ends(broker)
     assert end is not None
-    assert end.reason == "statement_timeout"
+    assert end.reason == reason
 
 
 PROGRAM_ERROR = TypeError("a fault of the program")
@@ -238,33 +254,26 @@ def test_after_many_failures_in_a_row_none_ends_until_one_record_succeeds(error:
     run_in_virtual_time(main())
 
 
-def test_failures_among_successes_are_never_held() -> None:
+async def fails_at_odd_offsets(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
+    if received.envelope.origin.offset % 2:
+        raise PROGRAM_ERROR
+    return next_envelope(EmbeddedFacts, received.require_valid())
+
+
+REFUSED = SourceEndedError("http_400", "context too long")
+
+
+@pytest.mark.parametrize(("work", "failures"), [(fails_at_odd_offsets, 100), (failing(REFUSED), 200)])
+def test_failures_among_successes_and_ends_certainly_of_one_source_are_never_held(work: Work, failures: int) -> None:
     async def main() -> None:
         broker = MemoryBroker()
-
-        async def works(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-            if received.envelope.origin.offset % 2:
-                raise PROGRAM_ERROR
-            return next_envelope(EmbeddedFacts, received.require_valid())
-
-        stage = processor(broker, works)
-        for offset in range(1000):
+        stage = processor(broker, work)
+        for offset in range(200):
             await stage(record(envelope(offset), offset))
-        assert len(values(broker, "dead_letters")) == 500
+        assert len(values(broker, "dead_letters")) == failures
         assert asyncio.get_running_loop().time() == 0
 
     run_in_virtual_time(main())
-
-
-async def test_ends_that_are_certainly_of_one_source_are_not_counted() -> None:
-    async def refuses(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        raise SourceEndedError("http_400", "context too long")
-
-    broker = MemoryBroker()
-    stage = processor(broker, refuses)
-    for offset in range(100):
-        await stage(record(envelope(offset), offset))
-    assert len(values(broker, "dead_letters")) == 100
 
 
 def test_before_a_held_record_is_tried_again_its_replies_are_forgotten() -> None:
@@ -287,17 +296,6 @@ def test_before_a_held_record_is_tried_again_its_replies_are_forgotten() -> None
     run_in_virtual_time(main())
 
 
-async def test_an_output_that_is_too_large_ends_the_turn() -> None:
-    async def swells(received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        return next_envelope(EmbeddedFacts, received.require_valid(), metadata={"much": "x" * 5000})
-
-    broker = MemoryBroker()
-    await processor(broker, swells, limit=3000)(record(envelope()))
-    end = EmbeddedFacts.from_bytes(values(broker, "out")[0]).end
-    assert end is not None
-    assert end.reason == "output_too_large"
-
-
 async def test_a_turn_that_has_its_end_gets_no_second_output() -> None:
     async def committed(_: ReceivedEnvelope[ExtractedFacts], __: KafkaRecord) -> None:
         return None
@@ -308,13 +306,9 @@ async def test_a_turn_that_has_its_end_gets_no_second_output() -> None:
 
 
 async def test_an_ended_turn_carries_what_was_spent_on_it() -> None:
-    async def gives_up(_received: ReceivedEnvelope[ExtractedFacts], _: KafkaRecord) -> EmbeddedFacts:
-        raise SourceEndedError(
-            "invalid_reply", "no JSON", step=Step(stage="embed", milliseconds=5, llm_calls=3, reprompts=2)
-        )
-
+    step = Step(stage="embed", milliseconds=5, llm_calls=3, reprompts=2)
     broker = MemoryBroker()
-    await processor(broker, gives_up)(record(envelope()))
+    await processor(broker, failing(SourceEndedError("invalid_reply", "no JSON", step=step)))(record(envelope()))
     output = EmbeddedFacts.from_bytes(values(broker, "out")[0])
     assert output.steps[-1].llm_calls == 3
     (letter,) = map(DeadLetter.from_record, broker.records("dead_letters"))

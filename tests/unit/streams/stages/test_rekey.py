@@ -1,6 +1,7 @@
 """A record outside its owner's partition is published again, once, and not processed where it was."""
 
 import pytest
+from aiokafka.partitioner import DefaultPartitioner  # type: ignore[import-untyped] # aiokafka ships no types
 from prometheus_client import REGISTRY
 
 from mnemolog.schemas.envelopes import ExtractedFacts
@@ -69,3 +70,13 @@ async def test_other_records_are_processed_where_they_are(kept: KafkaRecord) -> 
 async def test_a_record_whose_copy_does_not_fit_is_processed_where_it_is() -> None:
     broker, misplaced = MemoryBroker(), record(key=None)
     assert await rekeyed_work(broker, limit=10)(parse_source(misplaced, max_bytes=10_000), misplaced) is not None
+
+
+@pytest.mark.parametrize("count", [1, 4, 12])
+def test_an_owner_has_the_partition_that_a_producer_sends_its_records_to(count: int) -> None:
+    """Also the timer asks so whose orders to expire are this worker's."""
+    partitions = list(range(count))
+    scopes = [Scope(user_id=f"user-{number}") for number in range(200)] + [Scope(tenant="acme", agent_id="bot")]
+    sent = [DefaultPartitioner()(scope.key, partitions, partitions) for scope in scopes]
+    assert [partition_of(scope, count) for scope in scopes] == sent
+    assert set(sent) == set(partitions)

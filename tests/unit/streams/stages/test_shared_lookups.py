@@ -1,7 +1,7 @@
 """What several records ask at once is asked in one statement; one that is at fault fails alone."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -25,75 +25,58 @@ class CountedFinder(SharedCandidateFinder):
         self.asked: list[list[str]] = []
         self.gate = asyncio.Event()
 
-    async def source_statuses(self, sources: Sequence[SourceQuery]) -> list[SourceStatus]:
-        names = [source_id for _, source_id, _ in sources]
+    async def answer(self, names: list[str]) -> list[int]:
         self.asked.append(names)
         await self.gate.wait()
         if "bad" in names:
             raise psycopg.DataError("no column holds this")
-        return [SourceStatus(scope_version=int(name)) for name in names]
+        return list(map(int, names))
+
+    async def source_statuses(self, sources: Sequence[SourceQuery]) -> list[SourceStatus]:
+        names = [source_id for _, source_id, _ in sources]
+        return [SourceStatus(scope_version=number) for number in await self.answer(names)]
 
     async def find_many(self, requests: Sequence[CandidateRequest]) -> list[CandidateLists]:
         names = [request.speaker or "" for request in requests]
-        self.asked.append(names)
-        await self.gate.wait()
-        if "bad" in names:
-            raise psycopg.DataError("no column holds this")
-        return [CandidateLists(scope_version=int(name), candidates=()) for name in names]
+        return [CandidateLists(scope_version=number, candidates=()) for number in await self.answer(names)]
 
 
 def turn_of(speaker: str) -> CandidateRequest:
     return CandidateRequest(scope=Scope(user_id="u"), queries=(), at=datetime(2026, 3, 1, tzinfo=UTC), speaker=speaker)
 
 
-async def test_what_is_asked_while_a_statement_runs_is_asked_in_the_next() -> None:
-    finder = CountedFinder()
-    asking = []
-    for number in range(6):
-        asking.append(asyncio.create_task(finder.source_status("o", str(number), None)))
+Ask = Callable[[CountedFinder, str], Awaitable[SourceStatus | CandidateLists]]
+status: Ask = lambda finder, name: finder.source_status("o", name, None)  # noqa: E731 -- two one-line questions
+candidates: Ask = lambda finder, name: finder.find(turn_of(name))  # noqa: E731 -- as above
+
+
+@pytest.mark.parametrize(
+    ("ask", "sizes"),
+    [(status, [1, 1, 4]), (candidates, [1, 1, MAX_TURNS_AT_ONCE, 1])],
+    ids=["statuses", "candidates"],
+)
+async def test_what_is_asked_while_a_statement_runs_is_asked_in_the_next(ask: Ask, sizes: list[int]) -> None:
+    finder, asking = CountedFinder(), []
+    for number in range(sum(sizes)):
+        asking.append(asyncio.ensure_future(ask(finder, str(number))))
         await asyncio.sleep(0.01 if number < 2 else 0)  # each of the first two goes alone: two run at once
     finder.gate.set()
-    statuses = await asyncio.gather(*asking)
-    assert [status.scope_version for status in statuses] == list(range(6))
-    assert finder.asked == [["0"], ["1"], ["2", "3", "4", "5"]]
-    await finder.close()
-
-
-async def test_a_source_at_fault_fails_alone() -> None:
-    finder = CountedFinder()
-    finder.gate.set()
-    asking = [asyncio.create_task(finder.source_status("o", name, None)) for name in ("1", "bad", "3", "4")]
-    found = await asyncio.gather(*asking, return_exceptions=True)
-    assert [one.scope_version for one in found if isinstance(one, SourceStatus)] == [1, 3, 4]
-    assert isinstance(found[1], psycopg.DataError)
-    await finder.close()
-    with pytest.raises(BatcherClosedError):
-        await finder.source_status("o", "5", None)
-
-
-async def test_turns_that_look_for_candidates_share_statements() -> None:
-    finder = CountedFinder()
-    asking = []
-    for number in range(2 + MAX_TURNS_AT_ONCE + 1):
-        asking.append(asyncio.create_task(finder.find(turn_of(str(number)))))
-        await asyncio.sleep(0.01 if number < 2 else 0)
-    finder.gate.set()
     found = await asyncio.gather(*asking)
-    assert [one.scope_version for one in found] == list(range(len(asking)))
-    assert [len(names) for names in finder.asked] == [1, 1, MAX_TURNS_AT_ONCE, 1]
+    assert [one.scope_version for one in found] == list(range(sum(sizes)))
+    assert [len(names) for names in finder.asked] == sizes
     await finder.close()
 
 
-async def test_a_turn_at_fault_finds_no_candidates_alone() -> None:
+@pytest.mark.parametrize("ask", [status, candidates], ids=["statuses", "candidates"])
+async def test_a_source_at_fault_fails_alone(ask: Ask) -> None:
     finder = CountedFinder()
     finder.gate.set()
-    asking = [asyncio.create_task(finder.find(turn_of(name))) for name in ("1", "bad", "3", "4")]
-    found = await asyncio.gather(*asking, return_exceptions=True)
-    assert [one.scope_version for one in found if isinstance(one, CandidateLists)] == [1, 3, 4]
+    found = await asyncio.gather(*(ask(finder, name) for name in ("1", "bad", "3", "4")), return_exceptions=True)
+    assert [one.scope_version for one in found if not isinstance(one, BaseException)] == [1, 3, 4]
     assert isinstance(found[1], psycopg.DataError)
     await finder.close()
     with pytest.raises(BatcherClosedError):
-        await finder.find(turn_of("5"))
+        await ask(finder, "5")
 
 
 def policies_of(scope: Scope) -> StoredPolicies:

@@ -4,7 +4,10 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.text.differences import (
+    USER_WORDS,
     Difference,
+    SubjectRelation,
+    compare_subjects,
     differences,
     subjects_differ,
     texts_equivalent,
@@ -17,52 +20,35 @@ from mnemolog.streams.text.differences import (
         ("Mira owns 3 cats.", "Mira owns 2 cats.", {"number"}),
         ("Mira owns three cats.", "Mira owns two cats.", {"number"}),
         ("Mira hat zwei Katzen.", "Mira hat drei Katzen.", {"number"}),
-        ("Mira a deux chats.", "Mira a trois chats.", {"number"}),
-        ("Mira tiene dos gatos.", "Mira tiene cinco gatos.", {"number"}),
-        ("Mira tem dois gatos.", "Mira tem quatro gatos.", {"number"}),
-        ("Mira ha due gatti.", "Mira ha tre gatti.", {"number"}),
-        ("It meets at 10.", "It meets at 11.", {"number"}),
         ("The train leaves at 17:45.", "The train leaves at 17:15.", {"number"}),
         ("It weighs 1.5 tons.", "It weighs 15 tons.", {"number"}),
         ("It has a first floor.", "It has a second floor.", {"number"}),
         ("She swims on Monday.", "She swims on Tuesday.", {"date"}),
         ("Sie schwimmt montags.", "Sie schwimmt dienstags.", {"date"}),
-        ("Elle nage le lundi.", "Elle nage le mardi.", {"date"}),
         ("Born 2020-01-31.", "Born 2020-01-30.", {"date"}),
-        ("It is due in March.", "It is due in April.", {"date"}),
         ("The dose is taken in the morning.", "The dose is taken at night.", {"date"}),
         ("She runs 5 km.", "She runs 5 miles.", {"unit"}),
         ("It costs 20 €.", "It costs 20 $.", {"unit"}),
         ("It lasts 3 weeks.", "It lasts 3 months.", {"unit"}),
-        ("Es dauert 3 Tage.", "Es dauert 3 Wochen.", {"unit"}),
         ("It has 5 m of rope.", "It has 5 g of rope.", {"unit"}),
         ("Mira is allergic to nuts.", "Mira is not allergic to nuts.", {"negation"}),
         ("Mira likes jazz.", "Mira doesn't like jazz.", {"negation"}),
-        ("mira likes jazz", "mira doesnt like jazz", {"negation"}),
         ("Sie mag Kaffee.", "Sie mag keinen Kaffee.", {"negation"}),
         ("Elle aime le café.", "Elle n\u2019aime pas le café.", {"negation"}),
-        ("Ella come carne.", "Ella no come carne.", {"negation"}),
-        ("Ela come carne.", "Ela não come carne.", {"negation"}),
-        ("Lei mangia carne.", "Lei non mangia carne.", {"negation"}),
         ("allergic to milk, not to nuts", "allergic to nuts, not to milk", {"negation"}),
         ("Mira lives in Bern.", "Mira lives in Berlin.", {"name"}),
         ("Mira likes tea.", "Anna likes tea.", {"name"}),
         ("She uses VS Code.", "She uses TypeScript.", {"name"}),
-        ("She uses an iPhone.", "She uses an iPad.", {"name"}),
         ("She works from 9 to 5.", "She works from 5 to 9.", {"number"}),
         ("She owns 2 cats and 3 dogs.", "She owns 3 cats and 2 dogs.", {"number"}),
-        ("The bill is of 03/04/2026.", "The bill is of 04/03/2026.", {"number"}),
         ("The balance is -5.", "The balance is 5.", {"number"}),
         ("They meet at \u0661\u0660.", "They meet at \u0661\u0661.", {"number"}),
         ("She takes \u00bd a pill.", "She takes \u00bc a pill.", {"number"}),
         ("Mira manages Anna.", "Anna manages Mira.", {"name"}),
-        ("She moved from Rome to Milan.", "She moved from Milan to Rome.", {"name"}),
-        ("Her blood type is A.", "Her blood type is B.", {"name"}),
         ("Her blood type is A+.", "Her blood type is A-.", {"name"}),
         ("She writes C.", "She writes C++.", {"name"}),
         ("Mira eats meat.", "Mira rarely eats meat.", {"negation"}),
         ("Mira eet vlees.", "Mira eet geen vlees.", {"negation"}),
-        ("Mira äter kött.", "Mira äter inte kött.", {"negation"}),
     ],
 )
 def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: set[Difference]) -> None:
@@ -79,7 +65,6 @@ def test_what_a_reader_would_mind_is_a_difference(one: str, other: str, found: s
         ("Mira isn't married.", "Mira is not married."),
         ("Mira isn\u2019t married!", "Mira is not married"),
         ("Mira has 2 cats.", "Mira has two cats."),
-        ("Mira hat 2 Katzen.", "Mira hat zwei Katzen."),
         ("Mira reads \u201cEmma\u201d.", 'Mira reads "Emma".'),
         ("The user likes tea.", "User likes tea."),
         ("\uff12 cats", "2 cats"),
@@ -104,7 +89,7 @@ def test_other_ways_to_write_the_same_words_are_none(one: str, other: str) -> No
         ("Ann Lee likes tea.", "Ann", "Ann Lee", False),
     ],
 )
-def test_equal_words_that_name_nobody_are_said_of_their_subjects(
+def test_equal_words_that_name_nobody_are_of_their_subjects(
     text: str, one: str | None, other: str | None, *, of_two: bool
 ) -> None:
     ann, bob = (ExtractedFact(text=text, excerpt=text, search_text=text, subject=subject) for subject in (one, other))
@@ -122,7 +107,6 @@ def test_equal_words_that_name_nobody_are_said_of_their_subjects(
         ("六時に会う", "七時に会う"),
         ("美拉对花生过敏", "美拉对花生不过敏"),
         ("Анна ест мясо", "Анна не ест мясо"),
-        ("미라는 서울에 산다", "미라는 부산에 산다"),
         ("चाय की दुकान", "चाय का दुकान"),
         ("Mira scored 5-10.", "Mira scored 510."),
     ],
@@ -147,3 +131,46 @@ _WORDS = st.lists(
 def test_equivalent_texts_have_the_same_words_in_the_same_order(one: list[str], other: list[str]) -> None:
     same = [[word.replace("two", "2") for word in words] for words in (one, other)]
     assert texts_equivalent(" ".join(one), " ".join(other)) == (same[0] == same[1])
+
+
+SUBJECTS = st.none() | st.sampled_from(
+    ["the user", "der Nutzer", "Mira", "Mira Kovac", "Tom", "Mira's brother Tom", ""]
+)
+NAMES = st.sets(st.sampled_from(["Mira", "Mimi"])).map(sorted)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "names", "expected"),
+    [
+        (None, None, [], "same"),
+        (None, "the user", [], "same"),
+        ("der Nutzer", "L\u2019utilisateur", [], "same"),
+        ("el usuario", "The User", ["Mira"], "same"),
+        ("Mira", "mira", [], "same"),
+        ("Mira", "the user", ["Mira"], "same"),
+        (None, "mira", ["Mira"], "same"),
+        ("Mira", "Mimi", ["Mira", "Mimi"], "same"),
+        ("Tom", "Bob", [], "other"),
+        ("the user", "Tom", ["Mira"], "other"),
+        ("Mira", "Mira's brother Tom", ["Mira"], "other"),
+        ("the user", "Tom", [], "unsure"),
+        (None, "Tom", ["Mira"], "unsure"),
+        ("Mira", "Mira Kovac", [], "unsure"),
+        ("the user", "Mira Kovac", ["Mira"], "unsure"),
+        ("Tom", "Tom from work", ["Mira"], "unsure"),
+    ],
+)
+def test_subjects_of_a_scope(one: str | None, other: str | None, names: list[str], expected: SubjectRelation) -> None:
+    assert compare_subjects(one, other, names) == compare_subjects(other, one, names) == expected
+
+
+@given(one=SUBJECTS, other=SUBJECTS, names=NAMES, word=st.sampled_from(sorted(USER_WORDS)))
+def test_the_user_is_one_under_every_word_and_name(
+    one: str | None, other: str | None, names: list[str], word: str
+) -> None:
+    assert compare_subjects(one, one, names) == "same"
+    assert compare_subjects(one, other, names) == compare_subjects(other, one, names)
+    for name in (word, *names):
+        assert compare_subjects(name, None, names) == "same"
+        if other:
+            assert compare_subjects(name, other, names) == compare_subjects("the user", other, names)

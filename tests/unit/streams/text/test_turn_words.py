@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.llm.ask import ParsedReply
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from tests.support.builders.model_replies import facts_reply
 from tests.support.builders.prompts import extracted_json, extraction, user
@@ -17,28 +19,29 @@ def cases(name: str) -> list[list[str]]:
     return [line.split(" | ") for line in lines]
 
 
+def parsed(said: str, text: str) -> ParsedReply[tuple[ExtractedFact, ...]]:
+    reply = facts_reply(extracted_json(excerpt=said, text=text))
+    return parse_extraction(reply, extraction(user(f"Well, {said}, you know."), speaker="Alice"))
+
+
+def is_taken(said: str, text: str) -> bool:
+    reply = parsed(said, text)
+    return bool(reply.value) and not reply.complaints
+
+
 @pytest.mark.parametrize(("said", "text", "complaint"), cases("harmful_extractions.txt"))
 def test_a_fact_that_says_more_than_its_turn_is_left_out_and_told(said: str, text: str, complaint: str) -> None:
-    reply = facts_reply(extracted_json(excerpt=said, text=text))
-    parsed = parse_extraction(reply, extraction(user(f"Well, {said}, you know."), speaker="Alice"))
-    assert parsed.value == ()
-    assert complaint in parsed.complaints[0]
-    assert [(dropped.text, dropped.reason) for dropped in parsed.dropped] == [(text, "invalid_fact")]
+    reply = parsed(said, text)
+    assert reply.value == ()
+    assert complaint in reply.complaints[0]
+    assert [(dropped.text, dropped.reason) for dropped in reply.dropped] == [(text, "invalid_fact")]
 
 
 @pytest.mark.parametrize(("said", "text"), cases("honest_extractions.txt"))
 def test_a_fact_in_other_words_is_taken(said: str, text: str) -> None:
-    reply = facts_reply(extracted_json(excerpt=said, text=text))
-    parsed = parse_extraction(reply, extraction(user(f"Well, {said}, you know."), speaker="Alice"))
-    assert parsed.complaints == ()
-    assert parsed.value is not None
-    assert [fact.text for fact in parsed.value] == [text]
-
-
-def is_taken(said: str, text: str) -> bool:
-    reply = facts_reply(extracted_json(excerpt=said, text=text))
-    parsed = parse_extraction(reply, extraction(user(f"Well, {said}, you know."), speaker="Alice"))
-    return bool(parsed.value) and not parsed.complaints
+    reply = parsed(said, text)
+    assert reply.complaints == ()
+    assert [fact.text for fact in reply.value or ()] == [text]
 
 
 @pytest.mark.parametrize(("table", "accepted", "refused"), [("seen", 14, 3), ("unseen", 5, 1)])

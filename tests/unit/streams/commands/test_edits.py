@@ -1,0 +1,325 @@
+"""What commands with a text mean for facts, and what refuses them: pure functions, without tables."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemolog.schemas.command import Correct, Edit, Import, ImportedFact, Resolve, Update
+from mnemolog.schemas.events import (
+    ConflictResolved,
+    FactAdded,
+    FactContradicted,
+    FactCorrected,
+    FactReplaced,
+    FactsMerged,
+)
+from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, EmbeddedFact, ExtractedFact, NewFact
+from mnemolog.schemas.ids import event_id, fact_id
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.stored import StoredFact
+from mnemolog.streams.commands import edits
+from mnemolog.streams.commands.context import CommandRefusedError
+from mnemolog.streams.commands.edits import value_after_edit
+from mnemolog.streams.ends import EndRules
+from tests.support.builders.commits import ALICE, BOB, day, pseudo_random_vector
+from tests.support.builders.stored_facts import CONTEXT, by_id, stored_fact
+
+
+def embedded_fact(*texts: str) -> list[EmbeddedFact]:
+    return [
+        EmbeddedFact(
+            fact=ExtractedFact(text=text, excerpt=text, search_text=text), vector=pseudo_random_vector(text, 3)
+        )
+        for text in texts
+    ]
+
+
+def updates(*given: tuple[StoredFact, str]) -> tuple[Update, list[EmbeddedFact]]:
+    order = Update(edits=tuple(Edit(fact_id=fact.fact_id, text=text) for fact, text in given))
+    return order, embedded_fact(*(text for _, text in given))
+
+
+def new_version(kind: str, old: StoredFact, text: str, **fields: Any) -> NewFact:
+    """The fact that an update, or a correction, brings in the place of `old`."""
+    edit = Edit(fact_id=old.fact_id, text=text, **fields)
+    if kind == "correct":
+        (event,) = edits.correct(CONTEXT, Correct(edit=edit), by_id(old), embedded_fact(text))
+    else:
+        (event,) = edits.update(CONTEXT, Update(edits=(edit,)), by_id(old), embedded_fact(text))
+    assert event.new_fact is not None
+    return event.new_fact
+
+
+def refusal_detail(reason: str, *parts: str) -> Any:
+    return pytest.raises(CommandRefusedError, match=rf"(?s){reason}: .*" + ".*".join(parts))
+
+
+def test_an_update_keeps_all_that_it_does_not_change() -> None:
+    old = stored_fact(value="Bern", category="identity", importance=0.7, subject="Alice", valid_until=day(9))
+    order, words = updates((old, "Alice lives in Basel."))
+    (event,) = edits.update(CONTEXT, order, by_id(old), words)
+    assert isinstance(event, FactReplaced)
+    kept = ("key", "category", "importance", "subject", "valid_until")
+    assert [getattr(event.fact, name) for name in kept] == [getattr(old.fact, name) for name in kept]
+    assert event.fact.value == "Basel"
+    assert (event.ended_at, event.fact.true_from, event.fact.confidence) == (day(5), day(5), 0.8)
+    assert (event.fact.fact_id, event.event_id) == (fact_id(ALICE.owner, "c1", 0), event_id(ALICE.owner, "c1", 0))
+    assert event.fact.vector == words[0].vector
+    assert event.decision.reason == "an application updated it"
+
+
+@pytest.mark.parametrize(
+    ("true_from", "issued_at", "ended_at"),
+    [(day(0), day(4), day(4)), (day(4.5), day(4), day(4.5)), (day(0), day(8), CONTEXT.now)],
+)
+def test_nothing_ends_before_it_began_or_later_than_now(
+    true_from: datetime, issued_at: datetime, ended_at: datetime
+) -> None:
+    old = stored_fact(true_from=true_from)
+    order, words = updates((old, "Alice lives in Basel."))
+    (event,) = edits.update(replace(CONTEXT, issued_at=issued_at), order, by_id(old), words)
+    assert isinstance(event, FactReplaced)
+    assert (event.ended_at, event.fact.true_from) == (ended_at, ended_at)
+
+
+def test_what_has_not_begun_yet_never_was_true() -> None:
+    old = stored_fact(true_from=day(90))
+    order, words = updates((old, "Alice will live in Basel."))
+    (event,) = edits.update(CONTEXT, order, by_id(old), words)
+    assert isinstance(event, FactContradicted)
+    assert (event.targets, event.fact.true_from) == ((old.fact_id,), day(90))
+
+
+def test_the_same_edit_twice_counts_once_and_two_edits_of_one_fact_contradict_each_other() -> None:
+    one, other = stored_fact(), stored_fact("Alice has a cat.")
+    order, words = updates((one, "Basel."), (other, "A dog."), (one, "Basel."))
+    made = edits.update(CONTEXT, order, by_id(one, other), words)
+    texts = [(event.ordinal, event.fact.text) for event in made if isinstance(event, FactReplaced)]
+    assert texts == [(0, "Basel."), (1, "A dog.")]
+    order, words = updates((one, "Basel."), (one, "Biel."))
+    with refusal_detail("invalid_command", "edited twice"):
+        edits.update(CONTEXT, order, by_id(one), words)
+
+
+CLOSED, FOREIGN, PENDING, HUMAN = (
+    stored_fact(status="superseded"),
+    stored_fact("A secret.", scope=BOB),
+    stored_fact(status="pending_confirmation"),
+    stored_fact(authority="human"),
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "reason", "detail"),
+    [
+        (CLOSED, "closed_fact", " is superseded: see its history for the fact in its place"),
+        (FOREIGN, "foreign_fact", "belongs to another scope: send the command in the scope"),
+        (PENDING, "closed_fact", "waits for a confirmation"),
+        (HUMAN, "human_word", "only a human can correct it"),
+        (None, "unknown_fact", "is not known: check the id"),
+    ],
+)
+def test_what_cannot_be_edited_refuses_the_whole_command(old: StoredFact | None, reason: str, detail: str) -> None:
+    """Only a human overrules a human."""
+    fine, aimed = stored_fact(), old or stored_fact()
+    facts = by_id(fine, *([old] if old else []))
+    order, words = updates((fine, "Yes."), (aimed, "Alice lives in Basel."))
+    with refusal_detail(reason, detail) as refused:
+        edits.update(CONTEXT, order, facts, words)
+    assert "secret" not in str(refused.value)
+    correction = Correct(edit=order.edits[1])
+    if old is not HUMAN:
+        with refusal_detail(reason, detail):
+            edits.correct(CONTEXT, correction, facts, words[1:])
+        return
+    (event,) = edits.correct(CONTEXT, correction, facts, words[1:])
+    assert isinstance(event, FactCorrected)
+    assert (event.fact.authority, event.fact.confidence, event.fact.true_from) == ("human", 1.0, old.true_from)
+    assert (event.decision.by, event.decision.reason) == ("human", "a human corrected it")
+
+
+def test_a_correction_of_what_has_ended_is_true_from_then_on() -> None:
+    old = stored_fact()
+    order, words = updates((old, "Alice lives in Basel."))
+    (event,) = edits.correct(CONTEXT, Correct(edit=order.edits[0], ended_at=day(2)), by_id(old), words)
+    assert isinstance(event, FactCorrected)
+    assert (event.ended_at, event.fact.true_from) == (day(2), day(2))
+    with refusal_detail("invalid_command", "give an ended_at that is not before that"):
+        edits.correct(CONTEXT, Correct(edit=order.edits[0], ended_at=day(-1)), by_id(old), words)
+
+
+@pytest.mark.parametrize("kind", ["update", "correct"])
+@pytest.mark.parametrize(
+    ("text", "given", "value"),
+    [
+        ("Alice lives in Bonn.", None, "Bonn"),
+        ("Alice lives in the old town of Bonn.", None, None),
+        ("Alice lives in the old town of Bonn.", "Bonn", "Bonn"),
+        ("Alice lives in Bonn.", "", None),
+    ],
+)
+def test_a_new_text_has_the_given_value_or_the_one_that_it_shows(
+    kind: str, text: str, given: str | None, value: str | None
+) -> None:
+    old = stored_fact("Alice lives in Munich.", value="Munich")
+    assert new_version(kind, old, text, value=given).value == value
+
+
+def test_a_term_that_is_over_when_the_new_text_begins_is_none_of_its_own() -> None:
+    late = replace(CONTEXT, issued_at=day(12), now=day(12))
+    for until, expected in ((day(9), None), (day(12), None), (day(13), day(13))):
+        old = stored_fact(valid_until=until)
+        order, words = updates((old, "In other words."))
+        (event,) = edits.update(late, order, by_id(old), words)
+        assert isinstance(event, FactReplaced)
+        assert event.fact.valid_until == expected
+
+
+def test_a_conflict_is_settled_against_what_is_given_or_still_open() -> None:
+    doubtful, one = stored_fact(unresolved=True, true_from=day(3)), stored_fact(true_from=day(1))
+    closed = stored_fact(status="archived")
+    facts, beside = by_id(doubtful, one, closed), (one.fact_id, closed.fact_id)
+    order = Resolve(fact_id=doubtful.fact_id, action="replace")
+    (event,) = edits.resolve(CONTEXT, order, facts, beside, [])
+    assert isinstance(event, ConflictResolved)
+    assert (event.targets, event.ended_at) == ((one.fact_id,), day(3))
+    with refusal_detail("closed_fact", str(closed.fact_id)):
+        edits.resolve(CONTEXT, order.model_copy(update={"targets": (closed.fact_id,)}), facts, (), [])
+    with refusal_detail("invalid_command", "name targets"):
+        edits.resolve(CONTEXT, order, facts, (closed.fact_id,), [])
+    with refusal_detail("not_unresolved", "nothing to settle"):
+        edits.resolve(CONTEXT, order.model_copy(update={"fact_id": one.fact_id}), facts, beside, [])
+    with refusal_detail("unknown_fact", "is not known"):
+        edits.resolve(CONTEXT, order.model_copy(update={"fact_id": uuid4()}), facts, beside, [])
+
+
+def test_a_merge_has_the_best_of_its_parents() -> None:
+    doubtful = stored_fact(unresolved=True, true_from=day(3), confidence=0.6)
+    one = stored_fact(true_from=day(1), confidence=0.9, authority="human")
+    order = Resolve(fact_id=doubtful.fact_id, action="merge", text="Bern and Chur.")
+    (event,) = edits.resolve(CONTEXT, order, by_id(doubtful, one), (one.fact_id,), embedded_fact("Bern and Chur."))
+    assert isinstance(event, FactsMerged)
+    assert event.targets == (doubtful.fact_id, one.fact_id)
+    assert (event.fact.true_from, event.fact.confidence, event.fact.authority) == (day(1), 0.9, "human")
+    assert event.fact.text == event.statement.text == "Bern and Chur."
+
+
+@pytest.mark.parametrize("lasting_is_target", [False, True])
+def test_what_holds_for_ever_and_what_ends_are_not_merged_by_hand(*, lasting_is_target: bool) -> None:
+    """One of both would vanish with the term of the other, or outlive its own."""
+    ends, lasts = stored_fact(valid_until=day(7), unresolved=True), stored_fact(unresolved=True)
+    one, two = (ends, lasts)[:: 1 if lasting_is_target else -1]
+    order = Resolve(fact_id=one.fact_id, targets=(two.fact_id,), action="merge", text="Both.")
+    with refusal_detail("invalid_command", "they hold until different times"):
+        edits.resolve(CONTEXT, order, by_id(one, two), (), embedded_fact("Both."))
+
+
+HOME: dict[str, Any] = {"key": "home_city", "value": "Bern", "category": "identity", "subject": "Alice"}
+KNOWN = stored_fact("Alice lives in Bern.", single_valued=True, **HOME)
+
+
+def imported(text: str, **fields: Any) -> FactAdded | None:
+    """What the import of a fact adds beside `KNOWN`."""
+    order = Import(fact=ImportedFact(text=text, **fields))
+    rules = EndRules(at=CONTEXT.now, policy=EffectivePolicy(), user_names=())
+    events = edits.import_fact(CONTEXT, order, embedded_fact(text)[0], by_id(KNOWN), rules)
+    assert all(isinstance(event, FactAdded) for event in events)
+    return next((event for event in events if isinstance(event, FactAdded)), None)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"key": "home_city", "confidence": 0.1, "importance": 0.1}, HOME | {"true_from": day(3)}],
+)
+def test_an_import_of_what_is_known_adds_nothing(fields: dict[str, Any]) -> None:
+    assert imported(KNOWN.fact.text, **fields) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "is_unresolved"),
+    [
+        ("alice lives in bern", {}, False),
+        (KNOWN.fact.text, {"key": "residence"}, False),
+        (KNOWN.fact.text, HOME | {"subject": "Tom"}, False),
+        (KNOWN.fact.text, HOME | {"speaker": "Tom"}, False),
+        (KNOWN.fact.text, HOME | {"event_time": day(1)}, False),
+        (KNOWN.fact.text, HOME | {"valid_until": day(90)}, False),
+        ("Alice has her home in Bern.", HOME, False),
+        ("Alice is in Rome until spring.", HOME | {"value": "Rome", "valid_until": day(90)}, False),
+        ("Alice no longer lives in Oslo.", HOME | {"value": "Oslo", "action_hint": "retract"}, False),
+        ("Alice lives in Rome.", HOME | {"value": "Rome", "subject": "Tom"}, False),
+        ("Alice was born in Rome.", HOME | {"value": "Rome", "key": "birthplace"}, False),
+        ("*", {}, False),
+        ("Alice lives in Rome.", HOME | {"value": "Rome"}, True),
+        ("Alice no longer lives in Bern.", HOME | {"action_hint": "retract"}, True),
+    ],
+)
+def test_an_import_adds_what_is_new_unresolved_beside_a_rival(
+    text: str, fields: dict[str, Any], *, is_unresolved: bool
+) -> None:
+    event = imported(text, **fields)
+    assert event is not None
+    assert (event.fact.text, event.unresolved) == (text, is_unresolved)
+    assert event.decision.shown == ((KNOWN.fact_id,) if is_unresolved else ())
+    assert event.fact.true_from == fields.get("true_from", CONTEXT.issued_at)
+
+
+def test_an_import_without_a_confidence_has_that_of_its_certainty() -> None:
+    event = imported("Alice may have a cat.", certainty="speculation")
+    assert event is not None
+    assert event.fact.confidence == CONFIDENCE_OF_CERTAINTY["speculation"]
+
+
+LIVES = "Alice lives in Munich."
+
+
+@pytest.mark.parametrize(
+    ("old", "value", "new", "expected"),
+    [
+        (LIVES, "Munich", "Alice lives in Bonn", "Bonn"),
+        (LIVES, "munich", "Alice lives in New York City.", "New York City"),
+        ("Alice lives in New York.", "New York", "Alice lives in New Orleans.", "New Orleans"),
+        ("Alice lives in New York City.", "New York City", "Alice lives in New York.", "New York"),
+        ("Alice pays 900 euros of rent.", "900 euros", "Alice pays 950 euros of rent.", "950 euros"),
+        ("Alice is a software engineer.", "software engineer", "Alice is a nurse.", "nurse"),
+        ("Alcie lives in Munich.", "Munich", LIVES, "Munich"),
+        (LIVES, "Munich", LIVES, "Munich"),
+        ("Alice lives in York.", "York", "Alice lives in New York.", "New York"),
+        ("Alice's sister is called Eva.", "Eva", "Alice's sister is called Eva Maria.", "Eva Maria"),
+        ("Alice's birthday is 3 May.", "3 May", "Alice's birthday is 3 May 1990.", "3 May 1990"),
+        (LIVES, "Munich", "Alice lives in Munich, Germany.", "Munich, Germany"),
+        (LIVES, "Munich", "Alice lives in Bonn, Germany.", "Bonn, Germany"),
+        (LIVES, "Munich", "Alice lives in Munich since 2020.", "Munich"),
+        (LIVES, "Munich", "Alice no longer lives in Munich.", None),
+        ("Alice does not live in Munich.", "Munich", "Alice does live in Munich.", None),
+        (LIVES, "Munich", "Alice lives in Bonn since March.", None),
+        (LIVES, "Munich", "Alice lives not in Munich but Bonn.", None),
+        (LIVES, "Munich", "Alice moved to Bonn.", None),
+        (LIVES, "Munich", "Alice lives in.", None),
+        ("Alice lives near the sea.", "Brighton", "Alice lives near the lake.", None),
+        ("Ulm is home; Alice loves Ulm.", "Ulm", "Ulm is home; Alice loves Bonn.", None),
+        (LIVES, None, "Alice lives in Bonn.", None),
+    ],
+)
+def test_a_value_is_read_where_the_text_shows_it(old: str, value: str | None, new: str, expected: str | None) -> None:
+    assert value_after_edit(old, value, new) == expected
+
+
+WORDS = st.lists(st.sampled_from(["Alice", "lives", "in", "Rome", "Oslo", "not"]), max_size=6).map(" ".join)
+
+
+@given(old=WORDS, value=st.none() | WORDS, new=WORDS)
+def test_a_value_occurs_in_the_new_text(old: str, value: str | None, new: str) -> None:
+    found = value_after_edit(old, value, new)
+    assert found is None or found in new or found == value
+
+
+@given(old=st.text(), value=st.none() | st.text(), new=st.text())
+def test_any_text_can_be_edited(old: str, value: str | None, new: str) -> None:
+    assert value_after_edit(old, value, new) != ""
+    assert value_after_edit(old, value, old) in (value, None)

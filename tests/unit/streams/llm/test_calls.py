@@ -1,0 +1,278 @@
+"""Which call is blamed, repeated or paused, in virtual time; and what calls cost."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import structlog
+from prometheus_client import REGISTRY
+
+from mnemolog.common.suspicion import MAX_CHANCE, MIN_SHARE
+from mnemolog.schemas.costs import ModelPrice, PriceTable
+from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings, count_cost
+from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError, Usage
+from tests.support.virtual_time import in_virtual_time
+
+FAILED = CallFailure(kind="unavailable", code="http_503")
+REFUSED = CallFailure(kind="refused", code="http_400", detail="context too long")
+Attempt = Callable[[], Awaitable[str | CallFailure]]
+
+
+class ScriptedServer:
+    """Answers after a second: what `failure` gives at that moment, else "ok"."""
+
+    def __init__(self, failure: Callable[[], CallFailure | None] = lambda: None) -> None:
+        self.failure = failure
+        self.calls = self.running = self.most = 0
+
+    async def __call__(self) -> str | CallFailure:
+        self.calls += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await asyncio.sleep(1)
+        finally:
+            self.running -= 1
+        return self.failure() or "ok"
+
+
+def retrier(probe: Attempt, **settings: Any) -> CallRetrier:
+    return CallRetrier(RetrySettings(**settings), name="test", probe=probe, uniform=random.Random(7).uniform)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@pytest.mark.parametrize("failure", [FAILED, REFUSED], ids=lambda one: str(one.kind))
+@in_virtual_time
+async def test_a_failing_call_is_blamed_after_six_attempts_while_many_others_succeed(failure: CallFailure) -> None:
+    server, poison = ScriptedServer(), ScriptedServer(lambda: failure)
+    calls = retrier(server)
+    blamed = asyncio.create_task(calls.call(poison))
+    while not blamed.done():
+        await asyncio.gather(*(calls.call(server) for _ in range(12)))
+    with pytest.raises(PromptRefusedError, match=failure.code):
+        await blamed
+    assert poison.calls == 6
+    assert not calls.paused
+
+
+@pytest.mark.parametrize("failure", [FAILED, REFUSED], ids=lambda one: str(one.kind))
+@in_virtual_time
+async def test_a_failing_call_that_is_alone_is_compared_with_probes(failure: CallFailure) -> None:
+    probe, poison, calls_paused = ScriptedServer(), ScriptedServer(lambda: failure), list[bool]()
+    calls = CallRetrier(RetrySettings(failures_to_pause=3), name="test", probe=probe, on_pause=calls_paused.append)
+    with pytest.raises(PromptRefusedError):
+        await calls.call(poison)
+    assert poison.calls == probe.calls == 20
+    assert calls_paused == []
+    assert now() < 600
+
+
+@pytest.mark.parametrize("failure", [FAILED, REFUSED], ids=lambda one: str(one.kind))
+@in_virtual_time
+async def test_where_everything_fails_for_an_hour_nothing_is_blamed(failure: CallFailure) -> None:
+    server = ScriptedServer(lambda: failure if now() < 3600 else None)
+    calls = retrier(server)
+    assert await asyncio.gather(*(calls.call(server) for _ in range(200))) == ["ok"] * 200
+    assert 3600 < now() < 3700
+    assert server.calls < 200 + 20 + 32 + 3600 / 10  # a probe now and then, not two hundred callers
+
+
+@pytest.mark.parametrize(("up", "down"), [(20, 40), (3, 3)])
+@in_virtual_time
+async def test_no_healthy_call_is_blamed_where_the_server_fails_in_phases(up: int, down: int) -> None:
+    """As a limit of tokens a minute does: some seconds of answers, then 429 for the rest of the minute."""
+    server = ScriptedServer(lambda: FAILED if now() % (up + down) > up else None)
+    calls = retrier(server, max_concurrent=64)
+
+    async def later(seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return await calls.call(server)
+
+    assert await asyncio.gather(*(later(number / 5) for number in range(2000))) == ["ok"] * 2000
+
+
+@in_virtual_time
+async def test_a_failing_call_delays_no_other() -> None:
+    async def hangs() -> str | CallFailure:
+        await asyncio.sleep(25)
+        return FAILED
+
+    server, poisons = ScriptedServer(), [hangs] * 20
+    calls = retrier(server, max_concurrent=4)
+    failing = [asyncio.create_task(calls.call(poison)) for poison in poisons]
+    await asyncio.sleep(200)  # each has failed at least once
+    for _ in range(100):
+        begun = now()
+        await calls.call(server)
+        assert now() - begun <= 2  # its own attempt, and at most one other
+    for task in failing:
+        task.cancel()
+    await asyncio.gather(*failing, return_exceptions=True)
+
+
+@in_virtual_time
+async def test_while_paused_only_probes_are_sent_one_at_a_time() -> None:
+    server = ScriptedServer(lambda: FAILED if now() < 300 else None)
+    probe = ScriptedServer(server.failure)
+    paused: list[bool] = []
+    calls = CallRetrier(RetrySettings(failures_to_pause=5), name="test", probe=probe, on_pause=paused.append)
+    waiting = [asyncio.create_task(calls.call(server)) for _ in range(50)]
+    await asyncio.sleep(10)
+    assert calls.paused
+    sent = server.calls
+    await asyncio.sleep(280)
+    assert server.calls == sent
+    assert probe.most == 1
+    assert await asyncio.gather(*waiting) == ["ok"] * 50
+    assert paused == [True, False]
+
+
+@in_virtual_time
+async def test_a_success_of_a_call_under_way_ends_the_pause() -> None:
+    async def slow() -> str:
+        await asyncio.sleep(50)
+        return "ok"
+
+    server = ScriptedServer(lambda: FAILED if now() < 49 else None)
+    calls = retrier(server, failures_to_pause=3, initial_delay=1000, max_delay=1000)
+    first = asyncio.create_task(calls.call(slow))
+    waiting = [asyncio.create_task(calls.call(server)) for _ in range(10)]
+    await first
+    assert not calls.paused
+    assert await calls.call(server) == "ok"
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+@in_virtual_time
+async def test_a_cancelled_probe_leaves_the_next_one_free() -> None:
+    probes = 0
+
+    async def probe() -> str | CallFailure:
+        nonlocal probes
+        probes += 1
+        if probes == 1:
+            await asyncio.Event().wait()
+        return "ok"
+
+    failing = ScriptedServer(lambda: FAILED)
+    calls = retrier(probe)
+    first, second = asyncio.create_task(calls.call(failing)), asyncio.create_task(calls.call(failing))
+    await asyncio.sleep(2)
+    first.cancel()
+    with pytest.raises(PromptRefusedError):
+        await second
+
+
+@in_virtual_time
+async def test_an_overridden_call_is_compared_with_the_others_and_does_not_concern_them() -> None:
+    paused: list[bool] = []
+    server = ScriptedServer()
+    calls = CallRetrier(RetrySettings(failures_to_pause=3), name="test", probe=server, on_pause=paused.append)
+    missing = [ScriptedServer(lambda: CallFailure(kind="unavailable", code="http_404")) for _ in range(30)]
+    ends = await asyncio.gather(*(calls.call(one, overridden=True) for one in missing), return_exceptions=True)
+    assert {type(end) for end in ends} == {PromptRefusedError}
+    assert max(one.calls for one in missing) <= 20
+    assert paused == []
+
+
+@in_virtual_time
+async def test_a_divisible_call_is_given_back_at_its_first_failure_while_others_succeed() -> None:
+    batch = ScriptedServer(lambda: FAILED)
+    with pytest.raises(BatchSuspectError):
+        await retrier(ScriptedServer()).call(batch, divisible=True)
+    assert batch.calls == 1
+    outage = ScriptedServer(lambda: FAILED if now() < 100 else None)
+    assert await retrier(outage).call(outage, divisible=True) == "ok"
+
+
+@in_virtual_time
+async def test_waits_double_up_to_the_longest_and_are_drawn_from_zero() -> None:
+    drawn: list[tuple[float, float]] = []
+
+    def uniform(low: float, high: float) -> float:
+        drawn.append((low, high))
+        return 0.0
+
+    async def fail(failure: CallFailure) -> None:
+        outcomes = iter([failure] * 5)
+        settings = RetrySettings(initial_delay=1, max_delay=5, failures_to_pause=99)
+        calls = CallRetrier(settings, name="test", probe=ScriptedServer(), uniform=uniform)
+        await calls.call(ScriptedServer(lambda: next(outcomes, None)))
+
+    await fail(FAILED)
+    assert drawn == [(0, 1), (0, 2), (0, 4), (0, 5), (0, 5)]
+    drawn.clear()
+    await fail(REFUSED)
+    assert drawn == [(0, 1)] * 5
+
+
+@pytest.mark.parametrize(("probe_fails", "least", "most"), [(False, 30, 31), (True, 3600, 3631)])
+@in_virtual_time
+async def test_retry_after_is_honoured_as_long_as_nothing_succeeds(*, probe_fails: bool, least: int, most: int) -> None:
+    asked = CallFailure(kind="unavailable", code="http_429", retry_after=1e9)
+    outcomes = iter([asked])
+    probe = ScriptedServer(lambda: FAILED if probe_fails else None)
+    await retrier(probe).call(ScriptedServer(lambda: next(outcomes, None)))
+    assert least <= now() <= most + 4
+
+
+@in_virtual_time
+async def test_at_most_so_many_attempts_at_once_and_half_of_them_repeat() -> None:
+    server, failing = ScriptedServer(), ScriptedServer(lambda: FAILED)
+    slots = CallSlots(6)
+    both = [CallRetrier(RetrySettings(), name=name, probe=ScriptedServer(), slots=slots) for name in "ab"]
+    repeated = [asyncio.create_task(calls.call(failing)) for calls in both for _ in range(9)]
+    await asyncio.sleep(60)
+    failing.most = 0
+    await asyncio.gather(*(calls.call(server) for calls in both for _ in range(20)))
+    assert failing.most <= 3
+    assert server.most <= 6
+    for task in repeated:
+        task.cancel()
+    await asyncio.gather(*repeated, return_exceptions=True)
+
+
+@in_virtual_time
+async def test_only_changes_of_state_are_logged() -> None:
+    server = ScriptedServer(lambda: FAILED if now() < 200 else None)
+    with structlog.testing.capture_logs() as logs:
+        await asyncio.gather(*(calls.call(server) for calls in [retrier(server)] * 30))
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("provider_failing", "warning"),
+        ("provider_unavailable", "error"),
+        ("provider_available", "info"),
+    ]
+    assert logs[0]["code"] == logs[1]["code"] == "http_503"
+
+
+def test_the_thresholds_are_those_of_the_page() -> None:
+    assert pytest.approx(1e-6) == MAX_CHANCE
+    assert pytest.approx(0.1) == MIN_SHARE
+
+
+PRICES = PriceTable((ModelPrice(model="priced-*", input=Decimal(2), cached_input=Decimal(1), output=Decimal(8)),))
+
+
+def counted(name: str, model: str) -> float:
+    return REGISTRY.get_sample_value(f"mnemolog_{name}_total", {"purpose": "extract", "model": model}) or 0.0
+
+
+def test_money_of_a_call_is_counted() -> None:
+    count_cost(PRICES, "extract", "priced-1", Usage(input_tokens=100_000, output_tokens=10_000, cached_tokens=50_000))
+    assert counted("model_cost", "priced-1") == 0.23
+    assert counted("model_unpriced_calls", "priced-1") == 0
+
+
+def test_a_call_without_a_price_or_without_tokens_is_counted_as_unknown() -> None:
+    count_cost(PRICES, "extract", "other", Usage(input_tokens=5))
+    count_cost(PRICES, "extract", "priced-2", Usage())
+    assert [counted("model_unpriced_calls", model) for model in ("other", "priced-2")] == [1, 1]
+    assert [counted("model_cost", model) for model in ("other", "priced-2")] == [0, 0]

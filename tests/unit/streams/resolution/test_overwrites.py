@@ -1,0 +1,254 @@
+"""What a statement means for an overwrite that is held back."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from mnemolog.schemas import ids
+from mnemolog.schemas.events import (
+    FactAdded,
+    FactConfirmed,
+    FactExpired,
+    FactExtended,
+    FactPending,
+    FactReplaced,
+    FactSkipped,
+    FactsMerged,
+    MemoryEvent,
+    PendingConfirmed,
+    PendingRejected,
+)
+from mnemolog.schemas.facts import Candidate, MovedEnd, Statement
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.schemas.scope import Scope
+from mnemolog.streams.resolution.classify import Classification, Duplicate
+from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
+from tests.support.builders.commits import EventPlace, decision, new_fact
+from tests.support.builders.decisions import (
+    LAST_YEAR,
+    NEXT_YEAR,
+    OWNER,
+    SOURCE,
+    TODAY,
+    PendingOverwrite,
+    decide_all,
+    decide_one,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
+from tests.support.harnesses.resolver_harness import matched_envelope
+
+BERLIN = known_fact(text="Mira lives in Berlin.")
+MUNICH = known_fact(0.9, "Mira lives in Munich.", status="pending_confirmation")
+CHALLENGED = BERLIN.model_copy(update={"challenged_by": (MUNICH.fact_id,)})
+OVERWRITE = PendingOverwrite(fact_id=MUNICH.fact_id, targets=(BERLIN.fact_id,))
+
+
+def held(**fields: Any) -> PendingOverwrite:
+    """Munich, held back against Berlin."""
+    return PendingOverwrite(**{"fact_id": MUNICH.fact_id, "targets": (BERLIN.fact_id,), **fields})
+
+
+def repeat_events(candidate: Any, *cases: PendingOverwrite, **fields: Any) -> tuple[Any, ...]:
+    duplicate: Classification = Duplicate(matched_fact(candidate, text=candidate.text), candidate, "hash")
+    return decide([duplicate], {}, decision_context(*cases, **fields))
+
+
+def test_another_source_s_word_confirms_what_was_held_back() -> None:
+    for (event,) in (
+        repeat_events(MUNICH, OVERWRITE),
+        decide_all([matched_fact(MUNICH, BERLIN)], {0: llm_decision("KEEP", MUNICH)}, decision_context(OVERWRITE)),
+    ):
+        assert isinstance(event, PendingConfirmed)
+        assert (event.target, event.targets) == (MUNICH.fact_id, (BERLIN.fact_id,))
+        assert (event.action, event.ended_at) == ("replace", TODAY)
+        assert event.statement is not None
+
+
+def test_only_a_human_settles_what_a_human_s_word_is_at_stake_for() -> None:
+    (event,) = repeat_events(MUNICH, held(needs_human=True))
+    assert isinstance(event, FactConfirmed)
+    assert event.target == MUNICH.fact_id
+    assert event.decision.guard == "human_word"
+
+
+def test_an_earlier_word_does_not_confirm_what_was_held_back_later() -> None:
+    later = held(said_at=NEXT_YEAR)
+    (mentioned,) = repeat_events(MUNICH, later)
+    assert isinstance(mentioned, FactSkipped)
+    assert isinstance(
+        decide_one(matched_fact(MUNICH), llm_decision("KEEP", MUNICH), decision_context(later)), FactConfirmed
+    )
+    richer = decide_one(matched_fact(MUNICH), llm_decision("MERGE", MUNICH), decision_context(later))
+    assert isinstance(richer, FactPending)
+    assert (richer.targets, richer.guard) == ((BERLIN.fact_id, MUNICH.fact_id), "late_news")
+
+
+@pytest.mark.parametrize("action", ["replace", "contradict", "retract"])
+def test_a_later_word_for_the_old_fact_rejects_what_challenges_it(action: Any) -> None:
+    (event,) = repeat_events(CHALLENGED, held(action=action))
+    assert isinstance(event, PendingRejected)
+    assert (event.target, event.confirmed) == (MUNICH.fact_id, BERLIN.fact_id)
+    assert event.statement is not None
+
+
+@pytest.mark.parametrize(
+    "case", [held(said_at=TODAY), held(said_at=NEXT_YEAR), held(action="expire"), held(action="merge")]
+)
+def test_an_earlier_word_or_one_that_agrees_rejects_nothing(case: PendingOverwrite) -> None:
+    (event,) = repeat_events(CHALLENGED, case)
+    assert isinstance(event, FactSkipped)
+    assert isinstance(
+        decide_one(matched_fact(CHALLENGED), llm_decision("KEEP", CHALLENGED), decision_context(case)), FactConfirmed
+    )
+
+
+def test_all_that_challenges_a_fact_is_rejected_by_one_word() -> None:
+    bonn = known_fact(0.9, "Mira lives in Bonn.", status="pending_confirmation")
+    doubted = BERLIN.model_copy(update={"challenged_by": (MUNICH.fact_id, bonn.fact_id)})
+    first, second = repeat_events(doubted, OVERWRITE, held(fact_id=bonn.fact_id))
+    assert isinstance(first, PendingRejected)
+    assert isinstance(second, PendingRejected)
+    assert (first.target, first.confirmed) == (MUNICH.fact_id, BERLIN.fact_id)
+    assert (second.target, second.confirmed, second.statement) == (bonn.fact_id, None, None)
+    assert [first.ordinal, second.ordinal] == [0, 1]
+
+
+def test_what_is_pending_said_with_more_is_confirmed_and_its_detail_stands_beside_it() -> None:
+    """The facts after these two events of one statement keep their ids and ordinals."""
+    facts = [matched_fact(MUNICH, text="one"), matched_fact(MUNICH, text="two")]
+    made = decide_all(facts, {0: llm_decision("MERGE", MUNICH), 1: llm_decision("ADD")}, decision_context(OVERWRITE))
+    assert [event.ordinal for event in made] == [0, 1, 2]
+    assert [event.event_id for event in made] == [ids.event_id(OWNER, SOURCE, place) for place in range(3)]
+    confirmed, detail, last = made
+    assert isinstance(confirmed, PendingConfirmed)
+    assert isinstance(detail, FactExtended)
+    assert isinstance(last, FactAdded)
+    assert detail.targets == (MUNICH.fact_id,)
+    assert [detail.fact.fact_id, last.fact.fact_id] == [ids.fact_id(OWNER, SOURCE, place) for place in (1, 2)]
+
+
+def test_what_waits_for_a_human_waits_with_what_says_it_again() -> None:
+    event = decide_one(matched_fact(MUNICH), llm_decision("MERGE", MUNICH), decision_context(held(needs_human=True)))
+    assert isinstance(event, FactPending)
+    assert event.targets == (BERLIN.fact_id, MUNICH.fact_id)
+    assert (event.action, event.ended_at, event.needs_human) == ("replace", TODAY, True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kinds"),
+    [
+        pytest.param(("KEEP", MUNICH), ("KEEP", MUNICH), "pending_confirmed fact_skipped", id="a mention only"),
+        pytest.param(("KEEP", MUNICH), ("REPLACE", BERLIN), "pending_confirmed fact_added", id="ended already"),
+        pytest.param(("REPLACE", BERLIN), ("KEEP", MUNICH), "fact_replaced pending_confirmed", id="ended before"),
+        pytest.param(
+            ("CONTRADICT", MUNICH), ("KEEP", CHALLENGED), "fact_contradicted fact_confirmed", id="denied already"
+        ),
+    ],
+)
+def test_a_second_statement_of_the_turn_settles_nothing_again(
+    first: tuple[Verdict, Candidate], second: tuple[Verdict, Candidate], kinds: str
+) -> None:
+    facts = [matched_fact(known, text=text) for (_, known), text in ((first, "one"), (second, "two"))]
+    decisions = {place: llm_decision(*told) for place, told in enumerate((first, second))}
+    events = decide_all(facts, decisions, decision_context(OVERWRITE))
+    assert " ".join(event.event for event in events) == kinds
+    if first == ("REPLACE", BERLIN):
+        assert events[1].affected_ids == ()
+
+
+def test_nothing_ends_before_it_began() -> None:
+    weekend = matched_fact(BERLIN, event_time=LAST_YEAR - timedelta(days=3), action_hint="update")
+    event = decide_one(weekend, llm_decision("REPLACE", BERLIN))
+    assert isinstance(event, FactReplaced)
+    assert event.ended_at == BERLIN.true_from
+
+
+@pytest.mark.parametrize("fields", [{"infer": False}, {"rules": EffectivePolicy(add_only=True)}])
+def test_where_only_equal_words_count_nothing_is_settled(fields: dict[str, Any]) -> None:
+    for candidate in (MUNICH, CHALLENGED):
+        (event,) = repeat_events(candidate, OVERWRITE, **fields)
+        assert isinstance(event, FactSkipped)
+
+
+# What is held back lapses with the last of the facts that it challenges
+
+
+ROME, OSLO, HELD, OTHER = uuid4(), uuid4(), uuid4(), uuid4()
+ENVELOPE = matched_envelope(at=TODAY)
+
+
+class KnownChallenges:
+    """Held overwrites as the tables have them, and what was asked of them."""
+
+    def __init__(self, challenges: Mapping[UUID, tuple[UUID, ...]]) -> None:
+        self._challenges = challenges
+        self.asked: list[Sequence[UUID]] = []
+
+    async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
+        assert scope == ENVELOPE.scope
+        self.asked.append(fact_ids)
+        return {pending: known for pending, known in self._challenges.items() if set(known) & set(fact_ids)}
+
+
+def an_event(kind: type[Any], ordinal: int = 0, **fields: Any) -> MemoryEvent:
+    place = EventPlace(owner=ENVELOPE.owner, source_id=ENVELOPE.source_id, ordinal=ordinal, at=TODAY)
+    common: dict[str, Any] = {"event_id": uuid4(), "ordinal": ordinal, "decision": decision()}
+    made: MemoryEvent = kind(**common, **fields, fact=new_fact(place, "new"))
+    return made
+
+
+def replaced(*targets: UUID, **fields: Any) -> MemoryEvent:
+    return an_event(FactReplaced, targets=targets, ended_at=TODAY, **fields)
+
+
+async def closed(events: Sequence[MemoryEvent], challenges: Mapping[UUID, tuple[UUID, ...]]) -> list[UUID | None]:
+    every = await HeldOverwriteCloser(KnownChallenges(challenges))(ENVELOPE, events, TODAY)
+    assert every[: len(events)] == tuple(events)
+    rejections = every[len(events) :]
+    assert [event.ordinal for event in rejections] == list(range(len(events), len(every)))
+    assert all(
+        event.event_id == ids.event_id(ENVELOPE.owner, ENVELOPE.source_id, event.ordinal) for event in rejections
+    )
+    return [event.subject_id for event in rejections]
+
+
+async def test_it_is_closed_with_the_last_of_what_it_challenges() -> None:
+    assert await closed([replaced(ROME)], {HELD: (ROME,)}) == [HELD]
+    assert await closed([replaced(ROME)], {HELD: (ROME, OSLO)}) == []
+    assert await closed([replaced(ROME, OSLO)], {HELD: (ROME, OSLO)}) == [HELD]
+    assert await closed([replaced(ROME)], {HELD: (ROME,), OTHER: (ROME, HELD)}) == [HELD, OTHER]
+
+
+async def test_nothing_is_asked_where_nothing_ends() -> None:
+    known = KnownChallenges({HELD: (ROME,)})
+    assert await HeldOverwriteCloser(known)(ENVELOPE, [], TODAY) == ()
+    announced = an_event(FactExpired, targets=(ROME,), ended_at=NEXT_YEAR)
+    assert await HeldOverwriteCloser(known)(ENVELOPE, [announced], TODAY) == (announced,)
+    assert known.asked == []
+
+
+async def test_what_is_merged_goes_on_and_what_is_confirmed_has_not_lapsed() -> None:
+    statement = Statement(text="new", excerpt="new")
+    assert await closed([an_event(FactsMerged, targets=(ROME,), statement=statement)], {HELD: (ROME,)}) == []
+    confirmed = PendingConfirmed(
+        event_id=uuid4(), ordinal=0, decision=decision(), action="contradict", target=HELD, targets=(ROME,)
+    )
+    assert await closed([confirmed], {HELD: (ROME,), OTHER: (ROME,)}) == [OTHER]
+
+
+async def test_what_the_same_commit_opens_again_has_not_ended() -> None:
+    first = replaced(ROME)
+    assert first.new_fact is not None
+    ender = first.new_fact.fact_id
+    again = replaced(ender, ordinal=1, moved_ends=(MovedEnd(fact_id=ROME, ender=ender),))
+    assert await closed([first, again], {HELD: (ROME,)}) == []
+    ended = MovedEnd(fact_id=ROME, ender=ender, ended_at=LAST_YEAR, ended_by=ender)
+    assert await closed([first, replaced(ender, ordinal=1, moved_ends=(ended,))], {HELD: (ROME,)}) == [HELD]

@@ -1,0 +1,280 @@
+"""Ends follow the facts that set them: a disbelieved fact leaves what a history without it has.
+
+However values, plans, merges and late news came about; by the entities that facts are about, where these are known.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from mnemolog.schemas.entities import KnownEntity
+from mnemolog.schemas.facts import FactState
+from mnemolog.streams.ends import EndRules, move_ends
+from tests.support.builders.commits import (
+    Draft,
+    added,
+    commit,
+    contradicted,
+    corrected,
+    day,
+    expired,
+    fact_id_at,
+    merged,
+    replaced,
+    retracted,
+    skipped,
+)
+from tests.support.builders.entities import known_entity
+from tests.support.harnesses.memory_projection import MemoryProjection, MemoryReader
+
+NOW = 100
+"""The day after all arrivals, as a number of days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A value of the slot that holds from a day on, or a detail that is merged into what holds."""
+
+    since: int
+    is_detail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Statements in the order in which they arrive, each with its number; `timer` is after which of them it runs."""
+
+    statements: tuple[Statement, ...]
+    timer: int
+
+    @property
+    def numbers(self) -> range:
+        return range(len(self.statements))
+
+
+class Teller:
+    """Tells values of one slot: a simple decision takes the place of a model's, `move_ends` follows the ends."""
+
+    def __init__(self) -> None:
+        self.projection = MemoryProjection()
+        self.fact_ids: dict[int, UUID] = {}
+        self._arrivals = 0
+
+    def tell(
+        self, number: int, since: int, *, is_detail: bool = False, of: KnownEntity | None = None, name: str = "Alice"
+    ) -> None:
+        """A value `of` somebody: it ends the one before it of the same person, or ends with what is newer."""
+        own = {one for one in self.fact_ids.values() if self.projection.subjects.get(one) == of}
+        believed = {one: state for one, state in self.states().items() if one in own and state.believed_to is None}
+        begun = {one: state.true_from for one, state in believed.items()}
+        last = max(begun, key=lambda one: (begun[one], one), default=None)
+        newer = [one for one, began in begun.items() if began > day(since)]
+        text = f"Value {number}."
+        slot: dict[str, Any] = {"key": "home_city", "single_valued": True, "subject": name}
+        if last is None:
+            draft = added(text, true_from=day(since), **slot)
+        elif is_detail and begun[last] <= day(since):
+            draft = merged(text, last, true_from=begun[last], **slot)
+        elif newer:
+            first = min(newer, key=lambda one: begun[one])
+            draft = added(text, ended_at=begun[first], ended_by=first, true_from=day(since), **slot)
+        else:
+            draft = replaced(text, last, ended_at=day(since), true_from=day(since), **slot)
+        fact_id = self.commit(f"t{number}", draft, of=of)
+        assert fact_id is not None
+        self.fact_ids[number] = fact_id
+
+    def commit(
+        self, source_id: str, draft: Draft, *, at: datetime | None = None, of: KnownEntity | None = None
+    ) -> UUID | None:
+        """The fact that the event brings."""
+        self._arrivals += 1
+        told = commit(source_id, draft, at=at or day(NOW) + timedelta(minutes=self._arrivals))
+        fact_id = fact_id_at(told) if told.events[0].new_fact else None
+        if of is not None and fact_id is not None:
+            self.projection.subjects[fact_id] = of
+        rules = EndRules(at=told.decided_at, subject_of=lambda _: of)
+        events = asyncio.run(move_ends(told.events, MemoryReader(self.projection), rules))
+        self.projection.append(told.model_copy(update={"events": events}))
+        return fact_id
+
+    def delete(self, number: int) -> None:
+        fact_id = self.fact_ids[number]
+        if self.states()[fact_id].status == "active":
+            self.commit("deletion", retracted(fact_id, ended_at=None))
+
+    def run_timer(self, at: datetime) -> None:
+        for fact_id, state in self.states().items():
+            if state.status == "active" and state.true_to is not None and state.true_to <= at:
+                self.commit(f"timer-{fact_id}", expired(fact_id, ended_at=state.true_to), at=at)
+
+    def states(self) -> dict[UUID, FactState]:
+        return {fact_id: self.projection.state_of(fact_id) for fact_id in self.projection.state.facts}
+
+    def comparable(self) -> dict[UUID, tuple[object, ...]]:
+        """Each fact's status, times of truth, belief and successor: all but counters and when it was learned."""
+        return {
+            fact_id: (
+                "ended" if state.status in ("superseded", "expired") and state.believed_to is None else state.status,
+                state.true_from,
+                state.true_to,
+                state.believed_to is None,
+                self._standing(state.superseded_by),
+                state.unresolved,
+            )
+            for fact_id, state in self.states().items()
+        }
+
+    def _standing(self, fact_id: UUID | None) -> UUID | None:
+        """What a fact was merged into stands for it."""
+        state = self.states()[fact_id] if fact_id else None
+        merged_away = state is not None and state.status == "superseded" and state.believed_to is not None
+        return self._standing(state.superseded_by) if state and merged_away else fact_id
+
+
+DAYS = st.integers(0, 200)  # from 100 on it is a plan
+Disbelief = Literal["deleted", "denied", "corrected"]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    days = draw(st.lists(DAYS, min_size=2, max_size=7, unique=True))
+    details = draw(st.sets(st.sampled_from(range(1, len(days))), max_size=2))
+    statements = tuple(Statement(since, is_detail=number in details) for number, since in enumerate(days))
+    return History(statements, timer=draw(st.integers(0, len(days))))
+
+
+def told(history: History, *, without: int | None = None) -> Teller:
+    teller = Teller()
+    for number, statement in enumerate(history.statements):
+        if number != without:
+            teller.tell(number, statement.since, is_detail=statement.is_detail)
+        if number == history.timer:
+            teller.run_timer(day(NOW) + timedelta(hours=1))
+    return teller
+
+
+def disbelieve(fact_id: UUID, how: Disbelief) -> Draft:
+    match how:
+        case "deleted":
+            return retracted(fact_id, ended_at=None)
+        case "denied":
+            return contradicted("It is not so.", fact_id, key="home_city", action_hint="retract")
+        case "corrected":
+            return corrected("It never was.", fact_id, key="home_city", action_hint="retract")
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories(), st.data(), st.sampled_from(["deleted", "denied", "corrected"]))
+def test_disbelieving_a_fact_leaves_what_a_history_without_it_has(
+    history: History, data: st.DataObject, how: Disbelief
+) -> None:
+    number = data.draw(st.sampled_from(history.numbers), label="disbelieved")
+    assume(not any(one.is_detail for one in history.statements[number:]))  # what was merged goes with it
+    teller = told(history)
+    gone = teller.fact_ids[number]
+    assume(teller.states()[gone].status == "active")
+    teller.commit("disbelief", disbelieve(gone, how), at=day(NOW) + timedelta(hours=2))
+    denial = {fact_id for fact_id in teller.states() if fact_id not in teller.fact_ids.values()}
+    found = {one: state for one, state in teller.comparable().items() if one not in {gone, *denial}}
+    assert found == told(history, without=number).comparable()
+
+
+@settings(max_examples=200, deadline=None)
+@given(histories().filter(lambda history: not any(one.is_detail for one in history.statements)))
+def test_values_end_each_other_in_the_same_way_in_every_order(history: History) -> None:
+    def lines(statements: Sequence[tuple[int, Statement]]) -> dict[int, tuple[object, ...]]:
+        teller = Teller()
+        for number, statement in statements:
+            teller.tell(number, statement.since, is_detail=statement.is_detail)
+        numbers = {fact_id: number for number, fact_id in teller.fact_ids.items()}
+        states = {numbers[fact_id]: state for fact_id, state in teller.states().items()}
+        return {
+            number: (state.true_to, state.superseded_by and numbers[state.superseded_by])
+            for number, state in states.items()
+        }
+
+    in_order = sorted(enumerate(history.statements), key=lambda one: one[1].since)
+    assert lines(list(enumerate(history.statements))) == lines(in_order)
+
+
+@given(st.integers(0, 40), st.integers(41, 80), st.integers(0, 99))
+@example(0, 50, 20)
+def test_a_late_repetition_moves_a_beginning_and_the_end_before_it(first: int, second: int, again: int) -> None:
+    assume(again < second)
+    teller = Teller()
+    teller.tell(0, first)
+    teller.tell(1, second)
+    old, new = teller.fact_ids[0], teller.fact_ids[1]
+    teller.commit("late", skipped(new, true_from=day(again)))
+    begins = day(again if again > first else second)  # else the first value was said in between
+    states = teller.states()
+    assert (states[old].true_to, states[new].true_from) == (begins, begins)
+
+
+@pytest.mark.parametrize(("value", "begins"), [("Rome", 20), ("Oslo", 7)])
+def test_a_value_that_ended_and_returned_keeps_both_times(value: str, begins: int) -> None:
+    """Rome until the 10th, and a value since the 20th that is told again for the 7th."""
+    teller = Teller()
+    slot: dict[str, Any] = {"key": "home_city", "single_valued": True}
+    old = teller.commit("t0", added("Home 1.", value="Rome", true_from=day(3), **slot))
+    assert old is not None
+    teller.commit("t1", retracted(old, ended_at=day(10)))
+    new = teller.commit("t2", added("Home 2.", value=value, true_from=day(20), **slot))
+    assert new is not None
+    teller.commit("late", skipped(new, true_from=day(7)))
+    states = teller.states()
+    assert (states[old].true_to, states[new].true_from) == (day(min(begins, 10)), day(begins))
+
+
+Said = tuple[bool, int]
+"""Whether it is of the other one, and since which day; in the order in which it is said."""
+
+
+@st.composite
+def homes(draw: st.DrawFn) -> list[Said]:
+    days = draw(st.lists(st.integers(0, NOW - 1), min_size=2, max_size=7, unique=True))
+    return [(draw(st.booleans()), since) for since in days]
+
+
+def after(statements: dict[int, tuple[KnownEntity, str, int]], deleted: int) -> dict[int, tuple[object, ...]]:
+    """Of each home, told by its number, the end and whether it is unresolved; the `deleted` one was deleted last."""
+    teller = Teller()
+    for number, (entity, name, since) in statements.items():
+        teller.tell(number, since, of=entity, name=name)
+    if deleted in statements:
+        teller.delete(deleted)
+    states = {number: teller.states()[fact_id] for number, fact_id in teller.fact_ids.items()}
+    return {number: (one.status, one.true_from, one.true_to, one.unresolved) for number, one in states.items()}
+
+
+@settings(max_examples=200, deadline=None)
+@given(homes(), st.data(), st.booleans())
+def test_facts_of_two_of_one_name_never_move_each_others_ends(
+    said: list[Said], data: st.DataObject, may_be_twins: bool
+) -> None:
+    """What holds of one is what a history without the other one has."""
+    one = known_entity("Tom", number=1)
+    other = known_entity("Tom", number=2, twins=[one.entity_id] if may_be_twins else [])
+    deleted = data.draw(st.integers(0, len(said) - 1), label="deleted")
+    both = {place: (other if is_other else one, "Tom", since) for place, (is_other, since) in enumerate(said)}
+    found = after(both, deleted)
+    for entity in (one, other):
+        alone = after({place: told for place, told in both.items() if told[0] == entity}, deleted)
+        assert {place: found[place] for place in alone} == alone
+
+
+@settings(max_examples=200, deadline=None)
+@given(homes(), st.data())
+def test_facts_of_one_under_two_names_move_each_others_ends_as_under_one(said: list[Said], data: st.DataObject) -> None:
+    bob = known_entity("Robert", "Bob", number=1)
+    deleted = data.draw(st.integers(0, len(said) - 1), label="deleted")
+    by_two = {place: (bob, ("Robert", "Bob")[is_other], since) for place, (is_other, since) in enumerate(said)}
+    by_one = {place: (bob, "Robert", since) for place, (_, _, since) in by_two.items()}
+    assert after(by_two, deleted) == after(by_one, deleted)
