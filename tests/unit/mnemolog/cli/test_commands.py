@@ -46,6 +46,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("entity merge Ana Annie --into Bea", (["Ana", "Annie"],), {"into": "Bea"}),
     (f"entity split Tom Tim --fact {F1} --name T --type person", ("Tom", "Tim"),
      {"fact_ids": [F1], "names": ["T"], "type": "person"}),
+    ("entity forget Ana", ("Ana",), {}),
     ("entity forget Ana --facts", ("Ana",), {"facts": True}),
     ("entity summarise Ana", ("Ana",), {}),
     (f"entity 'my wife' --all {TIMES}", ("my wife",), {"all_versions": True, **AT_TIMES}),

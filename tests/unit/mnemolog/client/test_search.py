@@ -12,9 +12,10 @@ from prometheus_client import REGISTRY
 
 from mnemolog.client import search_models
 from mnemolog.client.search import FoundBy, count_hits, found_by, mean_vector
-from mnemolog.client.search_arguments import search_options
+from mnemolog.client.search_arguments import SearchAids, search_options
 from mnemolog.client.search_models import RERANKED, KeptModel, QueryEmbedder, SearchModels, VectorCache
 from mnemolog.projections.search.search import Hit
+from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.settings import Settings
 from mnemolog.streams.llm.ports import Embeddings, PromptRefusedError, ProviderConfigurationError
 from mnemolog.streams.llm.rerank import Reranker
@@ -30,6 +31,10 @@ FIRST, LAST = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
 )
 def test_days_and_times_are_taken_as_everywhere(given: list[str]) -> None:
     assert search_options({"period": given}).period == (FIRST, LAST)
+
+
+def test_an_argument_of_facts_that_is_false_may_stand_in_a_search_of_turns() -> None:
+    assert not SearchAids.read({"include": "turns", "rerank": False}, EVERYTHING).facts
 
 
 def test_the_mean_of_vectors_has_length_one_and_is_the_first_where_they_cancel_each_other_out() -> None:
