@@ -141,6 +141,7 @@ def test_the_page_has_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
         "a smart store a second, in records | 200/s | plain aiokafka, 8000 records of 1 kB/s | 40 | at most 40 | yes"
     )
     assert lines.index(f"| {first} |") < lines.index("## Stores")
+    assert "for smart stores two processes, for raw stores one process." in page(RESULTS)
     for row in (
         "Not measured yet: `make bench-rival` does.",
         "Not measured, for lack of cores: 4, 8 workers.",

@@ -146,6 +146,10 @@ TABLE: dict[str, tuple[dict[str, Any], list[Any], list[Row], str]] = {
     "what could not be decided": (MOVE, [added(LYON, unresolved=True)], OLD_AND_NEW, "UNRESOLVED stale"),
     "held back where it would have been right": (MOVE, [HELD], HELD_BACK, "PENDING right guarded held_back"),
     "held back where it would have been wrong": (ADDITION, [HELD], HELD_BACK, "PENDING held_back held_wrong"),
+    "held back where an announced end would be right": (
+        *(KEPT | {"right": ["REPLACE", "ADD"]}, [HELD], HELD_BACK),
+        "PENDING right guarded held_back",
+    ),
     "held back where the case names that": (
         *(KEPT | {"right": ["ADD", "PENDING"], "old": "either"}, [HELD], HELD_BACK),
         "PENDING right held_back",
