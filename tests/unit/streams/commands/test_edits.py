@@ -219,6 +219,19 @@ def test_what_holds_for_ever_and_what_ends_are_not_merged_by_hand(*, lasting_is_
         edits.resolve(CONTEXT, order, by_id(one, two), (), embedded_fact("Both."))
 
 
+@pytest.mark.parametrize("other", [{"key": "flatmate", "value": "Tom"}, {"key": "home_city", "value": "Chur"}])
+def test_a_merge_by_hand_loses_no_slot(other: dict[str, str]) -> None:
+    one, two = stored_fact(key="home_city", value="Bern", unresolved=True), stored_fact(**other)
+    order = Resolve(fact_id=one.fact_id, targets=(two.fact_id,), action="merge", text="Both.")
+    with refusal_detail("invalid_command", "one fact holds one key and value"):
+        edits.resolve(CONTEXT, order, by_id(one, two), (), embedded_fact("Both."))
+    keyless = stored_fact("Alice likes Bern.", unresolved=True)
+    order = Resolve(fact_id=keyless.fact_id, targets=(one.fact_id,), action="merge", text="Both.")
+    (event,) = edits.resolve(CONTEXT, order, by_id(keyless, one), (), embedded_fact("Both."))
+    assert isinstance(event, FactsMerged)
+    assert (event.fact.key, event.fact.value) == ("home_city", "Bern")
+
+
 HOME: dict[str, Any] = {"key": "home_city", "value": "Bern", "category": "identity", "subject": "Alice"}
 KNOWN = stored_fact("Alice lives in Bern.", single_valued=True, **HOME)
 
