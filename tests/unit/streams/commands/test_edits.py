@@ -225,7 +225,7 @@ def test_a_merge_by_hand_loses_no_slot(other: dict[str, str]) -> None:
     order = Resolve(fact_id=one.fact_id, targets=(two.fact_id,), action="merge", text="Both.")
     with refusal_detail("invalid_command", "one fact holds one key and value"):
         edits.resolve(CONTEXT, order, by_id(one, two), (), embedded_fact("Both."))
-    keyless = stored_fact("Alice likes Bern.", unresolved=True)
+    keyless = stored_fact("Alice likes Bern.", unresolved=True, key=None, value=None)
     order = Resolve(fact_id=keyless.fact_id, targets=(one.fact_id,), action="merge", text="Both.")
     (event,) = edits.resolve(CONTEXT, order, by_id(keyless, one), (), embedded_fact("Both."))
     assert isinstance(event, FactsMerged)
