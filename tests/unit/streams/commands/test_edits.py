@@ -220,7 +220,7 @@ def test_what_holds_for_ever_and_what_ends_are_not_merged_by_hand(*, lasting_is_
 
 
 @pytest.mark.parametrize("other", [{"key": "flatmate", "value": "Tom"}, {"key": "home_city", "value": "Chur"}])
-def test_a_merge_by_hand_loses_no_slot(other: dict[str, str]) -> None:
+def test_a_merge_by_hand_loses_no_slot(other: dict[str, Any]) -> None:
     one, two = stored_fact(key="home_city", value="Bern", unresolved=True), stored_fact(**other)
     order = Resolve(fact_id=one.fact_id, targets=(two.fact_id,), action="merge", text="Both.")
     with refusal_detail("invalid_command", "one fact holds one key and value"):
