@@ -119,6 +119,9 @@ def may_repeat(
         return False
     if _tells_other_event(fact, known, rules, user_names):
         return False
+    rivals = (other for other in matched.candidates if other.status == "active" and other is not known)
+    if known.key is None and any(may_be_same_slot(fact, other, rules, user_names) for other in rivals):
+        return False  # it names the slot of another value: which of them holds is to be decided
     if fact.action_hint == "new" or known.status == "pending_confirmation":
         return True
     last_said = known.said_at or known.true_from

@@ -205,7 +205,9 @@ class EventBuilder:
             vector=self.vector,
         )
 
-    def merged_fact(self, llm_decision: LlmDecision | None, targets: Sequence[Candidate]) -> NewFact:
+    def merged_fact(
+        self, llm_decision: LlmDecision | None, targets: Sequence[Candidate], *, offset: int = 0
+    ) -> NewFact:
         """The richer fact, in the words of the model or of the statement.
 
         It is true since its first parent was, and was said when its last parent was.
@@ -214,7 +216,7 @@ class EventBuilder:
         in it, it is a human's word. It has the category of a high-risk parent; key and subject are a parent's where
         the statement has none. All parents have the same term.
         """
-        fact, rules = self.new_fact(), self.context.rules
+        fact, rules = self.new_fact(offset=offset), self.context.rules
         reply = llm_decision and llm_decision.reply
         text = (reply and reply.text) or fact.text
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
@@ -275,7 +277,7 @@ def repetition_events(  # noqa: PLR0911 - one return a case
     """
     context = builder.context
     if enriched := _enriched(builder, known, decision):
-        return (enriched,)
+        return enriched
     if not context.infer or context.rules.add_only or known.status == "ended":
         return (builder.skipped(known, decision),)
     case = context.pending_cases.get(known.fact_id)
@@ -295,22 +297,34 @@ def says_more(authority: Authority, key: str | None, known: Candidate) -> bool:
     return (authority == "human" and known.authority != "human") or (key is not None and known.key is None)
 
 
-def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> MemoryEvent | None:
-    """The event of a statement that repeats an active fact and says more beyond the words: a human's word, or a key.
+def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[MemoryEvent]:
+    """The events of a statement that repeats an active fact and says more beyond the words: a human's word, or a key.
 
-    The fact goes on with what the statement adds. Under `add_only`, and beside a human's word that has no key, the
-    statement is a fact of its own. None where it says no more.
+    The fact goes on with what the statement adds, and its pending overwrites are rejected as by any repetition. Under
+    `add_only`, and beside a human's word that has no key, the statement is a fact of its own; so it is, unresolved,
+    where its key has another value. No events where it says no more.
     """
     authority = builder.context.authority if builder.original is None else builder.original.authority
     if known.status != "active" or builder.vector is None or not says_more(authority, builder.fact.key, known):
-        return None
+        return ()
+    rivals = (other for other in builder.candidates if other.status == "active" and other.fact_id != known.fact_id)
+    if known.key is None and any(builder.shares_slot(other) for other in rivals):
+        return (builder.added(decision, unresolved=True),)
     if builder.context.rules.add_only or known.authority == "human":
-        return builder.added(decision)
+        return (builder.added(decision),)
+    plain = {"confirmed": None, "statement": None, "true_from": None}  # the merged fact has the statement
+    rejections = [
+        one.model_copy(update=plain) for one in _rejections(builder, known, decision) if builder.context.infer
+    ]
     reason = f"{decision.reason}, and more: both are one fact"
     decision = decision.model_copy(update={"reason": reason, "before": snapshots([known])})
-    fields = builder.event_fields(decision)
-    merged = builder.merged_fact(None, [known])
-    return FactsMerged(**fields, targets=(known.fact_id,), statement=builder.statement, fact=merged)
+    merged = FactsMerged(
+        **builder.event_fields(decision, offset=len(rejections)),
+        targets=(known.fact_id,),
+        statement=builder.statement,
+        fact=builder.merged_fact(None, [known], offset=len(rejections)),
+    )
+    return (*rejections, merged)
 
 
 def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision) -> PendingConfirmed:

@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from mnemolog.schemas.events import FactAdded, FactExtended, FactSkipped, FactsMerged, MemoryEvent
+from mnemolog.schemas.events import FactAdded, FactExtended, FactSkipped, FactsMerged, MemoryEvent, PendingRejected
 from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.ids import fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.resolution.classify import Conflict, Duplicate, New, classify
@@ -14,8 +16,11 @@ from mnemolog.streams.resolution.decide import decide
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,
+    OWNER,
+    SOURCE,
     THRESHOLDS,
     TODAY,
+    PendingOverwrite,
     decide_one,
     decision_context,
     known_fact,
@@ -101,6 +106,26 @@ def test_a_key_is_added_to_the_known_fact(by: str) -> None:
     event = repeated(known_fact(), by=by, value="Berlin", **HOME)
     assert isinstance(event, FactsMerged)
     assert (event.fact.key, event.fact.value, event.fact.single_valued) == ("home_city", "Berlin", True)
+
+
+def test_a_key_that_has_another_value_is_decided_on() -> None:
+    known, rival = known_fact(1.0), known_fact(0.9, "Mira lives in Rome.", value="Rome", **HOME)
+    stated = matched_fact(known, rival, text=known.text, value="Berlin", **HOME)
+    assert isinstance(classify(stated, THRESHOLDS, RULES, infer=True), Conflict)
+    event = decide_one(stated, llm_decision("KEEP", known))
+    assert isinstance(event, FactAdded)
+    assert event.unresolved
+
+
+def test_a_repetition_that_says_more_rejects_pending_overwrites_too() -> None:
+    held = PendingOverwrite(fact_id=uuid4(), targets=())
+    known = known_fact(challenged_by=(held.fact_id,))
+    found = Duplicate(matched_fact(known, text=known.text), known, "hash")
+    rejected, merged = decide([found], {}, decision_context(held, authority="human"))
+    assert isinstance(rejected, PendingRejected)
+    assert (rejected.target, rejected.confirmed, rejected.statement) == (held.fact_id, None, None)
+    assert isinstance(merged, FactsMerged)
+    assert (merged.ordinal, merged.fact.fact_id) == (1, fact_id(OWNER, SOURCE, 1))
 
 
 def test_a_key_beside_a_human_word_is_a_fact_of_its_own() -> None:
