@@ -22,7 +22,15 @@ DropReason = (
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
 Guard = Literal[
-    "high_risk", "high_confidence", "low_confidence", "human_word", "late_news", "add_only", "other_subject"
+    "high_risk",
+    "high_confidence",
+    "low_confidence",
+    "human_word",
+    "late_news",
+    "add_only",
+    "other_subject",
+    "lasting_value",
+    "lost_slot",
 ]
 """Why a verdict was blocked or held: the rule that applied."""
 

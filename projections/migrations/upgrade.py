@@ -92,6 +92,11 @@ def _migrate(url: str) -> None:
             applied = dict(connection.execute(_SQL["applied"]).fetchall())
         _refuse_unknown(applied)
         if not applied:
+            foreign = connection.execute(_SQL["foreign_schema"], {"schemas": list(_FOLDERS.values())}).fetchone()
+            if foreign is not None:
+                raise MigrationRefusedError(
+                    f"the schema {foreign[0]} has tables that Mnemolog did not make: name another database"
+                )
             connection.execute(migration_text("database.sql").encode())
             connection.execute(_SQL["create_schema_files"])
         for folder, schema in _FOLDERS.items():

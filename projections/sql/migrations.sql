@@ -16,6 +16,15 @@ SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '
 -- Whether it was made by a program from before the first release, and whether by one since.
 SELECT to_regclass('mnemolog_journal.alembic_version'), to_regclass('mnemolog_journal.schema_files');
 
+-- name: foreign_schema
+-- A schema of Mnemolog's name that has tables or views, in a database where none of its files ran.
+SELECT n.nspname
+FROM pg_class AS c
+INNER JOIN pg_namespace AS n ON c.relnamespace = n.oid
+WHERE n.nspname = any(%(schemas)s)
+ORDER BY n.nspname
+LIMIT 1;
+
 -- name: create_schema_files
 -- Note which files ran.
 CREATE SCHEMA IF NOT EXISTS mnemolog_journal;

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 from mnemolog.schemas import ids
+from mnemolog.schemas.base import normalise
 from mnemolog.schemas.command import Correct, Edit, Import, Resolve, Update
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -240,13 +241,18 @@ def _new_version(
 def _facts_merged(context: CommandContext, parents: Sequence[StoredFact], embedded_text: EmbeddedFact) -> FactsMerged:
     """One fact of all: true since the first of them was, as certain as the most certain, human if one of them is.
 
-    Raises `CommandRefusedError` where facts that hold until different times would become one.
+    Raises `CommandRefusedError` where facts that hold until different times, or of several slots, would become one.
     """
+    slots = {(parent.fact.key, normalise(parent.fact.value or "")) for parent in parents if parent.fact.key}
+    if len(slots) > 1:
+        filled = ", ".join(f"{parent.fact_id} {parent.fact.key or 'without a key'}" for parent in parents)
+        detail = f"one fact holds one key and value ({filled}): use keep_both, or correct one of them first"
+        raise CommandRefusedError("invalid_command", detail)
     if len({parent.fact.valid_until for parent in parents}) > 1:
         terms = ", ".join(f"{parent.fact_id} {parent.fact.valid_until or 'without an end'}" for parent in parents)
         detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
         raise CommandRefusedError("invalid_command", detail)
-    unresolved = parents[0]
+    unresolved = next((parent for parent in parents if parent.fact.key), parents[0])
     edit = Edit(fact_id=unresolved.fact_id, text=embedded_text.fact.text, value=unresolved.fact.value or "")
     fact = _new_version(context, 0, unresolved, edit, embedded_text)
     common = {
@@ -273,7 +279,8 @@ def import_fact(
 ) -> Events:
     """The fact is added, unless the scope has a fact of its text that differs in nothing that is given.
 
-    Beside another lasting value of its key it is unresolved: nobody has decided on the two.
+    A fact of its text that says less goes on with what is given: a human's word, an earlier beginning, a key. Beside
+    another lasting value of its key it is unresolved: nobody has decided on the two.
     """
     given = payload.fact
     stated = {name: getattr(given, name) for name in type(given).model_fields if name in ExtractedFact.model_fields}
@@ -286,19 +293,42 @@ def import_fact(
         authority=given.authority,
         vector=embedded.vector,
     )
-    if any(_says_no_less(stored, fact) for stored in known.values()):
+    same = [stored for stored in known.values() if _may_be_same(stored, fact)]
+    if any(_says_no_less(stored, fact) for stored in same):
         return ()
+    less = next((stored for stored in same if stored.is_open and stored.authority != "human"), None)
+    if less is not None:
+        kept = {name: getattr(fact, name) or getattr(less.fact, name) for name in _COMPARED}
+        times = {"true_from": min(fact.true_from, less.true_from), "speaker": fact.speaker or less.speaker}
+        fields = context.event_fields(0, context.decision("application", "imported it: it says more", [less]))
+        statement = Statement(text=fact.text, excerpt=fact.text)
+        fact = fact.model_copy(update=kept | times)
+        return (FactsMerged(**fields, targets=(less.fact_id,), statement=statement, fact=fact),)
     beside = [stored for stored in known.values() if _are_rivals(fact, stored, rules)]
     decision = context.decision("application", "imported it", beside)
     shown = decision.model_copy(update={"shown": tuple(stored.fact_id for stored in beside)})
     return (FactAdded(**context.event_fields(0, shown), fact=fact, unresolved=bool(beside)),)
 
 
+_COMPARED: Final = ("key", "value", "subject", "event_time")
+
+
+def _may_be_same(stored: StoredFact, fact: NewFact) -> bool:
+    """Whether a fact of the scope has the text of an imported fact, and contradicts nothing that is given of it."""
+    has = {name: getattr(stored.fact, name) for name in _COMPARED} | {"speaker": stored.speaker}
+    is_same_term = fact.valid_until in (None, stored.ends_at)
+    return (
+        stored.fact.text == fact.text
+        and is_same_term
+        and all(None in (value, getattr(fact, name)) or getattr(fact, name) == value for name, value in has.items())
+    )
+
+
 def _says_no_less(stored: StoredFact, fact: NewFact) -> bool:
-    """Whether a fact of the scope has the text of an imported fact, and everything else that is given of it."""
-    has = {name: getattr(stored.fact, name) for name in ("key", "value", "subject", "event_time")}
-    has |= {"speaker": stored.speaker, "valid_until": stored.ends_at}
-    return stored.fact.text == fact.text and all(getattr(fact, name) in (None, value) for name, value in has.items())
+    """Whether a stored fact that may be the same has everything that is given of the imported one."""
+    has = {name: getattr(stored.fact, name) for name in _COMPARED} | {"speaker": stored.speaker}
+    is_given = all(getattr(fact, name) in (None, value) for name, value in has.items())
+    return is_given and stored.true_from <= fact.true_from and not (fact.authority == "human" != stored.authority)
 
 
 def _are_rivals(fact: NewFact, stored: StoredFact, rules: EndRules) -> bool:

@@ -30,39 +30,37 @@ from mnemolog.streams.text.tokens import NUMBERS, SENTENCE_STARTERS
 _EMPTY: Final = SENTENCE_STARTERS | set("am is are do does did at all any really very so much too just".split())  # noqa: SIM905 -- words
 _FORM_WORDS: Final = frozenset("a an the do does at all any".split())  # noqa: SIM905 -- words
 _ORDER: Final[tuple[Verdict, ...]] = ("KEEP", *OVERWRITE_OF_VERDICT, "SIMILAR")
+_TASTES: Final = ("liked", "disliked")
 _FOR_LIFE: Final = frozenset({"name", "birthday"})
 _Finding = tuple[Verdict, str]  # what a new fact means for a known one, and why
 _Fact = ExtractedFact | Candidate
 _ENDED: Final[_Finding] = ("RETRACT", "the later statement says that this has ended")
-_BY_FIRST_NAME: Final[_Finding] = ("RETRACT", "the later statement says that this has ended, by the first name")
-_WHOEVER: Final[_Finding] = ("RETRACT", "the later statement says that this has ended, whoever it is")
+_BY_NAME: Final[_Finding] = ("RETRACT", "the later statement says that this has ended, by a name alone or none")
+"""Ends a known fact only where it is the only one that may be meant: a cat and a dog may both be called Max."""
 
 
 def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
-    """One decision for each new fact, as a reply has it. What one decision ends serves no other."""
-    found = {conflict.number: dict(_findings(conflict, conflicts)) for conflict in conflicts.conflicts}
-    ends = [
-        (label, number) for number in found for label, one in found[number].items() if one[0] in OVERWRITE_OF_VERDICT
-    ]
-    taken = dict(reversed(ends))  # by the first
-    for number, findings in found.items():
-        free = {label: one for label, one in findings.items() if taken.get(label, number) == number}
-        best = min(
-            free.values(),
-            key=lambda finding: (_ORDER.index(finding[0]), finding == _BY_FIRST_NAME),
-            default=("ADD", "says something else"),
-        )
-        known = [label for label, one in free.items() if one[0] == best[0] and (one == best or one != _BY_FIRST_NAME)]
-        if best in (_WHOEVER, _BY_FIRST_NAME) and len(known) > 1:
-            best = ("SIMILAR", "may end one of these: all are kept")
-        decision = {"new": number, "action": best[0], "known": known, "reason": best[1]}
+    """One decision for each new fact, as a reply has it. A known fact that one decision ends is ended by no other."""
+    taken: set[int] = set()
+    for conflict in conflicts.conflicts:
+        free = {label: one for label, one in _findings(conflict, conflicts) if label not in taken}
+        best = min(free.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "says something else"))
+        known = [label for label, one in free.items() if one[0] == best[0]]
+        if best[0] in OVERWRITE_OF_VERDICT:
+            names = [(one.value or "").partition(" ")[0] for _, one in conflict.candidates if one.key in TIE_TYPES]
+            is_by_name = any(free[label] == _BY_NAME for label in known)
+            if is_by_name and (len(known) > 1 or len(names) > len(set(names))):
+                best = ("SIMILAR", "may end one of these: all are kept")
+            else:
+                taken.update(known)
+        decision = {"new": conflict.number, "action": best[0], "known": known, "reason": best[1]}
         yield decision | {"text": None, "search_text": None, "ended_at": None}
 
 
 def _findings(conflict: NumberedConflict, turn: NumberedConflicts) -> Iterator[tuple[int, _Finding]]:
     """What the new fact means for each known fact.
 
-    A known fact that is true from a later time is judged as if it were said later: what it ends is history.
+    A known fact that is true from a later time is judged as if it were said later: a fact that it ends is history.
     """
     fact, said_at = conflict.fact, conflict.valid_from if conflict.reconsidered_fact_id else turn.said_at
     for label, known in conflict.candidates:
@@ -114,8 +112,9 @@ def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | Non
         case "denies" if is_same:
             return ("CONTRADICT", "the later statement says that this never was so")
         case "ends":
-            is_first_name = old.key in TIE_TYPES and (old.value or "").startswith(f"{statement.value} ")
-            return _ENDED if is_same else _BY_FIRST_NAME if is_first_name else None if statement.value else _WHOEVER
+            is_first_name = old.key in TIE_TYPES and f"{old.value} ".startswith(f"{statement.value} ")
+            is_named = len(statement.keys) == 1 and is_same
+            return _ENDED if is_named else _BY_NAME if is_same or is_first_name or not statement.value else None
         case "moves" if not is_same and same_value(statement.old or old.value, old.value):
             return ("REPLACE", "the later statement may be about a new home")
         case "states" | "suggests" | "changes" if new.key == old.key:
@@ -138,7 +137,9 @@ def _of_value(statement: SlotStatement, old: _Fact) -> _Finding | None:
     """Another value of a key. A home may be a part of the known one unless it has changed: then a guard holds it."""
     is_part = statement.value in (old.value or "") or (old.value or "") in statement.value
     is_third = statement.old is not None and not same_value(statement.old, old.value)
-    if not is_single_valued(old.key) or old.key in _FOR_LIFE or is_third or is_part:
+    if old.key in _FOR_LIFE and is_single_valued(old.key) and not is_part:
+        return ("CONTRADICT", f"nobody has two {old.key}s")
+    if not is_single_valued(old.key) or is_third or is_part:
         return None
     if statement.act == "changes" or old.key == "home_city":
         return ("REPLACE", f"the later statement has another {(old.key or '').replace('_', ' ')}")
@@ -162,6 +163,9 @@ def _of_words(said: str, known: str) -> _Finding | None:
                 return ("RETRACT" if ended else "REPLACE", "the same words, denied")
             if clause == whole and not differences(clause, before) and _content(clause) == old:
                 return ("KEEP", "the same words")
+    liked, disliked = (frozenset(filter(None, (_thing(kind, whole), _thing(kind, before)))) for kind in _TASTES)
+    if liked and liked == disliked:
+        return ("REPLACE", "a liking and a dislike of the same")
     shared = sum(any(one.startswith(other) or other.startswith(one) for other in old) for one in {*_content(whole)})
     is_denied = len(WORDS["negation"].findall(whole)) != denials
     reason = "may end this: both are kept" if is_denied else "is about the same"

@@ -71,13 +71,12 @@ class SlotStatement:
 
 
 def same_value(one: str | None, other: str | None) -> bool:
-    """Whether two values are the same: "Lyon" and "Lyon, France", "nut" and "nuts", "June 14" and "14 June"."""
+    """Whether two values are the same: "nut" and "nuts", "June 14" and "14 June"."""
     return one is not None and other is not None and _value_form(one) == _value_form(other)
 
 
 def _value_form(value: str) -> frozenset[str]:
-    said = value if any(sign.isdigit() for sign in value) else value.partition(",")[0]
-    words = re.findall(r"\d+|[^\W\d_]+", said.casefold())
+    words = re.findall(r"\d+|[^\W\d_]+", value.casefold())
     return frozenset(DATES.get(word, word.rstrip("s")) for word in words) - {"the", "on", "of", "th", "rd", "nd"}
 
 
@@ -137,6 +136,16 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
             return
 
 
+def _is_place(name: str) -> bool:
+    return name.partition(",")[0].casefold() in CITIES | COUNTRIES or bool(WORDS["city_form"].match(name))
+
+
+def is_known_value(statement: SlotStatement) -> bool:
+    """Whether the words of a value are known, so that a bare answer may be one: "Retired." is no employer."""
+    is_place = statement.keys <= {"home_city", "home_country"}
+    return statement.act in FILLS and (not is_place or statement.value.casefold() in CITIES | COUNTRIES)
+
+
 def _statements(act: str, slot: str, match: re.Match[str], *, rest: str, is_sure: bool) -> Iterator[SlotStatement]:
     got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
     keys = frozenset(got.keys() & SLOTS.keys()) or COUPLES.get(slot, frozenset({slot}))
@@ -149,11 +158,7 @@ def _statements(act: str, slot: str, match: re.Match[str], *, rest: str, is_sure
             continue
         if slot == "home_city" and value.casefold() in COUNTRIES:
             keys = frozenset({"home_country"})
-        is_home = any(
-            place.partition(",")[0].casefold() in CITIES | COUNTRIES or WORDS["city_form"].match(place)
-            for place in (value, got.get("old"))
-            if place
-        )
+        is_home = any(map(_is_place, filter(None, (value, got.get("old")))))
         done = "changes" if act == "moves" and is_home else act
         done = "states" if done == "changes" and not is_sure else done
         yield SlotStatement(act=done, keys=keys, value=value, old=got.get("old"), rest=rest)

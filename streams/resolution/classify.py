@@ -83,21 +83,61 @@ def classify(
     comparable = [
         known
         for known in matched.candidates
-        if known.status != "ended" and same_terms(fact, known) and not subjects_differ(fact, known, user_names)
+        if known.status != "ended" and may_repeat(matched, known, thresholds, rules, user_names)
     ]
-    equal = (known for known in comparable if known.content_hash == fact.content_hash)
-    same = min(equal, key=lambda known: known.status, default=None)  # active before pending
+    equivalent = [known for known in comparable if texts_equivalent(fact.text, known.text)]
+    equal = (known for known in equivalent if known.content_hash == fact.content_hash)
+    same = min(equal, key=lambda known: (known.status, known.key != fact.key), default=None)  # active before pending
     if same is not None:
         return Duplicate(matched, same, "hash")
     if rules.add_only:
         return New(matched, "add_only" if matched.candidates else None)
     bound = thresholds.duplicate if infer else thresholds.raw_duplicate
-    alike = (known for known in comparable if known.similarity > bound and texts_equivalent(fact.text, known.text))
-    nearest = max(alike, key=lambda known: known.similarity, default=None)
+    nearest = max(
+        (known for known in equivalent if known.similarity > bound), key=lambda known: known.similarity, default=None
+    )
     if nearest is not None:
         return Duplicate(matched, nearest, "threshold")
     near = conflicting_facts(matched, thresholds, rules, user_names) if infer else ()
     return Conflict(matched, near) if near else New(matched)
+
+
+def may_repeat(
+    matched: MatchedFact,
+    known: Candidate,
+    thresholds: Thresholds,
+    rules: EffectivePolicy,
+    user_names: Sequence[str] = (),
+) -> bool:
+    """Whether a statement in the words of a known fact may tell the same again: of one subject, with one end, once.
+
+    Equal words tell another event where they name another time for it, but for the value of a slot, which goes on; and
+    where they tell an end or a change, and a fact that they may concern has begun since: "My dog died", a second time.
+    """
+    fact = matched.fact
+    if not same_terms(fact, known) or subjects_differ(fact, known, user_names):
+        return False
+    if _tells_other_event(fact, known, rules, user_names):
+        return False
+    rivals = (other for other in matched.candidates if other.status == "active" and other is not known)
+    if known.key is None and any(may_be_same_slot(fact, other, rules, user_names) for other in rivals):
+        return False  # it names the slot of another value: which of them holds is to be decided
+    if fact.action_hint == "new" or known.status == "pending_confirmation":
+        return True
+    last_said = known.said_at or known.true_from
+    return not any(
+        other.status == "active" and other.action_hint != fact.action_hint and other.true_from > last_said
+        for other in conflicting_facts(matched, thresholds, rules, user_names)
+    )
+
+
+def _tells_other_event(
+    fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str]
+) -> bool:
+    """Whether two facts name two times, and are not one value of one slot, which may have begun at either."""
+    if fact.event_time is None or known.event_time is None or fact.event_time == known.event_time:
+        return False
+    return not (same_value(fact, known) and same_slot(fact, known, rules, user_names))
 
 
 def classify_late(
@@ -119,7 +159,7 @@ def classify_late(
         for known in matched.candidates
         if known.status == "ended" and statement_context.said_at < (known.true_to or _NEVER)
     ]
-    if repeated := _repeated_ended_fact(matched, ended, statement_context, thresholds, user_names):
+    if repeated := _repeated_ended_fact(matched, ended, statement_context, thresholds, rules, user_names):
         return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
     since = statement_context.true_from
     if fact.action_hint == "retract":
@@ -136,16 +176,21 @@ def classify_late(
     return Obsolete(matched, newer) if newer and fills_slot(fact, rules) else None
 
 
-def _repeated_ended_fact(
+def _repeated_ended_fact(  # noqa: PLR0917 -- as `classify_late`
     matched: MatchedFact,
     ended: Sequence[Candidate],
     statement_context: StatementContext,
     thresholds: Thresholds,
+    rules: EffectivePolicy,
     user_names: Sequence[str],
 ) -> Candidate | None:
     """The ended fact that a statement repeats: it held then, or began next; None where an open fact did."""
     fact, since = matched.fact, statement_context.true_from
-    comparable = [known for known in ended if not subjects_differ(fact, known, user_names)]
+    comparable = [
+        known
+        for known in ended
+        if not (subjects_differ(fact, known, user_names) or _tells_other_event(fact, known, rules, user_names))
+    ]
     equal = [known for known in comparable if known.content_hash == fact.content_hash]
     alike = equal or [
         known

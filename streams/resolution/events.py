@@ -11,6 +11,7 @@ from mnemolog.schemas.events import (
     FactAdded,
     FactConfirmed,
     FactSkipped,
+    FactsMerged,
     MemoryEvent,
     Overwrite,
     PendingConfirmed,
@@ -204,26 +205,32 @@ class EventBuilder:
             vector=self.vector,
         )
 
-    def merged_fact(self, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> NewFact:
-        """The richer fact: true since its first parent was, said when its last parent was.
+    def merged_fact(
+        self, llm_decision: LlmDecision | None, targets: Sequence[Candidate], *, offset: int = 0
+    ) -> NewFact:
+        """The richer fact, in the words of the model or of the statement.
+
+        It is true since its first parent was, and was said when its last parent was.
 
         It is as certain as its most certain parent, but no more certain than a doubtful statement. With a human's word
         in it, it is a human's word. It has the category of a high-risk parent; key and subject are a parent's where
         the statement has none. All parents have the same term.
         """
-        fact, reply, rules = self.new_fact(), llm_decision.reply, self.context.rules
+        fact, rules = self.new_fact(offset=offset), self.context.rules
+        reply = llm_decision and llm_decision.reply
+        text = (reply and reply.text) or fact.text
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         surest = max(fact.confidence, *(known.confidence for known in targets))
         keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
         risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
         return fact.model_copy(
             update={
-                "text": reply.text or fact.text,
-                "search_text": reply.search_text or reply.text or fact.search_text,
+                "text": text,
+                "search_text": (reply and (reply.search_text or reply.text)) or fact.search_text,
                 "said_at": self._own_time(said_at),
                 "true_from": min(fact.true_from, *(known.true_from for known in targets)),
                 "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
-                "vector": llm_decision.merged_vector or fact.vector,
+                "vector": (llm_decision and llm_decision.merged_vector) or fact.vector,
                 **({"key": keyed.key, "value": keyed.value} if keyed else {}),
                 "category": next(risky, fact.category),
                 "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
@@ -244,6 +251,9 @@ def statement_context(matched: MatchedFact, context: DecisionContext) -> Stateme
         true_from=matched.holds_since(context.occurred_at),
         said_at=matched.said_at(context.occurred_at),
         tells_change_or_end=matched.fact.action_hint != "new",
+        has_term=matched.fact.valid_until is not None,
+        key=matched.fact.key,
+        value=matched.fact.value,
     )
 
 
@@ -257,7 +267,7 @@ _CONTRADICTED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace",
 """Repeating the old value contradicts these pending overwrites; a pending expiry or merge it does not contradict."""
 
 
-def repetition_events(
+def repetition_events(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, known: Candidate, decision: Decision, *, raises_confidence: bool
 ) -> Sequence[MemoryEvent]:
     """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
@@ -266,6 +276,8 @@ def repetition_events(
     that are no human's word. A raw turn, a turn under `add_only`, and a repetition of an ended fact do neither.
     """
     context = builder.context
+    if enriched := _enriched(builder, known, decision):
+        return enriched
     if not context.infer or context.rules.add_only or known.status == "ended":
         return (builder.skipped(known, decision),)
     case = context.pending_cases.get(known.fact_id)
@@ -278,6 +290,41 @@ def repetition_events(
     if raises_confidence and known.fact_id not in builder.state.confirmed_ids:
         return (builder.confirmed(known, decision),)
     return (builder.skipped(known, decision),)
+
+
+def says_more(authority: Authority, key: str | None, known: Candidate) -> bool:
+    """Whether a repetition of a known fact says more beyond its words: that a human vouches for it, or its key."""
+    return (authority == "human" and known.authority != "human") or (key is not None and known.key is None)
+
+
+def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[MemoryEvent]:
+    """The events of a statement that repeats an active fact and says more beyond the words: a human's word, or a key.
+
+    The fact goes on with what the statement adds, and its pending overwrites are rejected as by any repetition. Under
+    `add_only`, and beside a human's word that has no key, the statement is a fact of its own; so it is, unresolved,
+    where its key has another value. No events where it says no more.
+    """
+    authority = builder.context.authority if builder.original is None else builder.original.authority
+    if known.status != "active" or builder.vector is None or not says_more(authority, builder.fact.key, known):
+        return ()
+    rivals = (other for other in builder.candidates if other.status == "active" and other.fact_id != known.fact_id)
+    if known.key is None and any(builder.shares_slot(other) for other in rivals):
+        return (builder.added(decision, unresolved=True),)
+    if builder.context.rules.add_only or known.authority == "human":
+        return (builder.added(decision),)
+    plain = {"confirmed": None, "statement": None, "true_from": None}  # the merged fact has the statement
+    rejections = [
+        one.model_copy(update=plain) for one in _rejections(builder, known, decision) if builder.context.infer
+    ]
+    reason = f"{decision.reason}, and more: both are one fact"
+    decision = decision.model_copy(update={"reason": reason, "before": snapshots([known])})
+    merged = FactsMerged(
+        **builder.event_fields(decision, offset=len(rejections)),
+        targets=(known.fact_id,),
+        statement=builder.statement,
+        fact=builder.merged_fact(None, [known], offset=len(rejections)),
+    )
+    return (*rejections, merged)
 
 
 def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision) -> PendingConfirmed:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from mnemolog.schemas.base import normalise
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import (
     CAUTIOUS_CONFIDENCE,
@@ -20,6 +21,8 @@ from mnemolog.schemas.stored import StoredFact
 
 DOUBTFUL_BELOW: Final = 0.50
 """Confidence below which a statement cannot end a certain fact, and a merged fact is not more certain (Mem Skill)."""
+KEPT_BESIDE: Final[frozenset[Guard]] = frozenset({"add_only", "lasting_value", "lost_slot"})
+"""Guards by which a statement is added beside the known facts, and waits for no confirmation."""
 GUARD_REASONS: Final[Mapping[Guard, str]] = {
     "late_news": "older than the known fact: kept as history",
     "human_word": "the known fact is a human's word or immutable; only a human can end it",
@@ -27,18 +30,26 @@ GUARD_REASONS: Final[Mapping[Guard, str]] = {
     "high_risk": "a high-risk fact needs a more certain statement",
     "low_confidence": "the statement is too uncertain to end a certain fact",
     "add_only": "the policy is add-only",
+    "lasting_value": "a statement for a term ends no lasting value: both are kept",
+    "lost_slot": "the merged fact would lose the key or the value of a fact that it is made of: both are kept",
     "other_subject": "the known fact is about somebody or something else, or may be: both are kept",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementContext:
-    """How certain a statement is, since when it holds, when it was said, and whether it states a change or an end."""
+    """How certain a statement is, since when it holds, when it was said, and whether it states a change or an end.
+
+    `has_term`: it names until when it holds. `key` and `value` are those of its slot.
+    """
 
     confidence: float
     true_from: datetime
     said_at: datetime
     tells_change_or_end: bool = False
+    has_term: bool = False
+    key: str | None = None
+    value: str | None = None
 
     @property
     def is_plan(self) -> bool:
@@ -61,7 +72,7 @@ def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
     return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
 
 
-def find_guard(  # noqa: PLR0911 - one return a guard
+def find_guard(  # noqa: C901, PLR0911 - one return a guard
     verdict: Verdict,
     targets: Sequence[Candidate],
     statement_context: StatementContext,
@@ -79,9 +90,14 @@ def find_guard(  # noqa: PLR0911 - one return a guard
         return "add_only"
     if verdict not in OVERWRITE_OF_VERDICT:
         return None
+    if verdict == "MERGE" and _loses_slot(statement_context, targets):
+        return "lost_slot"
     active = [known for known in targets if known.status == "active"]
     if is_late_news(verdict, active, statement_context, ended_at):
         return "late_news"
+    is_stay = statement_context.has_term and verdict in ("REPLACE", "CONTRADICT")
+    if is_stay and any(known.valid_until is None for known in active):
+        return "lasting_value"
     if any(known.authority == "human" for known in targets if known.fact_id not in own_ids):
         return "human_word"
     active = [known for known in active if known.fact_id not in own_ids]
@@ -95,6 +111,14 @@ def find_guard(  # noqa: PLR0911 - one return a guard
     if verdict != "MERGE" and statement_context.is_doubtful and has_certain:
         return "low_confidence"
     return None
+
+
+def _loses_slot(statement_context: StatementContext, targets: Sequence[Candidate]) -> bool:
+    """Whether the facts of a merge fill more than one slot, or a slot with more than one value: a fact has one."""
+    slots = {(known.key, normalise(known.value or "")) for known in targets if known.key is not None}
+    if statement_context.key is not None:
+        slots.add((statement_context.key, normalise(statement_context.value or "")))
+    return len(slots) > 1
 
 
 def may_end(confidence: float, known: StoredFact, rules: EffectivePolicy) -> bool:

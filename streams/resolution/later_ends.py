@@ -186,6 +186,8 @@ def _effective(
     """The decisions that end the statement and that no guard holds back."""
     for outcome in outcomes:
         decided = outcome.llm_decision
+        if outcome.end.end_fact.is_of_other_entity:
+            continue
         if isinstance(decided, LlmDecision) and _ends(outcome) and _guard(builder, outcome.end, decided) is None:
             yield outcome, decided
 

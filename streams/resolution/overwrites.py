@@ -29,6 +29,7 @@ from mnemolog.schemas.provenance import Decision, Guard
 from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, confirm_pending, snapshots, supports
 from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
+    KEPT_BESIDE,
     find_guard,
     is_late_news,
     is_plan,
@@ -43,9 +44,6 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
 ) -> Sequence[MemoryEvent]:
     """The events of a verdict of `OVERWRITE_OF_VERDICT` on at least one target."""
     reply, before = llm_decision.reply, snapshots(targets)
-    pending = next((known for known in targets if known.status == "pending_confirmation"), None)
-    if pending is not None and reply.verdict == "MERGE":
-        return _enrich_pending(builder, llm_decision, pending)
     statement, own_ids, rules = builder.statement_context, builder.own_ids, builder.context.rules
     newer = [
         known
@@ -56,13 +54,16 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
     if newer and older:
         return _overwrite_older(builder, llm_decision, older, newer)
     guard = find_guard(reply.verdict, targets, statement, rules, own_ids, ended_at=reply.ended_at)
+    pending = next((known for known in targets if known.status == "pending_confirmation"), None)
+    if pending is not None and reply.verdict == "MERGE" and guard not in KEPT_BESIDE:
+        return _enrich_pending(builder, llm_decision, pending)
     if guard is None:
         decision = builder.decision("model", reply.reason, llm_decision, before=before)
         called_off, begun = call_off_plans(builder, llm_decision, targets, decision)
         return *called_off, overwrite_event(builder, llm_decision, begun, decision, offset=len(called_off))
     reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
     decision = builder.decision("policy", reason, llm_decision, guard=guard, before=before)
-    if guard == "add_only":
+    if guard in KEPT_BESIDE:
         return (builder.added(decision),)
     if guard == "late_news":
         newer = [known for known in targets if known.status == "active"]

@@ -15,7 +15,14 @@ from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.resolution.classify import TurnState, conflicting_facts, known_candidate
-from mnemolog.streams.resolution.events import DecisionContext, EventBuilder, LlmDecision, NoDecision, snapshots
+from mnemolog.streams.resolution.events import (
+    DecisionContext,
+    EventBuilder,
+    LlmDecision,
+    NoDecision,
+    says_more,
+    snapshots,
+)
 from mnemolog.streams.resolution.guards import GUARD_REASONS, StatementContext, find_guard, next_version_start
 from mnemolog.streams.resolution.late_statements import is_outdated
 from mnemolog.streams.resolution.overwrites import call_off_plans, overwrite_event, target_end
@@ -135,6 +142,9 @@ def retry_events(
         true_from=unresolved.true_from,
         said_at=unresolved.said_at or unresolved.true_from,
         tells_change_or_end=fact.action_hint != "new",
+        has_term=fact.valid_until is not None,
+        key=fact.key,
+        value=fact.value,
     )
     builder = EventBuilder(  # of the unresolved fact as it was said: by its own speaker, and when that was
         context=replace(context, speaker=stored.speaker, authority=stored.authority) if stored else context,
@@ -174,6 +184,8 @@ def _resolution_events(
     ended_at = target_end(builder, llm_decision, targets)
     match llm_decision.reply.verdict:
         case "ADD" | "EXTEND" | "SIMILAR":
+            yield ConflictResolved(**fields, target=target, targets=target_ids, action="keep_both")
+        case "KEEP" if says_more(unresolved.authority, unresolved.key, targets[0]):
             yield ConflictResolved(**fields, target=target, targets=target_ids, action="keep_both")
         case "KEEP":
             yield ConflictResolved(**fields, target=target, targets=target_ids, action="keep_old")

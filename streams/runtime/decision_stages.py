@@ -128,12 +128,13 @@ class DecisionStages:
         facts, entities = FactStore(pool), EntityStore(pool)
         decider = TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder))
         name_twin = self._effective.thresholds_for(embedding_model, Overrides()).name_twin
+        linker = EntityLinker(entities, facts, name_twin)
         return ResolveStage(
             finder=self._finder,
             turns=TurnParts(
                 match_stage=self.match,
                 decider=decider,
-                linker=EntityLinker(entities, facts, name_twin),
+                linker=linker,
                 candidates=EntityCandidates(self._finder),
                 asks_about_names=asks_about_names(self._settings),
             ),
@@ -147,6 +148,7 @@ class DecisionStages:
                 ),
                 promote=Promoter(
                     facts=facts,
+                    linker=linker,
                     match_stage=self.match,
                     turn_decider=decider,
                     max_commit_bytes=MAX_COMMIT_BYTES // 2,

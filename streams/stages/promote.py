@@ -17,6 +17,8 @@ from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.stored import PromotableFact, PromotableFacts
 from mnemolog.streams.commands.context import CommandRefusedError, Fault, PromotionReader, raise_for_faults
 from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
+from mnemolog.streams.entities.linker import EntityLinker
+from mnemolog.streams.entities.subjects import with_subject_relations
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
 
@@ -31,6 +33,7 @@ class Promoter:
     """Carries out promote commands. A commit takes `max_commit_bytes`; what is more goes into a follow-up."""
 
     facts: PromotionReader
+    linker: EntityLinker
     match_stage: MatchStage
     turn_decider: TurnDecider
     max_commit_bytes: int
@@ -102,9 +105,11 @@ class Promoter:
         """
         while True:
             turn = await self._turn_of(envelope, statements, policy)
+            named = await self.linker.find(turn, [matched.fact for matched in turn.facts])
+            turn = with_subject_relations(turn, named) if named else turn
             first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
             is_late = latest_end is not None and first_said < latest_end
-            decision = await self.turn_decider.decide(turn, policy, thresholds, is_late=is_late, now=now)
+            decision = await self.turn_decider.decide(turn, policy, thresholds, is_late=is_late, now=now, named=named)
             size = sum(len(event.model_dump_json().encode()) + 1 for event in decision.events)
             if size <= self.max_commit_bytes:
                 return decision, turn

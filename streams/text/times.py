@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from dateparser.date import DateDataParser
 
 from mnemolog.streams.text.patterns import DATE_PARTS, compiled, tables
-from mnemolog.streams.text.tokens import NUMBERS, UNITS
+from mnemolog.streams.text.tokens import DATES, NUMBERS, UNITS
 
 _PATTERNS: Final = {
     name: compiled(text, DATE_PARTS) for name, text in tables(Path(__file__).with_name("times.toml")).items()
@@ -52,6 +52,10 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
     found: list[NamedTime] = []
     for match in _PATTERNS["time"].finditer(text):
         before = text[: match.start()]
+        if (span := _PATTERNS["span"].search(before)) and (days := _span_days(span["first"], match, at, shown)):
+            found = [when for when in found if when.span[1] <= span.start("first")]
+            found.append(NamedTime(first=days[0], last=days[1], span=(span.start("first"), match.end()), role="at"))
+            continue
         role: Literal["at", "from", "until"] = "at"
         its_direction = shown
         if _PATTERNS["until_time"].search(before):
@@ -61,6 +65,17 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
         if days := _days(match, at, its_direction):
             found.append(NamedTime(first=days[0], last=days[1], span=match.span(), role=role))
     return tuple(found)
+
+
+def _span_days(words: str, last: re.Match[str], at: datetime, direction: Direction) -> tuple[date, date] | None:
+    """The days of "January" to "March 2024", or of "3" and "5 June": the first time lacks what the last one names."""
+    has_month = any(DATES.get(word.casefold(), "").startswith("month") for word in _WORD.findall(words))
+    rest = _PATTERNS["year"].search(last[0]) if has_month else _PATTERNS["day"].match(last[0])
+    lacks = rest and not (has_month and _PATTERNS["year"].search(words))
+    said = f"{words} {rest['rest']}" if rest and lacks else words
+    first = _PATTERNS["time"].fullmatch(said)
+    begun, ended = (_days(match, at, direction) if match else None for match in (first, last))
+    return (begun[0], ended[1]) if begun and ended and begun[0] <= ended[1] else None
 
 
 def is_ahead(text: str) -> bool:

@@ -81,8 +81,8 @@ VARIANTS: Final[Mapping[str, dict[str, Any]]] = {
 """The settings of each; those of `WITHOUT_ENTITIES` run in a process without the functions for entities, too."""
 WITHOUT_ENTITIES: Final = frozenset({"no entities and relations", TURN_ALONE})
 ENTITY_READERS: Final = (
-    *("sentence_entities", "value_entities", "names_heard", "value_relations", "relations_of_others"),
-    *("stated_in_text", "ended_relations", "ended_values"),
+    *("sentence_entities", "value_entities", "names_heard", "value_relations", "stated_aliases", "stated_members"),
+    *("ended_relations", "ended_values"),
 )
 RELATIONS_ASKED: Final = "\nrelations: "
 """What a prompt has that asks for relations."""
@@ -237,7 +237,6 @@ def without_entities() -> Iterator[None]:
         patches.enter_context(patch.object(extract_prompt, "_RULES", rules))
         patches.enter_context(patch.object(EntityLinker, "find", find_none))
         patches.enter_context(patch.object(embed, "names_to_embed", lambda *_: {}))
-        patches.enter_context(patch.object(extract, "name_given", lambda _: None))
         for name in ENTITY_READERS:
             patches.enter_context(patch.object(extract, name, lambda *_, **__: ()))
         yield

@@ -11,7 +11,10 @@ OBJECTED_BY_REPETITION = ("replace", "contradict", "retract")
 
 
 def unheard_objections(told: Told, commit: Json) -> Iterator[str]:
-    """Held overwrites that still wait although a later statement has said again what they would end."""
+    """Held overwrites that still wait although a later statement has said again what they would end.
+
+    A human's word waits for a human: no statement objects to it.
+    """
     turn = told.turns.get(commit["source_id"])
     if turn is None or not turn.infer:
         return
@@ -22,8 +25,14 @@ def unheard_objections(told: Told, commit: Json) -> Iterator[str]:
         for pending in _waiting(told.log):
             held = told.log.held_back[pending.id]
             is_later = moment(pending.commit["occurred_at"]) < moment(commit["occurred_at"])
+            is_human = pending.fact.get("authority") == "human"
             objects = held["action"] in OBJECTED_BY_REPETITION and is_later and pending.commit is not commit
-            if repeated.status == "active" and objects and repeated.id in told.log.standing_for(held["targets"]):
+            if (
+                repeated.status == "active"
+                and objects
+                and not is_human
+                and repeated.id in told.log.standing_for(held["targets"])
+            ):
                 yield f"{repeated.text!r} was said again, and {pending.text!r} still waits to end it"
 
 

@@ -93,6 +93,8 @@ def is_justified(told: Told, fact: LoggedFact, ending: Ending) -> bool:
         return True  # what the end was moved for is judged where it ended the fact first
     if commit["source_kind"] == "command":
         return _was_commanded(told, fact, ending)
+    if by in ("hash", "threshold") and event["event"] == "facts_merged":  # a repetition that says more
+        return bool(event["fact"]["text"].casefold() == fact.text.casefold())
     if event["event"] == "pending_confirmed":
         return _was_held_for(told, fact, event) and not _was_said_again(told, fact, event)
     return _was_shown_for(told, commit["source_id"], fact, event)
@@ -108,7 +110,7 @@ def _was_shown_for(told: Told, source_id: str, fact: LoggedFact, event: Json) ->
         if one.source_id != source_id or source_id in told.reader.invalid:
             continue
         named = fact.id in map(str, one.named) or fact.id in _just_said(told, source_id, one.named_texts)
-        if named and one.verdict in OVERWRITES:
+        if named and (one.verdict in OVERWRITES or (one.verdict == "KEEP" and event["event"] == "facts_merged")):
             return True
         asked_again = (one.text == fact.text and fact.id not in map(str, one.shown)) or fact.id == event.get("target")
         if asked_again and event["event"] in ("conflict_resolved", "fact_expired", "facts_merged"):

@@ -107,6 +107,14 @@ async def test_a_database_of_another_program_is_refused_as_it_is(database: str, 
     assert run(database, VIEWS) == before
 
 
+@pytest.mark.parametrize("table", ["mnemolog.facts", "mnemolog_journal.mine"])
+def test_a_schema_of_somebody_else_is_refused_as_it_is(empty_database: str, table: str) -> None:
+    run(empty_database, f"CREATE SCHEMA {table.partition('.')[0]}", f"CREATE TABLE {table} (a int)")
+    with pytest.raises(MigrationRefusedError, match=f"the schema {table.partition('.')[0]} has tables"):
+        asyncio.run(migrate(empty_database))
+    assert run(empty_database, f"SELECT * FROM {table}") == []  # noqa: S608 -- names of this file
+
+
 VIEWS = "SELECT viewname, definition FROM pg_views WHERE schemaname = 'mnemolog' ORDER BY 1"
 RIGHTS = "SELECT has_table_privilege('public', 'mnemolog.open_reservations', 'select')"
 CHANGED_VIEWS = "UPDATE mnemolog_journal.schema_files SET digest = '' WHERE file = 'projections/views.sql'"

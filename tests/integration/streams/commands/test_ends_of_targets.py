@@ -51,7 +51,6 @@ COMMANDS: dict[str, tuple[CommandPayload, datetime | None]] = {
     "confirm": (Confirm(fact_ids=(fact_id_at(OSLO),)), AT_OSLO),
     "resolve keep_both": (resolve("keep_both"), AT_OSLO),
     "resolve keep_old": (resolve("keep_old"), AT_OSLO),
-    "resolve merge": (resolve("merge"), AT_OSLO),
     "resolve replace": (resolve("replace"), AT_OSLO),
     "resolve contradict": (resolve("contradict"), AT_BERN),
 }

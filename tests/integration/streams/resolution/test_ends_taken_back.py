@@ -215,7 +215,7 @@ async def test_a_value_for_a_term_leaves_a_lasting_one(story: Story, until: date
 
 async def test_a_fact_that_waits_expires_with_its_term(story: Story) -> None:
     munich = "Mira may live in Munich until spring."
-    await story.tell(home(BERLIN), at=day(0))
+    await story.tell(home(BERLIN, valid_until=day(60)), at=day(0))  # a stay ends no lasting value
     waiting = home(munich, certainty="speculation", valid_until=day(20))
     await story.tell(waiting, {munich: verdict("REPLACE", BERLIN)}, at=day(1))
     assert (await story.end_of(munich))[0] == "pending_confirmation"

@@ -68,13 +68,6 @@ async def held(resolver: ResolverHarness, on: int) -> list[str]:
             10,
             id="an end, by what holds for a term",
         ),
-        pytest.param(
-            [(home(ROME), 1), (home(OSLO, certainty="strong"), 5), (home(STAY, valid_until=day(20)), 8)],
-            {OSLO: TextVerdict("REPLACE", (ROME,)), STAY: TextVerdict("CONTRADICT", (OSLO,))},
-            ROME,
-            30,
-            id="an end, by a stay in the place of what had ended it",
-        ),
     ],
 )
 async def test_without_a_question_nothing_moves(

@@ -219,17 +219,31 @@ def test_what_holds_for_ever_and_what_ends_are_not_merged_by_hand(*, lasting_is_
         edits.resolve(CONTEXT, order, by_id(one, two), (), embedded_fact("Both."))
 
 
+@pytest.mark.parametrize("other", [{"key": "flatmate", "value": "Tom"}, {"key": "home_city", "value": "Chur"}])
+def test_a_merge_by_hand_loses_no_slot(other: dict[str, Any]) -> None:
+    one, two = stored_fact(key="home_city", value="Bern", unresolved=True), stored_fact(**other)
+    order = Resolve(fact_id=one.fact_id, targets=(two.fact_id,), action="merge", text="Both.")
+    with refusal_detail("invalid_command", "one fact holds one key and value"):
+        edits.resolve(CONTEXT, order, by_id(one, two), (), embedded_fact("Both."))
+    keyless = stored_fact("Alice likes Bern.", unresolved=True, key=None, value=None)
+    order = Resolve(fact_id=keyless.fact_id, targets=(one.fact_id,), action="merge", text="Both.")
+    (event,) = edits.resolve(CONTEXT, order, by_id(keyless, one), (), embedded_fact("Both."))
+    assert isinstance(event, FactsMerged)
+    assert (event.fact.key, event.fact.value) == ("home_city", "Bern")
+
+
 HOME: dict[str, Any] = {"key": "home_city", "value": "Bern", "category": "identity", "subject": "Alice"}
 KNOWN = stored_fact("Alice lives in Bern.", single_valued=True, **HOME)
 
 
-def imported(text: str, **fields: Any) -> FactAdded | None:
-    """What the import of a fact adds beside `KNOWN`."""
+def imported(text: str, **fields: Any) -> FactAdded | FactsMerged | None:
+    """What the import of a fact adds beside `KNOWN`, or makes of it."""
     order = Import(fact=ImportedFact(text=text, **fields))
     rules = EndRules(at=CONTEXT.now, policy=EffectivePolicy(), user_names=())
     events = edits.import_fact(CONTEXT, order, embedded_fact(text)[0], by_id(KNOWN), rules)
-    assert all(isinstance(event, FactAdded) for event in events)
-    return next((event for event in events if isinstance(event, FactAdded)), None)
+    (event,) = events or (None,)
+    assert event is None or isinstance(event, FactAdded | FactsMerged)
+    return event
 
 
 @pytest.mark.parametrize(
@@ -247,7 +261,6 @@ def test_an_import_of_what_is_known_adds_nothing(fields: dict[str, Any]) -> None
         (KNOWN.fact.text, {"key": "residence"}, False),
         (KNOWN.fact.text, HOME | {"subject": "Tom"}, False),
         (KNOWN.fact.text, HOME | {"speaker": "Tom"}, False),
-        (KNOWN.fact.text, HOME | {"event_time": day(1)}, False),
         (KNOWN.fact.text, HOME | {"valid_until": day(90)}, False),
         ("Alice has her home in Bern.", HOME, False),
         ("Alice is in Rome until spring.", HOME | {"value": "Rome", "valid_until": day(90)}, False),
@@ -263,10 +276,19 @@ def test_an_import_adds_what_is_new_unresolved_beside_a_rival(
     text: str, fields: dict[str, Any], *, is_unresolved: bool
 ) -> None:
     event = imported(text, **fields)
-    assert event is not None
+    assert isinstance(event, FactAdded)
     assert (event.fact.text, event.unresolved) == (text, is_unresolved)
     assert event.decision.shown == ((KNOWN.fact_id,) if is_unresolved else ())
     assert event.fact.true_from == fields.get("true_from", CONTEXT.issued_at)
+
+
+@pytest.mark.parametrize("more", [{"event_time": day(1)}, {"authority": "human"}, {"true_from": day(-400)}])
+def test_a_known_fact_goes_on_with_what_an_import_says_more(more: dict[str, Any]) -> None:
+    event = imported(KNOWN.fact.text, **HOME, **more)
+    assert isinstance(event, FactsMerged)
+    assert event.targets == (KNOWN.fact_id,)
+    assert event.fact.key == HOME["key"]
+    assert {name: getattr(event.fact, name) for name in more} == more
 
 
 def test_an_import_without_a_confidence_has_that_of_its_certainty() -> None:

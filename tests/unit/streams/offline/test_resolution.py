@@ -24,6 +24,8 @@ VERDICTS = {
         ("I work at Acme.", "I started working at Bosch."),
         ("I'm vegetarian.", "I'm vegan now."),
         ("I like tea.", "I don't like tea."),
+        ("I don't like aniseed.", "I like aniseed now."),
+        ("I love aniseed.", "I hate aniseed."),
         ("I'm not religious.", "I am religious."),
         ("I no longer work at Acme.", "I work at Acme again."),
     ],
@@ -60,6 +62,8 @@ VERDICTS = {
         ("I'm allergic to nuts.", "I'm not allergic to nuts after all."),
         ("I live in Bristol.", "I meant Bath, not Bristol."),
         ("My sister is called Lena.", "It's not Lena, it's Lea"),
+        ("My birthday is on June 14.", "My birthday is on June 15."),
+        ("My name is Sam.", "My name is Tom."),
     ],
     "SIMILAR": [
         ("the dog bites my brother Tom", "my brother Tom bites the dog"),
@@ -118,7 +122,8 @@ VERDICTS = {
         ("My brother is called Rex.", "Rex passed away."),
         ("I'm allergic to nuts.", "I'm not allergic to cats."),
         ("I work at Acme.", "I left Bosch."),
-        ("My birthday is on June 14.", "My birthday is on June 15."),
+        ("I live in Paris.", "I don't live in Paris, Texas."),
+        ("I live in London, Ontario.", "I live in London."),
         ("I have a dog called Rex.", "I have a dog called Bit."),
     ],
 }
@@ -203,12 +208,18 @@ async def test_a_parting_without_a_name_ends_nothing_where_it_may_be_from_two() 
 
 
 @pytest.mark.parametrize(
-    ("other", "verdict", "ended"), [("Olga Keller", "SIMILAR", 2), ("Olga", "RETRACT", 1), ("Nils", "RETRACT", 1)]
+    ("other", "verdict", "ended"), [("Olga Keller", "SIMILAR", 2), ("Olga", "SIMILAR", 2), ("Nils", "RETRACT", 1)]
 )
 async def test_a_first_name_ends_what_is_of_the_only_one_whom_it_may_mean(other: str, verdict: str, ended: int) -> None:
     known = remembered(f"My girlfriend is called Olga Novak. My partner is called {other}.")
     (parted,) = await verdicts(said("Olga left me."), known)
     assert (parted.verdict, len(parted.targets)) == (verdict, ended)
+
+
+@pytest.mark.parametrize("other", ["I have a cat called Max.", "My brother is called Max."])
+async def test_a_name_that_two_have_ends_neither(other: str) -> None:
+    (died,) = await verdicts(said("Max died."), remembered(f"I have a dog called Max. {other}"))
+    assert died.verdict == "SIMILAR"
 
 
 async def test_what_one_statement_ends_serves_no_other() -> None:
@@ -239,9 +250,9 @@ def test_a_home_that_is_only_stated_is_not_certain_enough_to_replace_one(text: s
 @pytest.mark.parametrize(
     ("known", "question", "answer", "verdict"),
     [
-        ("I live in Bern.", "Where do you live?", "Bern.", "KEEP"),
-        ("I live in Berlin.", "Where do you live?", "Munich.", "REPLACE"),  # held
-        ("I live in Berlin.", "Shall I note that you live in Munich?", "Yes", "REPLACE"),  # held
+        ("I live in Rome.", "Where do you live?", "Rome.", "KEEP"),
+        ("I live in Berlin.", "Where do you live?", "Paris.", "REPLACE"),  # held
+        ("I live in Berlin.", "Where do you live?", "Munich.", "ADD"),
         ("I work at Acme.", "Where do you work?", "Bosch", "ADD"),
     ],
 )

@@ -7,48 +7,96 @@ import pytest
 from mnemolog.schemas.provenance import OmissionReason
 from mnemolog.streams.offline.sentences import MAX_MESSAGE, MAX_SENTENCE, Sentence, sentences
 
-OMITTED: dict[OmissionReason, tuple[str, ...]] = {
-    "question": (
-        *("Where do I live?", "what is a good restaurant near the lake", "I live in Bern, right?", "¿Dónde vivo?"),
-        *("Wann ist mein Termin?", "Où est-ce que j'habite ?", "I should go, shouldn't I..."),
-    ),
-    "greeting": (
-        *("Hi!", "Good morning", "ok cool", "Thank you, that was very kind of you."),
-        *("morning! thanks again for yesterday", "perfect, thank you so much for the help with that yesterday evening"),
-    ),
-    "supposition": (
-        *("If I lived in Rome I would be happy", "I would love to live in Japan", "I'd love a dog"),
-        *("Imagine I lived on the moon", "I wish I had a dog", "wish I could quit my job"),
-        *("I'd kill for a Leica", "if I ever win I'm buying a boat"),
-    ),
-    "joke": (
-        *("yeah right, I live on Mars", "I live on Mars ;)", "I adore traffic jams /s", "Oh great, another meeting"),
-        *("haha sure, I am the king", "oh yeah, and I am the queen lol"),
-    ),
-    "quotation": (
-        *('Tom said: "I live in Rome"', 'My therapist: "You should rest."', '"I live on pies" - my neighbour'),
-        *('My sister said "I hate Mondays" and left', '"I live in Rome"', "> I live in Rome"),
-        *("```\nI = 'live in Rome'\n```", 'Er sagte: "Ich wohne in Rom"', "Elle a dit : « J'habite à Rome »"),
-    ),
-    "request": (
-        *("Please translate this text", "Remind me to call mum", "can u remind me to buy milk", "Tell me a joke"),
-        *("can you help me with my taxes", "Write a poem about my dog", "Call me tomorrow", "call me maybe"),
-    ),
+OMITTED: dict[OmissionReason, list[str]] = {
+    "question": [
+        "Where do I live?",
+        "what is a good restaurant near the lake",
+        "I live in Bern, right?",
+        "Wann ist mein Termin?",
+        "Où est-ce que j'habite ?",
+        "¿Dónde vivo?",
+        "I should go, shouldn't I...",
+    ],
+    "greeting": [
+        "Hi!",
+        "Good morning",
+        "Thanks, that was helpful!",
+        "ok cool",
+    ],
+    "supposition": [
+        "If I lived in Rome I would be happy",
+        "I would love to live in Japan",
+        "I'd love a dog",
+        "I'd kill for a Leica",
+        "Imagine I lived on the moon",
+        "I wish I had a dog",
+        "wish I could quit my job",
+    ],
+    "joke": [
+        "yeah right, I live on Mars",
+        "I live on Mars ;)",
+        "I adore traffic jams /s",
+        "Oh great, another meeting",
+    ],
+    "quotation": [
+        'Tom said: "I live in Rome"',
+        'My therapist: "You should rest."',
+        "Look:",
+        'My sister said "I hate Mondays" and left',
+        '"I live in Rome"',
+        "> I live in Rome",
+        "```\nI = 'live in Rome'\n```",
+        'Er sagte: "Ich wohne in Rom"',
+        "Elle a dit : « J'habite à Rome »",
+    ],
+    "request": [
+        "Please translate this text",
+        "Remind me to call mum",
+        "can u remind me to buy milk",
+        "Tell me a joke",
+        "can you help me with my taxes",
+        "Write a poem about my dog",
+        "Call me tomorrow",
+        "call me maybe",
+    ],
 }
-STATED = (
-    *("I live in Bern.", "I can't run anymore", "my toddler ate crayons lol", "no nuts", "I'd been to Rome before"),
-    *("If I eat nuts I get hives", "When I was young I lived in Rome", "What I love is hiking", "I suppose I'm shy"),
-    *('My favourite book is "Dune".', 'I love "We Will Rock You"', "oh yeah, I have asthma too", "Call me Bob."),
-    *("I take 5 mg (or 10?)", "Tom told me he moved to Rome", "Remember that I'm allergic to nuts."),
-    *("I want to learn Spanish", "thanks to my doctor the pain is gone", "play tennis on sundays"),
-    *("Plan to visit Rome in May", "Hi, Tom broke his leg in a skiing accident", "thanks, I moved to Rome"),
-    *("it is apnea, I look like Darth Vader haha", "yeah I am vegan haha", "yes and I moved to Bern lol"),
-    *("Morning walks keep me sane", "Quelle journée !", "je montrais la photo", "Cherche appartement à Lyon"),
-    *("Fais du vélo tous les jours", "Schreibe gerade meine Masterarbeit", "Ich habe morgen einen Termin"),
-    *("wenn ich Milch trinke, bekomme ich Bauchschmerzen", "Hat sich gelohnt, die neue Brille", "Não como carne"),
-    *("Je ne mange pas de porc", "Chez moi il fait froid", "Soy celíaca", "Lavoro in una scuola"),
-    *("Mieszkam w Krakowie", "Ben İstanbul'da yaşıyorum", "猫が好きです。", "我住在北京。"),
-)
+STATED = [
+    "I live in Bern.",
+    "I can't run anymore",
+    "my toddler ate crayons lol",
+    "Quelle journée !",
+    "je montrais la photo",
+    "If I eat nuts I get hives",
+    "When I was young I lived in Rome",
+    "no nuts",
+    "I'd been to Rome before",
+    "What I love is hiking",
+    'My favourite book is "Dune".',
+    'I love "We Will Rock You"',
+    "oh yeah, I have asthma too",
+    "I take 5 mg (or 10?)",
+    "Tom told me he moved to Rome",
+    "Call me Bob.",
+    "Remember that I'm allergic to nuts.",
+    "I want to learn Spanish",
+    "thanks to my doctor the pain is gone",
+    "play tennis on sundays",
+    "Plan to visit Rome in May",
+    "I suppose I'm shy",
+    "Schreibe gerade meine Masterarbeit",
+    "Cherche appartement à Lyon",
+    "Fais du vélo tous les jours",
+    "Ich habe morgen einen Termin",
+    "wenn ich Milch trinke, bekomme ich Bauchschmerzen",
+    "Je ne mange pas de porc",
+    "Soy celíaca",
+    "Lavoro in una scuola",
+    "Não como carne",
+    "Ben İstanbul'da yaşıyorum",
+    "猫が好きです。",
+    "我住在北京。",
+    "Mieszkam w Krakowie",
+]
 
 
 def kinds(content: str) -> list[tuple[str, str | None]]:
@@ -84,7 +132,10 @@ def test_a_message_is_split_into_sentences(message: str, parts: list[str]) -> No
 
 @pytest.mark.parametrize(
     ("stated", "between", "asked"),
-    [("I'm allergic to nuts", ", ", "can I eat this?"), ("my son has a fever", " ", "what should I do?")],
+    [
+        ("I'm allergic to nuts", ", ", "can I eat this?"),
+        ("my son has a fever", " ", "what should I do?"),
+    ],
 )
 def test_what_is_stated_before_a_question_is_kept(stated: str, between: str, asked: str) -> None:
     assert kinds(f"{stated}{between}{asked}") == [(stated, None), (asked, "question")]
@@ -95,19 +146,59 @@ def test_a_mark_makes_a_joke_of_the_sentence_before_it(mark: str) -> None:
     assert [omitted for _, omitted in kinds(f"I like tea. I bought a yacht. {mark}")] == [None, "joke", "joke"]
 
 
-@pytest.mark.parametrize(
-    ("line", "speaker"),
-    [
-        ("Caroline: I moved to Oslo", "Caroline"),
-        ("Ann Lee: my dog is old", "Ann Lee"),
-        ("Update: I moved to Oslo", None),
-        ("Allergies: peanuts, cats", None),
-        ("Wichtig: ich bin krank", None),
-    ],
-)
-def test_a_script_names_its_speakers(line: str, speaker: str | None) -> None:
-    assert [one.speaker for one in sentences(line)] == [speaker]
-    assert [one.speaker for one in sentences("Bo: good weather\nCy: yes, sunny")] == ["Bo", "Cy"]
+COPIED = [
+    "Look:\nOtto (10:31): I live in Oslo now\nOtto (10:32): I am vegan",
+    "[10:31, 27/11/2026] Otto: I live in Oslo now",
+    "27/11/2026, 10:31 - Otto: I live in Oslo now",
+    "Otto 10:31 AM\nI live in Oslo now",
+    "<otto> I live in Oslo now",
+    "otto: I live in Oslo now",
+    "Bo: where do you live?\nOtto: I live in Oslo now",
+    "Hi Rita,\nI live in Oslo now.\nBest, Otto",
+    "From: otto@mail.example\nSubject: news\nI live in Oslo now.",
+    "On Monday, Otto wrote:\nI live in Oslo now.\nI am vegan.",
+    "This is the other bot's reply: I live in Oslo now. I am vegan.",
+    "Please proofread this text:\nI live in Oslo now. I am vegan.",
+    'She wrote "I live in Oslo now. I am vegan."',
+    "> I live in Oslo now",
+    "```\nI live in Oslo now\n```",
+    "~~~\nI live in Oslo now\n~~~",
+    "    I live in Oslo now",
+    "def home():\n    return 7",
+    "KeyError: 'home'\n  File \"home.py\", line 3",
+    '{"home": "Oslo"}',
+    "home = Oslo",
+    "2026-11-27 10:31 INFO I live in Oslo now",
+    "ERROR cannot find my home",
+    "$ ls -l home",
+    "SELECT home FROM people",
+]
+OWN = [
+    ("Rita: I live in Oslo now", "I live in Oslo now"),
+    ("Update: I live in Oslo now", "Update: I live in Oslo now"),
+    ("My plan: I move in May", "My plan: I move in May"),
+    ("Allergies: peanuts, cats", "Allergies: peanuts, cats"),
+    ("I live in Bern (Switzerland)", "I live in Bern (Switzerland)"),
+    ("Wichtig: ich bin krank", "Wichtig: ich bin krank"),
+]
+
+
+@pytest.mark.parametrize("message", COPIED)
+def test_code_data_and_words_of_others_state_nothing(message: str) -> None:
+    found = list(sentences(message, "Rita"))
+    assert all(one.omitted == "quotation" for one in found if "Oslo" in one.text or "vegan" in one.text)
+    assert "quotation" in {one.omitted for one in found}
+    assert next(one.omitted for one in sentences(f"I like tea.\n{message}", "Rita")) in (None, "quotation")
+
+
+@pytest.mark.parametrize(("message", "text"), OWN)
+def test_a_label_of_the_speaker_or_of_a_list_is_no_quotation(message: str, text: str) -> None:
+    assert [(one.text, one.omitted) for one in sentences(message, "Rita Keller")] == [(text, None)]
+
+
+def test_only_the_copied_lines_are_left_out() -> None:
+    said = "I like tea.\n> I live in Oslo\n```\nx\n```\nI have a dog.\nHer reply: I am vegan.\nI live in Oslo."
+    assert [one.text for one in sentences(said, "Rita") if one.omitted is None] == ["I like tea.", "I have a dog."]
 
 
 def test_a_long_sentence_is_cut_at_a_word_and_its_rest_is_listed() -> None:
@@ -123,3 +214,30 @@ def test_a_long_message_is_cut_at_a_sentence_and_its_rest_is_listed() -> None:
     assert rest == Sentence(text=rest.text, omitted="too_long")
     assert rest.text.startswith("I like tea in the morning. I like")
     assert sum(len(one.text) + 1 for one in kept) <= MAX_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("it is apnea, I look like Darth Vader haha", None),
+        ("soy vegano menos en Navidad jajaja", None),
+        ("haha sure, I am the king", "joke"),
+        ("if I ever win I'm buying a boat", "supposition"),
+        ("Thank you, that was very kind of you.", "greeting"),
+        ("thanks, I moved to Rome", None),
+        ("Hi, Tom broke his leg in a skiing accident", None),
+        ('"I live on pies" - my neighbour', "quotation"),
+        ("« J'habite au bout du monde » dixit un patient", "quotation"),
+        ("morning! thanks again for yesterday", "greeting"),
+        ("Morning walks keep me sane", None),
+        ("Hat sich gelohnt, die neue Brille", None),
+        ("yeah I am vegan haha", None),
+        ("yes and I moved to Bern lol", None),
+        ("oh yeah, and I am the queen lol", "joke"),
+        ("perfect, thank you so much for the help with that yesterday evening", "greeting"),
+        ("Thanks to the new pills the pain is gone", None),
+        ("Chez moi il fait froid", None),
+    ],
+)
+def test_laughter_at_the_end_thanks_and_other_marks(text: str, reason: str | None) -> None:
+    assert {omitted for _, omitted in kinds(text)} == {reason}

@@ -9,11 +9,15 @@ from mnemolog.streams.offline.extract import read_turn
 from tests.support.builders.prompts import MONDAY, turn, user
 
 SLOTS: dict[str, list[tuple[str, str]]] = {
-    "name": [("My name is Priya.", "Priya"), ("Call me Bob.", "Bob")],
+    "name": [
+        ("My name is Priya.", "Priya"),
+        ("Call me Bob.", "Bob"),
+    ],
     "home_city": [
         ("I live in Bern.", "Bern"),
         ("i'm based in New York", "New York"),
         ("We moved from Berlin to Ulm last week!", "Ulm"),
+        ("I moved to Paris", "Paris"),
         ("I've moved to Frankfurt", "Frankfurt"),
         ("I relocated to Ulm", "Ulm"),
         ("As I said, I live in Lyon.", "Lyon"),
@@ -30,11 +34,22 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
         ("I'm severely allergic to peanuts", "peanuts"),
         ("Remember that I'm allergic to penicillin.", "penicillin"),
     ],
-    "diet": [("I'm vegan", "vegan"), ("I'm a vegetarian now", "vegetarian")],
-    "birthday": [("My birthday is on June 14.", "June 14"), ("I was born on 3 May 1990", "3 May 1990")],
-    "dog": [("I have a dog called Rex.", "Rex"), ("My dog's name is Rex", "Rex")],
+    "diet": [
+        ("I'm vegan", "vegan"),
+        ("I'm a vegetarian now", "vegetarian"),
+    ],
+    "birthday": [
+        ("My birthday is on June 14.", "June 14"),
+        ("I was born on 3 May 1990", "3 May 1990"),
+    ],
+    "dog": [
+        ("I have a dog called Rex.", "Rex"),
+        ("My dog's name is Rex", "Rex"),
+    ],
     "cat": [("We have a little cat named Miso", "Miso")],
-    "sister": [("My sister is called Lena", "Lena")],
+    "sister": [
+        ("My sister is called Lena", "Lena"),
+    ],
     "husband": [("My husband's name is Arun", "Arun"), ("Can is my husband.", "Can")],
 }
 NO_SLOT = [
@@ -98,7 +113,10 @@ def test_what_only_looks_like_it_fills_no_slot_and_is_kept(text: str) -> None:
             "I quit my job at Nestle and I work at Roche now.",
             ["Alice: I quit my job at Nestle", "Alice works at Roche."],
         ),
-        ("No, my sister lives in Rome, I live in Milan.", ["Alice: my sister lives in Rome", "Alice lives in Milan."]),
+        (
+            "No, my sister lives in Rome, I live in Milan.",
+            ["Alice: my sister lives in Rome", "Alice lives in Milan."],
+        ),
     ],
 )
 def test_the_rest_of_a_sentence_is_never_lost(text: str, texts: list[str]) -> None:
@@ -112,12 +130,33 @@ def test_a_correction_in_the_same_turn_takes_the_last_value() -> None:
 
 
 def test_the_fields_of_a_kept_sentence() -> None:
-    facts, _ = read_turn(turn(user("I like tea."), user("I live in Bern.", "Ann")))
-    assert [fact.text for fact in facts] == ["The user: I like tea.", "Ann lives in Bern."]
     (fact,) = read("Maybe my knee broke yesterday", datetime(2026, 3, 2, tzinfo=UTC))
     assert fact.text == "Alice: Maybe my knee broke yesterday (2026-03-01)"
     assert (fact.certainty, fact.category, fact.event_time) == ("weak", "health", datetime(2026, 3, 1, tzinfo=UTC))
     (plan,) = read("I have a meeting with Tom on Friday", datetime(2026, 3, 2, tzinfo=UTC))
-    assert (plan.event_time, plan.valid_until) == (None, datetime(2026, 3, 7, tzinfo=UTC))
+    assert (plan.event_time, plan.valid_until) == (datetime(2026, 3, 6, tzinfo=UTC), None)
     (ended,) = read("I can't run anymore")
     assert (ended.action_hint, ended.certainty, ended.category) == ("retract", "explicit", "other")
+
+
+@pytest.mark.parametrize(
+    ("text", "begins", "until"),
+    [
+        ("I'm starting at Siemens on 1 April.", datetime(2026, 4, 1, tzinfo=UTC), None),
+        ("The wedding is in three weeks.", datetime(2026, 3, 16, tzinfo=UTC), None),
+        ("My visa expires on 3 May 2026.", datetime(2026, 5, 3, tzinfo=UTC), None),
+        ("I'm pregnant, due in October.", None, None),
+        ("I'm on holiday until Friday.", None, datetime(2026, 3, 7, tzinfo=UTC)),
+        ("I lived in Rome until 2020-05-01.", None, None),
+    ],
+)
+def test_what_lies_ahead_begins_then_and_ends_only_where_it_says_so(
+    text: str, begins: datetime | None, until: datetime | None
+) -> None:
+    (fact,) = read(text, datetime(2026, 3, 1, 9, tzinfo=UTC))
+    assert (fact.key, fact.event_time, fact.valid_until) == (None, begins, until)
+
+
+def test_without_a_name_the_speaker_is_the_user() -> None:
+    facts, _ = read_turn(turn(user("I like tea."), user("I live in Bern.", "Ann")))
+    assert [fact.text for fact in facts] == ["The user: I like tea.", "Ann lives in Bern."]

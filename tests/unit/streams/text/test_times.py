@@ -75,6 +75,28 @@ def test_neither_the_machine_s_zone_nor_its_language_matters(zone: str, monkeypa
         time.tzset()
 
 
+@pytest.mark.parametrize(
+    ("said", "noted_as"),
+    [
+        (
+            "I kept bees from January to March 2024.",
+            "I kept bees from January to March 2024 (2024-01-01 to 2024-03-31).",
+        ),
+        ("I was there between 3 and 5 June 2025.", "I was there between 3 and 5 June 2025 (2025-06-03 to 2025-06-05)."),
+        ("Ich war von Mai bis Juli 2024 dort.", "Ich war von Mai bis Juli 2024 (2024-05-01 to 2024-07-31) dort."),
+        ("from 3 May 2024 to 5 June 2025", "from 3 May 2024 to 5 June 2025 (2024-05-03 to 2025-06-05)"),
+        (
+            "I was in Rome from 1st to 3rd of May 2025",
+            "I was in Rome from 1st to 3rd of May 2025 (2025-05-01 to 2025-05-03)",
+        ),
+        ("I flew from Berlin to Rome on 3 May 2025", "I flew from Berlin to Rome on 3 May 2025 (2025-05-03)"),
+        ("I walked from Rome to March 2024", "I walked from Rome to March 2024 (2024-03-01 to 2024-03-31)"),
+    ],
+)
+def test_a_span_has_both_of_its_ends(said: str, noted_as: str) -> None:
+    assert noted(said, find_times(said, datetime(2026, 3, 1, 9, tzinfo=UTC))) == noted_as
+
+
 # The time that a question asks about
 
 NOW = datetime(2026, 6, 17, 12, tzinfo=UTC)  # a Wednesday

@@ -1,0 +1,194 @@
+"""Equal words are a repetition only of the same event, and a repetition brings all that it says beyond the words."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from mnemolog.schemas.events import FactAdded, FactExtended, FactSkipped, FactsMerged, MemoryEvent, PendingRejected
+from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.ids import fact_id
+from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.resolution.classify import Conflict, Duplicate, New, classify
+from mnemolog.streams.resolution.decide import decide
+from tests.support.builders.decisions import (
+    LAST_YEAR,
+    NEXT_YEAR,
+    OWNER,
+    SOURCE,
+    THRESHOLDS,
+    TODAY,
+    PendingOverwrite,
+    decide_one,
+    decision_context,
+    known_fact,
+    llm_decision,
+    matched_fact,
+)
+
+DAY = timedelta(days=1)
+RULES = EffectivePolicy()
+LEFT = "Mira has left Acme."
+HOME: dict[str, Any] = {"key": "home_city", "single_valued": True, "subject": "Mira"}
+
+
+def again(*known: Candidate, text: str, **fields: Any) -> type:
+    return type(classify(matched_fact(*known, text=text, **fields), THRESHOLDS, RULES, infer=True))
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "kind"),
+    [
+        pytest.param({"event_time": LAST_YEAR}, {"event_time": LAST_YEAR}, Duplicate, id="the same day"),
+        pytest.param({"event_time": LAST_YEAR}, {"event_time": TODAY}, Conflict, id="another day"),
+        pytest.param({"event_time": LAST_YEAR}, {}, Duplicate, id="no day"),
+        pytest.param({}, {"event_time": TODAY}, Duplicate, id="a day that was not known"),
+        pytest.param(
+            {"event_time": LAST_YEAR, "value": "Berlin", **HOME},
+            {"event_time": TODAY, "value": "Berlin", **HOME},
+            Duplicate,
+            id="the value of a slot goes on",
+        ),
+    ],
+)
+def test_words_that_name_another_time_tell_another_event(
+    known: dict[str, Any], said: dict[str, Any], kind: type
+) -> None:
+    text = "Mira lives in Berlin." if "key" in said else "Mira had a migraine."
+    assert again(known_fact(1.0, text, **known), text=text, **said) is kind
+
+
+@pytest.mark.parametrize("hint", ["retract", "update"])
+@pytest.mark.parametrize(
+    ("other", "kind"),
+    [
+        pytest.param({"true_from": TODAY - DAY}, Conflict, id="something began since"),
+        pytest.param({"true_from": LAST_YEAR - DAY}, Duplicate, id="it began before"),
+        pytest.param({"true_from": TODAY - DAY, "similarity": 0.1}, Duplicate, id="it is about something else"),
+        pytest.param({"true_from": TODAY - DAY, "status": "ended"}, Duplicate, id="it has ended"),
+    ],
+)
+def test_an_end_that_is_told_again_may_end_what_has_begun_since(hint: str, other: dict[str, Any], kind: type) -> None:
+    end = known_fact(1.0, LEFT, action_hint=hint, said_at=LAST_YEAR)
+    began = known_fact(**{"similarity": 0.6, "text": "Mira works at Acme.", **other})
+    assert again(end, began, text=LEFT, action_hint=hint) is kind
+
+
+def test_what_is_said_again_without_an_end_is_a_repetition_whatever_began() -> None:
+    began = known_fact(0.9, "Mira lives in Rome.", true_from=TODAY - DAY)
+    assert again(known_fact(1.0, "Mira likes tea."), began, text="Mira likes tea.") is Duplicate
+
+
+def repeated(known: Candidate, *, by: str, authority: str = "extracted", **fields: Any) -> MemoryEvent:
+    """The event of a statement in the words of a known fact, as a duplicate or as what a model calls the same."""
+    matched = matched_fact(known, text=known.text, **fields)
+    found = Duplicate(matched, known, "hash") if by == "hash" else Conflict(matched, (known,))
+    decisions = {} if by == "hash" else {0: llm_decision("KEEP", known)}
+    (event,) = decide([found], decisions, decision_context(authority=authority))
+    return event
+
+
+@pytest.mark.parametrize("by", ["hash", "model"])
+def test_a_human_word_vouches_for_the_known_fact(by: str) -> None:
+    known = known_fact(key="home_city", value="Berlin", subject="Mira", confidence=0.6)
+    event = repeated(known, by=by, authority="human")
+    assert isinstance(event, FactsMerged)
+    assert event.targets == (known.fact_id,)
+    merged = event.fact
+    assert (merged.authority, merged.key, merged.value, merged.subject) == ("human", "home_city", "Berlin", "Mira")
+    assert (merged.text, merged.true_from) == (known.text, known.true_from)
+
+
+@pytest.mark.parametrize("by", ["hash", "model"])
+def test_a_key_is_added_to_the_known_fact(by: str) -> None:
+    event = repeated(known_fact(), by=by, value="Berlin", **HOME)
+    assert isinstance(event, FactsMerged)
+    assert (event.fact.key, event.fact.value, event.fact.single_valued) == ("home_city", "Berlin", True)
+
+
+def test_a_key_that_has_another_value_is_decided_on() -> None:
+    known, rival = known_fact(1.0), known_fact(0.9, "Mira lives in Rome.", value="Rome", **HOME)
+    stated = matched_fact(known, rival, text=known.text, value="Berlin", **HOME)
+    assert isinstance(classify(stated, THRESHOLDS, RULES, infer=True), Conflict)
+    event = decide_one(stated, llm_decision("KEEP", known))
+    assert isinstance(event, FactAdded)
+    assert event.unresolved
+
+
+def test_a_repetition_that_says_more_rejects_pending_overwrites_too() -> None:
+    held = PendingOverwrite(fact_id=uuid4(), targets=())
+    known = known_fact(challenged_by=(held.fact_id,))
+    found = Duplicate(matched_fact(known, text=known.text), known, "hash")
+    rejected, merged = decide([found], {}, decision_context(held, authority="human"))
+    assert isinstance(rejected, PendingRejected)
+    assert (rejected.target, rejected.confirmed, rejected.statement) == (held.fact_id, None, None)
+    assert isinstance(merged, FactsMerged)
+    assert (merged.ordinal, merged.fact.fact_id) == (1, fact_id(OWNER, SOURCE, 1))
+
+
+def test_a_key_beside_a_human_word_is_a_fact_of_its_own() -> None:
+    assert isinstance(repeated(known_fact(authority="human"), by="hash", value="Berlin", **HOME), FactAdded)
+
+
+@pytest.mark.parametrize(
+    "known", [known_fact(authority="human"), known_fact(key="home_city", value="Berlin", authority="human")]
+)
+def test_a_repetition_that_says_no_more_adds_nothing(known: Candidate) -> None:
+    assert isinstance(repeated(known, by="hash", authority="human"), FactSkipped)
+
+
+def test_of_two_facts_in_the_same_words_the_one_with_the_key_is_repeated() -> None:
+    bare, keyed = known_fact(), known_fact(value="Berlin", **HOME)
+    found = classify(matched_fact(bare, keyed, text=bare.text, value="Berlin", **HOME), THRESHOLDS, RULES, infer=True)
+    assert isinstance(found, Duplicate)
+    assert found.candidate == keyed
+
+
+@pytest.mark.parametrize(
+    ("parent", "said", "kind"),
+    [
+        pytest.param({"key": "home_city", "value": "Berlin"}, {}, FactsMerged, id="one slot"),
+        pytest.param({}, {"key": "home_city", "value": "Berlin"}, FactsMerged, id="the slot of the statement"),
+        pytest.param(
+            {"key": "home_city", "value": "Berlin"}, {"key": "home_city", "value": "berlin"}, FactsMerged, id="both"
+        ),
+        pytest.param(
+            {"key": "home_city", "value": "Berlin"}, {"key": "partner", "value": "Tom"}, FactAdded, id="two slots"
+        ),
+        pytest.param(
+            {"key": "allergy", "value": "nuts"}, {"key": "allergy", "value": "milk"}, FactAdded, id="two values"
+        ),
+    ],
+)
+def test_a_merged_fact_fills_every_slot_of_its_parents(
+    parent: dict[str, Any], said: dict[str, Any], kind: type
+) -> None:
+    known = known_fact(**parent)
+    event = decide_one(matched_fact(known, **said), llm_decision("MERGE", known))
+    assert (event.event == "facts_merged") == (kind is FactsMerged)
+    assert event.decision.guard == (None if kind is FactsMerged else "lost_slot")
+
+
+@pytest.mark.parametrize("verdict", ["REPLACE", "CONTRADICT"])
+def test_a_term_ends_no_lasting_value(verdict: Verdict) -> None:
+    lasting, other = known_fact(value="Berlin", **HOME), known_fact(valid_until=NEXT_YEAR, value="Ulm", **HOME)
+    stay: dict[str, Any] = {"valid_until": NEXT_YEAR, "value": "Rome", **HOME}
+    event = decide_one(matched_fact(lasting, **stay), llm_decision(verdict, lasting))
+    assert isinstance(event, FactAdded)
+    assert (event.decision.guard, event.fact.valid_until) == ("lasting_value", NEXT_YEAR)
+    assert decide_one(matched_fact(other, **stay), llm_decision(verdict, other)).ended_ids == (other.fact_id,)
+
+
+def test_details_of_a_stay_and_an_announced_end_are_no_stay() -> None:
+    lasting = known_fact(value="Berlin", **HOME)
+    leaves = matched_fact(lasting, valid_until=NEXT_YEAR, text="Mira leaves Berlin next year.")
+    assert decide_one(leaves, llm_decision("EXPIRE", lasting, ended_at=NEXT_YEAR)).ended_ids == (lasting.fact_id,)
+    assert isinstance(
+        decide_one(matched_fact(lasting, valid_until=NEXT_YEAR), llm_decision("EXTEND", lasting)), FactExtended
+    )
+
+
+def test_a_new_statement_is_new() -> None:
+    assert again(known_fact(0.1), text="Mira likes tea.") is New
