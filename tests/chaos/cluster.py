@@ -26,9 +26,10 @@ NEW: Final = re.compile(r"^N(\d+) \(.*?\): (.+)$", re.MULTILINE)
 def home_reply(request: ChatRequest) -> str:
     if request.turn_id is None:
         return _decisions(request.question)
-    speaker, home = SPEAKER.search(request.question), HOME.search(request.question)
-    if speaker is None or home is None:
+    speaker, homes = SPEAKER.search(request.question), list(HOME.finditer(request.question))
+    if speaker is None or not homes:
         return facts_reply()
+    home = homes[-1]  # those before it are of the conversation before the turn
     text = f"{speaker[1]} lives in {home[1]}."
     slot: dict[str, Any] = {"key": "home_city", "value": home[1], "single_valued": True}
     return facts_reply(fact_json(text, excerpt=home[0], subject=speaker[1], **slot))
