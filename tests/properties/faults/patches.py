@@ -59,10 +59,10 @@ def history_of_another_person() -> PatchedPlaces:
 def inherited_terms() -> PatchedPlaces:
     right, right_classify = EventBuilder.merged_fact, classify.classify
 
-    def merged(self: EventBuilder, llm_decision: Any, targets: Sequence[Any]) -> Any:
+    def merged(self: EventBuilder, llm_decision: Any, targets: Sequence[Any], **more: Any) -> Any:
         ends = (known.valid_until or known.true_to for known in targets)
         until = self.fact.valid_until or next((end for end in ends if end is not None), None)
-        return right(self, llm_decision, targets).model_copy(update={"valid_until": until})
+        return right(self, llm_decision, targets, **more).model_copy(update={"valid_until": until})
 
     def of_any_term(matched: MatchedFact, *rest: Any, **more: Any) -> Any:
         until = matched.fact.valid_until
@@ -125,8 +125,8 @@ def stale_pending() -> PatchedPlaces:
 def merge_forgets_when_it_was_said() -> PatchedPlaces:
     right = EventBuilder.merged_fact
 
-    def forgetful(self: EventBuilder, llm_decision: Any, targets: Sequence[Any]) -> Any:
-        return right(self, llm_decision, targets).model_copy(update={"said_at": None})
+    def forgetful(self: EventBuilder, llm_decision: Any, targets: Sequence[Any], **more: Any) -> Any:
+        return right(self, llm_decision, targets, **more).model_copy(update={"said_at": None})
 
     return [(EventBuilder, "merged_fact", forgetful)]
 
@@ -190,8 +190,8 @@ def merged_facts_are_not_challenged() -> PatchedPlaces:
 def human_word_is_lost() -> PatchedPlaces:
     right = EventBuilder.merged_fact
 
-    def extracted(self: EventBuilder, llm_decision: Any, targets: Sequence[Any]) -> Any:
-        return right(self, llm_decision, targets).model_copy(update={"authority": "extracted"})
+    def extracted(self: EventBuilder, llm_decision: Any, targets: Sequence[Any], **more: Any) -> Any:
+        return right(self, llm_decision, targets, **more).model_copy(update={"authority": "extracted"})
 
     return [(EventBuilder, "merged_fact", extracted)]
 
