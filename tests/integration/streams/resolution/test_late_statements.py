@@ -49,7 +49,7 @@ def decide_editors(prompt: Prompt) -> str:
     return decisions_reply(*map(editor_decision, numbered_conflicts(prompt).conflicts))
 
 
-@pytest.mark.parametrize("days", [(5, 7, 10), (10, 7, 5), (7, 5, 10)])
+@pytest.mark.parametrize("days", [(5, 7, 10), (10, 5, 7), (10, 7, 5), (5, 10, 7), (7, 5, 10), (7, 10, 5)])
 async def test_a_merged_fact_was_said_when_the_latest_of_its_parents_was(
     resolver: ResolverHarness, days: Sequence[int]
 ) -> None:
