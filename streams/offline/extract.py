@@ -79,7 +79,7 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     heard = {name for one in map(plain, before) if is_english(one) for name in names_heard(one)}
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
     for message, asked in with_questions(turn, earlier):
-        heard |= set(names_heard(plain(asked)))
+        heard.update(names_heard(plain(asked)))
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
         for place, sentence in enumerate(sentences(message.content, speaker) if message.role == "user" else ()):
             words = comparable_text(sentence.text)
@@ -92,7 +92,7 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
                 omitted.append(Sentence(text=sentence.text, omitted=reason or "undecided"))
             else:
                 if is_english(sentence.text):
-                    heard |= set(names_heard(plain(sentence.text)))
+                    heard.update(names_heard(plain(sentence.text)))
                 for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, heard):
                     corrected, wrong = _corrected(fact, facts, turn.occurred_at)
                     if wrong:
@@ -121,7 +121,8 @@ def _answer(question: str, said: str, speaker: str, at: datetime) -> ExtractedFa
         if asks.search(question):
             for one in slot_statements(states.format(v=value), at):
                 if one.is_whole and is_known_value(one):
-                    return _slot_fact(next(iter(one.keys)), one, kept)
+                    (key,) = one.keys
+                    return _slot_fact(key, one, kept)
     is_fragment = len(words.split()) <= _MAX_ANSWER and not WORDS["self"].search(words)
     if (kind is None and not is_fragment) or not _OPEN_QUESTION.match(question):
         return None
@@ -162,7 +163,8 @@ def _read_sentence(sentence: str, speaker: str, at: datetime, heard: Collection[
         kept = _kept_fact(part, speaker, at, heard)
         fills = [one for one in statements if one.act in FILLS]
         for one in fills:
-            yield _slot_fact(next(iter(one.keys)), one, kept)
+            (key,) = one.keys
+            yield _slot_fact(key, one, kept)
         if is_divisible and not fills:
             yield kept
     if not is_divisible:

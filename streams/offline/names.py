@@ -6,6 +6,7 @@
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -88,10 +89,11 @@ def is_known_first_name(word: str, heard: Collection[str] = ()) -> bool:
     return word.casefold() not in _NO_NAMES and (is_form or bool(forms_of(key)))
 
 
-def names_heard(said: str) -> Iterator[str]:
+@lru_cache(maxsize=512)  # a sentence is before each sentence that follows, and before the turns after it
+def names_heard(said: str) -> frozenset[str]:
     """The first words of the names in a sentence, without ties, in the form in which names are compared."""
     names = (*(entity.name for entity in sentence_entities(said, None)), *(given.alias for given in aliases_in(said)))
-    return (name.key.partition(" ")[0] for name in map(read_name, names) if name and name.key)
+    return frozenset(name.key.partition(" ")[0] for name in map(read_name, names) if name and name.key)
 
 
 def sentence_entities(  # noqa: C901, PLR0912 - one loop a form, in the order in which the forms are looked for

@@ -80,24 +80,23 @@ def classify(
 ) -> Classification:
     """Without `infer` there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact = matched.fact
-    comparable = [
+    bound = thresholds.duplicate if infer else thresholds.raw_duplicate
+    repeated = [  # the cheapest test first: each statement is compared with all of its candidates
         known
         for known in matched.candidates
-        if known.status != "ended" and may_repeat(matched, known, thresholds, rules, user_names)
+        if known.status != "ended"
+        and (known.content_hash == fact.content_hash or known.similarity > bound)
+        and texts_equivalent(fact.text, known.text)
+        and may_repeat(matched, known, thresholds, rules, user_names)
     ]
-    equivalent = [known for known in comparable if texts_equivalent(fact.text, known.text)]
-    equal = (known for known in equivalent if known.content_hash == fact.content_hash)
+    equal = (known for known in repeated if known.content_hash == fact.content_hash)
     same = min(equal, key=lambda known: (known.status, known.key != fact.key), default=None)  # active before pending
     if same is not None:
         return Duplicate(matched, same, "hash")
     if rules.add_only:
         return New(matched, "add_only" if matched.candidates else None)
-    bound = thresholds.duplicate if infer else thresholds.raw_duplicate
-    nearest = max(
-        (known for known in equivalent if known.similarity > bound), key=lambda known: known.similarity, default=None
-    )
-    if nearest is not None:
-        return Duplicate(matched, nearest, "threshold")
+    if repeated:
+        return Duplicate(matched, max(repeated, key=lambda known: known.similarity), "threshold")
     near = conflicting_facts(matched, thresholds, rules, user_names) if infer else ()
     return Conflict(matched, near) if near else New(matched)
 
