@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed, Literal
 from psycopg.types.json import set_json_loads
 
+from mnemolog.common.cancellation import cancel_all
 from mnemolog.projections.database import RowConnection, connection_settings, prepare_connection
 from mnemolog.projections.sql import queries
 
@@ -97,9 +98,7 @@ async def run_together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
     try:
         await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
 
 
 CANCEL_SECONDS: Final = 0.1

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from faust.contrib.asgi import bind_to_running_loop
 
+from mnemolog.common.cancellation import cancel_all
 from mnemolog.common.logs import get_logger
 from mnemolog.common.retry import growing_delay
 from mnemolog.streams import metrics
@@ -159,6 +160,4 @@ async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> 
         for task in done:
             task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
