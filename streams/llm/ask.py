@@ -165,10 +165,15 @@ def find_object(text: str, name: str) -> dict[str, Any] | str:
     a closing bracket. A bare list, and bare objects one after another, are read as the list `name`. Of a reply that was
     cut off the complete items of this list are read.
     """
-    with suppress(ValueError):  # nearly every reply is the object and nothing else
+    with suppress(ValueError, TypeError):  # TypeError: half a sign; nearly every reply is the object and nothing else
         whole = from_json(text)
         if isinstance(whole, dict) and name in whole:
             return whole
+    return _wrapped_object(text, name)
+
+
+def _wrapped_object(text: str, name: str) -> dict[str, Any] | str:
+    text = text.encode("utf-8", "replace").decode()  # half a sign is no text
     said = _REASONING.sub("", text)
     for version in dict.fromkeys((said, _STRING_OR_COMMA.sub(r"\1", said), text)):
         values = list(_json_values(version))
