@@ -125,7 +125,9 @@ _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$
 """A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
 _BARE: Final = re.compile(rf"^(?P<article>(?:{WORDS['article']}) ?)?(?:{TIE})$", re.IGNORECASE)
 _TIE_NAMES: Final = re.compile(WORDS["tie_names"], re.IGNORECASE)
-_OF_OTHERS: Final = re.compile(rf"^(?P<tie_words>(?:{WORDS['whose']}|{WORDS['indefinite']}) {ANY_TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
+_OF_OTHERS: Final = re.compile(
+    rf"^(?P<tie_words>(?:{WORDS['whose']}|{WORDS['indefinite']}) {ANY_TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE
+)
 """A tie to somebody who is not named: "her mother", "a friend", "his brother Tom"."""
 _NEW: Final = re.compile(rf"(?<!\w)(?:{WORDS['new']})(?!\w)", re.IGNORECASE)
 _FROM: Final = re.compile(
@@ -184,7 +186,7 @@ def age_in(text: str) -> str | None:
 
 
 def read_name(text: str) -> SpokenName | None:
-    """The parts of a name; None for a pronoun, a tie to nobody named ("her mother"), and text without letters or digits.
+    """The parts of a name; None for a pronoun, a tie to nobody named ("her mother"), and text without letters.
 
     Of "her mother Eva" the words before the name are the origin.
     """
@@ -290,8 +292,8 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     """
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
-        rest = long.removeprefix(short)
-        return None if _AND.match(rest) else "doubtful" if _AGE_AFTER.fullmatch(rest) else "part"
+        after = long.removeprefix(short)
+        return None if _AND.match(after) else "doubtful" if _AGE_AFTER.fullmatch(after) else "part"
     if long.endswith(f" {short}") and _AGE_BEFORE.fullmatch(long.removesuffix(short)):
         return "doubtful"
     (first, *rest), (full, *others) = sorted((one.split(" "), other.split(" ")), key=lambda words: len(words[0]))

@@ -325,7 +325,7 @@ class AskedName(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """What one step finds: the entity that it joins the name to if it is the only one, and all that the name may mean."""
+    """What one step finds: the entity that the name means, where it is one alone, and all that the name may mean."""
 
     step: ResolutionStep
     meant: Sequence[KnownEntity]
@@ -343,7 +343,7 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
         rung = find(asked, known, registry)
         if not rung.possible:
             continue
-        against = next(filter(None, (objection(asked, one) for one in rung.meant)), None)
+        against = next((reason for one in rung.meant for reason in objections(asked, one)), None)
         if len(rung.meant) != 1 or against:
             compared_by: Comparison | None = "embedding" if find is _by_meaning else None
             return FoundEntity(compared=tuple(rung.possible), compared_by=compared_by, reason=against)
@@ -353,25 +353,24 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
     return FoundEntity()
 
 
-def objection(asked: AskedName, entity: KnownEntity) -> str | None:
-    """What speaks against an entity as the bearer of a name, in words for `explain`; None for nothing."""
-    name, names = asked.name, names_of(entity)
+def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
+    """What speaks against an entity as the bearer of a name, in words for `explain`."""
     if parting := _parting(asked, entity):
-        return parting
+        yield parting
+    name, names = asked.name, names_of(entity)
     if name.is_another:
-        return "it is said to be another one"
-    marks = marks_of(entity)
-    if marks and (asked.tie_key or name.origin) and not _has_mark(asked, entity):
-        return "it is known by another tie or origin"
+        yield "it is said to be another one"
+    if marks_of(entity) and (asked.tie_key or name.origin) and not _has_mark(asked, entity):
+        yield "it is known by another tie or origin"
     if name.key in names or not name.key or not names:
-        return None
+        return
     if entity.keys("user") and len(name.key) > max(map(len, names)):
-        return "the user is not known by so long a name"
+        yield "the user is not known by so long a name"
     if any(has_other_surname(name.key, known) for known in names):
-        return None if likeness_of(name.untitled, asked.kind, entity) == "same" else "it is known by another surname"
-    if is_other_full_name(name.key.partition(" ")[0], {known.partition(" ")[0] for known in names}):
-        return "it is known by another full first name"
-    return None
+        if likeness_of(name.untitled, asked.kind, entity) != "same":
+            yield "it is known by another surname"
+    elif is_other_full_name(name.key.partition(" ")[0], {known.partition(" ")[0] for known in names}):
+        yield "it is known by another full first name"
 
 
 def _parting(asked: AskedName, entity: KnownEntity) -> str | None:

@@ -3,10 +3,10 @@
 import pytest
 
 from mnemolog.schemas.entities import EntityLink
-from tests.support.builders.entities import known_entity, tie_alias
-from tests.support.harnesses.entity_talk import EntityTalk
 from mnemolog.streams.entities.names import read_name
 from mnemolog.streams.entities.subjects import entity_relation
+from tests.support.builders.entities import known_entity, tie_alias
+from tests.support.harnesses.entity_talk import EntityTalk
 
 KINDS = {"pet": "animal", "place": "place", "firm": "organisation", "thing": "product", "what": "other"}
 
@@ -123,9 +123,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("user", "said", "expected"), [*NAMESAKES_OF_THE_USER, *SHORT_FORMS, *TIES, *TYPES, *WORDS]
-)
+@pytest.mark.parametrize(("user", "said", "expected"), [*NAMESAKES_OF_THE_USER, *SHORT_FORMS, *TIES, *TYPES, *WORDS])
 def test_names_are_of_these_entities(user: str | None, said: str, expected: str) -> None:
     assert groups(said, user) == expected
 

@@ -84,7 +84,7 @@ def test_what_another_speaker_or_a_line_of_a_script_says_of_the_user_is_about_wh
         (["Alice: I love Rome.", "Bob: I love Rome."], "I love Rome", "The user loves Rome.", "the user"),
         (["Alice: Nothing. Do you smoke, Bob?", "Bob: Yes"], "Yes", "The user smokes.", "Bob"),
         (["assistant: Do you like jazz?", "Alice: Yes. Do you smoke, Bob?", "Bob: Yes"], "Yes", "He smokes.", "Bob"),
-        (["assistant: Do you smoke?", "Alice: Yes. Do you like jazz, Bob?", "Bob: Yes"], "Yes", "He smokes.", "the user"),
+        (["assistant: Do you smoke?", "Alice: Yes. And jazz, Bob?", "Bob: Yes"], "Yes", "He smokes.", "the user"),
         (["None: Ann: I like teaching.\nBob: I like tea."], "I like tea", "The user likes tea.", "Bob"),
     ],
 )
