@@ -99,10 +99,9 @@ _SPOKEN_LINE: Final = re.compile(
 )
 
 
-def other_speaker(turn: Turn, excerpt: str) -> str | None:
-    """Who says `excerpt`, a comparable text, if that is one named person and not the turn's speaker."""
-    evidence = (message for message in turn.messages if message.role != "system")
-    names = {name for message in evidence for text, name in _spoken(message) if excerpt in text}
+def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str | None:
+    """Who says the words of `excerpt` in these messages, if that is one named person and not the turn's speaker."""
+    names = {name for message in said_in for text, name in _spoken(message) if has_words(text, excerpt)}
     name = names.pop() if len(names) == 1 else None
     return name if name and normalise(name) != normalise(turn.speaker or "") else None
 
@@ -131,9 +130,9 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _EvidenceMessage:
-    """A message that facts may rest on, as it is and as a comparable text, and the question that it answers, or ""."""
+    """A message that facts may rest on, also as a comparable text, and the question that it answers, or ""."""
 
-    content: str
+    message: Message
     comparable: str
     asked: str
 
@@ -152,7 +151,7 @@ class Evidence:
         turn = task.turn
         recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
         said = tuple(
-            _EvidenceMessage(message.content, comparable_text(message.content), asked)
+            _EvidenceMessage(message, comparable_text(message.content), asked)
             for message, asked in with_questions(turn, task.background.messages)
         )
         return cls(said, recalled, TurnWords.of(turn), turn)
@@ -162,11 +161,15 @@ class Evidence:
         """The messages that facts may rest on, as comparable texts."""
         return tuple(one.comparable for one in self.said)
 
-    def complaint(self, text: str, excerpt: str) -> str | None:
-        """Why a fact does not follow from what was said: what is wrong with its excerpt, or its text; else None."""
-        message = self.message_of(excerpt)
-        if message is None:
-            return None
+    def support(self, text: str, excerpt: str) -> tuple[Sequence[Message], str | None]:
+        """The messages that say the excerpt and from which a fact follows; without any, what is wrong, else None."""
+        said_in = self.messages_of(excerpt)
+        faults = [self._fault(text, excerpt, one) for one in said_in]
+        supporting = [one.message for one, fault in zip(said_in, faults, strict=True) if fault is None]
+        return supporting, None if supporting else next(iter(faults), None)
+
+    def _fault(self, text: str, excerpt: str, message: _EvidenceMessage) -> str | None:
+        """Why a fact does not follow from a message that says its excerpt."""
         kind = short_answer(excerpt)
         if kind is not None and (fault := self._answer_fault(kind, text, message)):
             return fault
@@ -175,16 +178,19 @@ class Evidence:
         added = ", ".join(unsaid(self._without_speaker(text), said, words))
         return f"it says {added}, which no message says" if added else None
 
-    def message_of(self, excerpt: str) -> _EvidenceMessage | None:
-        """The message that says it, and not only within recalled text; a bare yes or no begins a sentence there."""
+    def messages_of(self, excerpt: str) -> Sequence[_EvidenceMessage]:
+        """The messages with these words, and not only within recalled text; those that answer a question come first.
+
+        A bare yes or no begins a sentence there.
+        """
         comparable = comparable_text(excerpt)
         if not comparable:
-            return None
+            return ()
         hiding = [text for text in self.recalled if comparable in text]
-        found = [one for one in self.said if comparable in without_texts(one.comparable, hiding)]
+        found = [one for one in self.said if has_words(without_texts(one.comparable, hiding), comparable)]
         if short_answer(excerpt):
             found = [one for one in found if begins_sentence(one.comparable, comparable)]
-        return max(found, key=lambda one: bool(one.asked), default=None)
+        return sorted(found, key=lambda one: not one.asked)
 
     def absence_reason(self, excerpt: str) -> str:
         """Why no message says an excerpt."""
@@ -464,21 +470,20 @@ def _founded(
     facts: list[ExtractedFact] = []
     dropped: list[DroppedStatement] = []
     for fact in candidates:
-        reason: DropReason = "unfounded"
-        fault = evidence.complaint(fact.text, fact.excerpt)
-        if evidence.message_of(fact.excerpt) is None:
-            reason, fault = "excerpt_not_found", evidence.absence_reason(fact.excerpt)
-        if fault is None:
+        said_in, fault = evidence.support(fact.text, fact.excerpt)
+        if said_in:
             said = (*evidence.contents, comparable_text(fact.text))
             entities, left_out = said_entities(fact.entities, said, task.turn, task.entity_types)
-            speaker = other_speaker(task.turn, comparable_text(fact.excerpt))
+            speaker = other_speaker(task.turn, said_in, fact.excerpt)
             names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
             relations = named_relations(fact.relations, names, task.turn, speaker)
             aliases, unsaid = alias_relations(fact.entities, fact.relations, said_before, task.turn, speaker)
             made = _extracted(fact, speaker, entities, (*aliases, *relations)[:MAX_RELATIONS])
             facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
             continue
-        dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt, detail=fault))
+        reason: DropReason = "unfounded" if fault else "excerpt_not_found"
+        detail = fault or evidence.absence_reason(fact.excerpt)
+        dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt, detail=detail))
     return tuple(facts), dropped
 
 

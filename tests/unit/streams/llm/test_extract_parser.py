@@ -95,6 +95,43 @@ def test_what_another_speaker_or_a_line_of_a_script_says_of_the_user_is_about_wh
 
 
 @pytest.mark.parametrize(
+    ("messages", "excerpt", "text", "about"),
+    [
+        (["Alice: I like teaching.", "Bob: I like tea."], "I like tea", "The user likes tea.", "Bob"),
+        (["Alice: I own a carpet.", "Bob: I own a car."], "I own a car", "The user owns a car.", "Bob"),
+        (["Alice: I like tea.", "Bob: I like teaching."], "I like tea", "The user likes tea.", "the user"),
+        (["Bob: Ich mag Tee.", "Alice: Ich mag Teer."], "Ich mag Tee", "Der Nutzer mag Tee.", "Bob"),
+        (["Bob: Я живу в Риме.", "Alice: Я живу в Римейке."], "Я живу в Риме", "Он живет в Риме.", "Bob"),
+        (["Alice: I love Rome.", "Bob: I love Rome."], "I love Rome", "The user loves Rome.", "the user"),
+        (["Alice: Nothing. Do you smoke, Bob?", "Bob: Yes"], "Yes", "The user smokes.", "Bob"),
+        (["assistant: Do you like jazz?", "Alice: Yes. Do you smoke, Bob?", "Bob: Yes"], "Yes", "He smokes.", "Bob"),
+        (["assistant: Do you smoke?", "Alice: Yes. And jazz, Bob?", "Bob: Yes"], "Yes", "He smokes.", "the user"),
+        (["None: Ann: I like teaching.\nBob: I like tea."], "I like tea", "The user likes tea.", "Bob"),
+    ],
+)
+def test_a_fact_is_about_the_speaker_whose_whole_words_support_it(
+    messages: list[str], excerpt: str, text: str, about: str
+) -> None:
+    said = [one.partition(": ")[::2] for one in messages]
+    turn = [
+        Message(role="assistant", content=content)
+        if name == "assistant"
+        else Message(role="user", content=content, name=None if name == "None" else name)
+        for name, content in said
+    ]
+    reply = facts_reply(extracted_json(text=text, excerpt=excerpt, subject="the user"))
+    (fact,) = parse_extraction(reply, extraction(*turn, speaker="Alice")).value or ()
+    assert fact.subject == about
+
+
+def test_words_within_another_word_are_no_excerpt() -> None:
+    task = extraction(Message(role="user", content="I like teaching."), speaker="Alice")
+    parsed = parse_extraction(facts_reply(extracted_json(text="Alice likes tea.", excerpt="I like tea")), task)
+    assert not parsed.value
+    assert [one.detail for one in parsed.dropped] == ["is only a part of a word"]
+
+
+@pytest.mark.parametrize(
     ("key", "said", "taken"), [("gym_day", True, True), ("gym_day", False, False), (None, True, False)]
 )
 def test_only_a_key_can_hold_one_value_at_a_time(key: str | None, said: bool, taken: bool) -> None:
