@@ -130,7 +130,7 @@ class Player:
                 (turn,) = (one for one in self._history.steps if one.name == step.of and isinstance(one, Turn))
                 async with self._harness.pool.connection() as conn:
                     waiting = await pending(conn, self._scope, self._harness.now)
-                said = {(one.meaning.topic, one.meaning.form) for one in turn.said}
+                said = {(one.meaning.topic, one.meaning.holds) for one in turn.said}
                 found = [one.fact.fact_id for one in waiting if _is_about(one.fact, said)]
                 assert found, self._told(f"nothing of {step.of} waits for {step.name}")
                 return Confirm(fact_ids=tuple(found)) if step.kind == "confirm" else Reject(fact_ids=tuple(found))
@@ -167,17 +167,15 @@ class Player:
                 _claims((text, subject) for at, text, subject in rows if at == place),
                 truth.claims(true_at),
             )
-            found, expected = ({one[:3] for one in claims} for claims in (found, expected))
-            if fault := _differ(f"believed {believed:%m-%d %H:%M}, true {true_at:%m-%d %H:%M}", found, expected):
+            asked_for = f"believed {believed:%m-%d %H:%M}, true {true_at:%m-%d %H:%M}"
+            if fault := _differ(asked_for, found, expected, with_details=False):
                 yield fault
         truth = truths[-1]
         expected = claims_of(truth.open())
         async with self._harness.pool.connection() as conn:
             listed = await facts(conn, self._scope, at=now)
             found = _claims((one.text, one.subject) for one in listed)
-            if self._is_one_fact(truth):
-                found, expected = ({one[:3] for one in claims} for claims in (found, expected))
-            if fault := _differ("facts", found, expected):
+            if fault := _differ("facts", found, expected, with_details=not self._is_one_fact(truth)):
                 yield fault
             waiting = [read(one.fact.text, one.fact.subject) for one in await pending(conn, self._scope, now)]
             waits = {(one.topic, "holds" if one.holds else one.form) for one in waiting if one}
@@ -225,7 +223,9 @@ def _asked_times(truths: list[Truth], *, is_one_fact: bool) -> Iterator[tuple[Tr
             yield truth, believed, at + timedelta(minutes=1)
 
 
-def _differ(reader: str, found: set[Any], expected: set[Any]) -> str | None:
+def _differ(reader: str, found: set[Any], expected: set[Any], *, with_details: bool = True) -> str | None:
+    if not with_details:
+        found, expected = ({claim[:3] for claim in claims} for claims in (found, expected))
     if found == expected:
         return None
     return f"{reader}: shown {_listed(found - expected)}, missing {_listed(expected - found)}"
@@ -246,9 +246,9 @@ def _holding(fact: Any) -> Meaning | None:
     return meaning if meaning and meaning.holds else None
 
 
-def _is_about(fact: Any, said: set[tuple[Topic, str]]) -> bool:
+def _is_about(fact: Any, said: set[tuple[Topic, bool]]) -> bool:
     meaning = read(fact.text, fact.subject)
-    return meaning is not None and any(meaning.topic == topic for topic, _ in said)
+    return meaning is not None and (meaning.topic, meaning.holds) in said
 
 
 def _edit(fact_id: UUID, said: Said | None) -> Edit:

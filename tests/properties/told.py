@@ -15,7 +15,8 @@ from tests.properties.truth import Statement, Truth, effects, truth_after
 
 Feature = Literal[
     "end", "denial", "plan", "term", "detail", "again", "doubt", "late", "people", "greedy", "several", "corrected",
-    "immutable", "slotless", "far", "recalled", "ahead", "careless", "delete", "edit", "undo", "settle", "import", "run", "publish", "timer",
+    "immutable", "slotless", "far", "recalled", "ahead", "careless",
+    "delete", "edit", "undo", "settle", "import", "run", "publish", "timer",
 ]  # fmt: skip
 FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
@@ -107,7 +108,8 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             others = (one for one in truth.open() if one.topic[:2] == meaning.topic[:2])
             return not meaning.slot.single_valued or not any(others)
         case "confirm" | "reject":
-            return any(one.source == step.of for one in truth.held())
+            is_open = any(one.source == step.of for one in truth.held())
+            return is_open and (step.kind == "reject" or len(truth.held()) == 1)
         case "undo":
             return any(one.name == step.of for one in before)
         case "promote":
@@ -122,6 +124,12 @@ def is_keyed(truth: Truth, meaning: Meaning) -> bool:
     return known is not None and not (known.told[0].said.slotless or known.told[0].said.far)
 
 
+def is_less_than_known(truth: Truth, meaning: Meaning) -> bool:
+    """Whether more is known of a value than a sentence says of it."""
+    known = truth.current(meaning.topic)
+    return known is not None and bool(known.details - meaning.details)
+
+
 def is_against(truth: Truth, meaning: Meaning, at: datetime | None = None) -> bool:
     """Whether a sentence would end something that is certain."""
     statement = Statement(Said(meaning, None), at or truth.now + timedelta(minutes=1), "")
@@ -131,9 +139,9 @@ def is_against(truth: Truth, meaning: Meaning, at: datetime | None = None) -> bo
 def drawn_history(random: Random) -> History:
     features = frozenset((*random.choice(THEMES), *random.sample(FEATURES, random.randint(0, 1))))
     if "late" in features:  # commands count from their arrival
-        features -= {"plan", "denial", "delete", "edit", "undo", "import", "run", "publish", "corrected"}
+        features -= {"ahead", "plan", "denial", "delete", "edit", "undo", "import", "run", "publish", "corrected"}
     if "corrected" in features:
-        features -= {"immutable"}
+        features -= {"immutable", "doubt", "plan"}  # one of a turn that is held leaves the other beside it
     return _Teller(random, features).tell()
 
 
@@ -194,11 +202,17 @@ class _Teller:
             return None
         days = self._random.choice([2, 5, 12]) if self._has("late") else 0
         late = timedelta(days=days, minutes=days and 7 * (1 + len(self._steps)))  # no two arrive at once
+        says_less = any(is_less_than_known(truth, one.meaning) for one in said)
         return Turn(
-            f"t{len(self._steps)}", self._now, self._now + late, tuple(said),
-            immutable=self._has("immutable", 0.4), in_run=in_run, ahead=self._has("ahead"),
+            f"t{len(self._steps)}",
+            self._now,
+            self._now + late,
+            tuple(said),
+            immutable=self._has("immutable", 0.4) and not says_less,
+            in_run=in_run,
+            ahead=self._has("ahead"),
             recalled=self._recalled() if self._has("recalled") else (),
-        )  # fmt: skip
+        )
 
     def _recalled(self) -> tuple[str, ...]:
         texts = [one.text for step in self._steps if isinstance(step, Turn) for one in step.said]
@@ -217,7 +231,8 @@ class _Teller:
             options = list(_options(truth.run or Truth(), person, slot, self._now))
         else:
             options = list(_options(truth, person, slot, self._now))
-        allowed = [one for one in options if _names(one) <= self._forms]
+        forms = self._forms - {"detail"} if truth.held() else self._forms  # it leaves what waits as it is
+        allowed = [one for one in options if _names(one) <= forms]
         return self._random.choice(allowed) if allowed else None
 
     def _said(self, truth: Truth, meaning: Meaning) -> Said:
@@ -232,7 +247,7 @@ class _Teller:
             short=not meaning.details and self._has("recalled"),
         )
 
-    def _order(self, kind: Kind) -> Order | None:  # noqa: C901, PLR0911 -- one way out a kind
+    def _order(self, kind: Kind) -> Order | None:  # noqa: PLR0911 -- one way out a kind
         truth, name = truth_after(self._steps), f"c{len(self._steps)}"
         order = Order(name, self._now, kind)
         known = self._random.choice(truth.open() or [None])
@@ -255,7 +270,7 @@ class _Teller:
                 meaning = Meaning(*known.topic[:2], self._random.choice(free))
                 return replace(order, topic=known.topic, said=Said(meaning, self._subjects[meaning.person]))
             case "confirm" | "reject":
-                held = [one.source for one in truth.held()]
+                held = [one.source for one in truth.held()] if len(truth.held()) == 1 or kind == "reject" else []
                 return replace(order, of=self._random.choice(held)) if held else None
             case "undo":
                 steps = [one.name for one in self._steps if self._is_last_word(one)]

@@ -6,16 +6,15 @@ been; a turn that comes late counts when it was said. Nothing here knows rows, e
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from tests.properties.sentences import Meaning, read
-from tests.properties.steps import Order, Said, Step, Topic, Turn
+from tests.properties.steps import START, Order, Said, Step, Topic, Turn
 
 HIGH_RISK: Final = ("identity", "health", "finance")
 RESEND: Final = timedelta(minutes=10)
 """Equal words of one speaker within it are one statement that was sent twice."""
-DENIALS_WAIT = True
 Effect = Literal["now", "until", "never", "more"]
 Claim = tuple[str, str, str, tuple[str, ...]]
 """Person, key, value and details of something that holds."""
@@ -98,7 +97,7 @@ class Truth:
 
     statements: list[Statement] = field(default_factory=list)
     run: "Truth | None" = None
-    now: datetime = datetime.min.replace(tzinfo=UTC)
+    now: datetime = START
     published: list[Episode] | None = None
 
     def episodes(self, without: Statement | None = None) -> list[Episode]:
@@ -125,11 +124,13 @@ class Truth:
     def take(self, step: Step) -> None:
         self.now = step.arrives
         self._order(step) if isinstance(step, Order) else self._turn(step)
-        left = {id(one.told[0]) for one in self.open()}
+        while gone := [one for one in self.held() if not self._is_about_something(one)]:
+            gone[0].state = "void"  # nothing is left to be asked about
+
+    def _is_about_something(self, pending: Statement) -> bool:
+        left = {id(told) for one in self.open() for told in one.told}
         left |= {id(one) for one in self.statements if one.state == "held" or not one.meaning.holds}
-        for one in self.held():  # what it would end is gone: nothing is left to be asked about
-            if not left & {id(known) for known in one.concerns}:
-                one.state = "void"
+        return any(id(one) in left for one in pending.concerns)
 
     def _turn(self, turn: Turn) -> None:
         if turn.in_run:
@@ -192,7 +193,7 @@ class Truth:
         doubt = new.said.certainty != "explicit"
         risky = known.meaning.slot.category in HIGH_RISK
         denied = known.meaning.form == "denial" and known.certain
-        return known.human or (risky and (doubt or denied)) or (doubt and known.certain) or (denied and DENIALS_WAIT)
+        return known.human or (risky and (doubt or denied)) or (doubt and known.certain)
 
     @staticmethod
     def _is_denied_by(pending: Statement, new: Statement) -> bool:
@@ -206,15 +207,12 @@ class Truth:
     def _is_guarded(new: Statement, known: Episode, how: str) -> bool:
         if known.told[0].source == new.source:
             return False  # who corrects themselves within a turn is believed
+        if how != "more" and any(one.at > new.at for one in known.told):
+            return False  # it was said since: a late statement is history
         doubt = new.said.certainty != "explicit"
         risky = known.meaning.slot.category in HIGH_RISK
         denial = how == "never" and known.begins <= new.at
-        return (
-            known.human
-            or (risky and (doubt or denial))
-            or (doubt and known.certain)
-            or (denial and known.certain and DENIALS_WAIT)
-        )
+        return known.human or (risky and (doubt or (denial and known.certain))) or (doubt and known.certain)
 
     def _order(self, order: Order) -> None:  # noqa: C901, PLR0912 -- one case a command
         known = self.current(order.topic)
@@ -234,13 +232,13 @@ class Truth:
                 new = Statement(order.said, order.arrives, order.name, human=human or known.human, since=begins)
                 if human or known.begins > order.arrives:
                     self._void(known)
-                new.instead_of = known.topic if not human else None
+                new.instead_of = known.told[0].instead_of if human else known.topic
                 self.statements.append(new)
             case "confirm" | "reject":
-                for one in self.held():
-                    if one.source == order.of:
-                        one.state = "told" if order.kind == "confirm" else "void"
-                        one.confirmed = True
+                for pending in self.held():
+                    if pending.source == order.of:
+                        pending.state = "told" if order.kind == "confirm" else "void"
+                        pending.confirmed = True
             case "import":
                 assert order.said is not None
                 assert order.true_from is not None
@@ -272,8 +270,10 @@ class Truth:
 def is_echo(said: Said, recalled: str) -> bool:
     """Whether a sentence only repeats a text of memory that the application put before the model."""
     known = read(recalled)
-    is_same = known is not None and known.topic[:2] == said.meaning.topic[:2] and known.form == said.meaning.form
-    return said.text == recalled or (said.short and is_same and known.value.casefold() == said.meaning.value.casefold())
+    if said.text == recalled or known is None or not said.short:
+        return said.text == recalled
+    told = said.meaning
+    return (*known.topic[:2], known.form, known.value.casefold()) == (*told.topic[:2], told.form, told.value.casefold())
 
 
 def claims_of(known: Iterable[Meaning | Episode]) -> set[Claim]:
