@@ -420,7 +420,7 @@ BEGIN
             ('entities', 'recorded_at', 'When it was named first.'),
             ('entities', 'summary', 'What a model wrote about it from its facts, if a policy allows that; no evidence.'),
             ('entities', 'summary_version', 'Which of the summaries of the entity it is, from 1.'),
-            ('entities', 'summary_stale', 'Whether facts of the entity have changed since.'),
+            ('entities', 'summary_stale', 'Whether facts of the entity are new since.'),
             ('entity_aliases', 'entity_id', 'The entity that is called so.'),
             ('entity_aliases', 'alias', 'How it was said first.'),
             ('entity_aliases', 'kind', 'name, tie (what it is to somebody), or user.'),
