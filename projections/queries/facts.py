@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from mnemolog.projections.database import fetch_rows, fetch_value
 from mnemolog.projections.errors import QueryError, UnknownFactError, check_limit, check_zones
-from mnemolog.projections.queries.results import Fact, Profile
+from mnemolog.projections.queries.results import Fact, FoundFact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query, with_filter
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.turns import fetch_policies
@@ -80,9 +80,11 @@ def listing_query(
     return with_filter(read_query("facts", "listed_facts", scope=scope.parameters, at="%(at)s", parts=parts), wanted)
 
 
-async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Fact:
-    """One fact, whatever its status. Raises `UnknownFactError`."""
-    found = await fetch_rows(conn, Fact, read_query("facts", "one_fact"), {"tenant": tenant, "fact_id": fact_id})
+async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> FoundFact:
+    """The version that stands for a fact now, or the last one that did. Raises `UnknownFactError`."""
+    found = await fetch_rows(
+        conn, FoundFact, read_query("facts", "current_fact"), {"tenant": tenant, "fact_id": fact_id}
+    )
     if not found:
         raise UnknownFactError(tenant, fact_id)
     return found[0]

@@ -202,6 +202,7 @@ class EventBuilder:
             speaker=said_by.speaker,
             authority=said_by.authority,
             said_at=self._own_time(self.said_at),
+            metadata=None if self.original is None else self.original.metadata,
             vector=self.vector,
         )
 

@@ -146,6 +146,24 @@ COMMENT ON FUNCTION fact_known_at IS
 'How a fact stood at believed_at, or stands now where that is NULL; no row before it was known. true_to is the earliest '
 'end that was known then.';
 
+CREATE OR REPLACE FUNCTION current_version(fact uuid) RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    WITH RECURSIVE versions AS (
+        SELECT current_version.fact AS fact_id
+        UNION
+        SELECT closed.superseded_by
+        FROM versions
+        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = versions.fact_id OFFSET 0) AS closed
+        WHERE closed.status NOT IN ('active', 'pending_confirmation') AND closed.superseded_by IS NOT NULL
+    )
+    SELECT versions.fact_id
+    FROM versions
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = versions.fact_id OFFSET 0) AS last
+    WHERE last.status IN ('active', 'pending_confirmation') OR last.superseded_by IS NULL
+);
+COMMENT ON FUNCTION current_version IS
+'The fact itself while it is active or pending, or else what took its place, and so on.';
+
 CREATE OR REPLACE FUNCTION challenged_facts(
     pending_ids uuid []
 ) RETURNS TABLE (pending_id uuid, fact_id uuid, is_successor boolean) LANGUAGE sql STABLE PARALLEL SAFE
