@@ -82,7 +82,7 @@ class PromotableFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCase:
-    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time.
+    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `speaker` said it at `said_at`.
 
     `successors` are what merged or corrected targets have become: `fact_id` was not shown them and would not end them.
     """
@@ -94,6 +94,7 @@ class PendingCase:
     ended_at: datetime | None
     needs_human: bool
     said_at: datetime
+    speaker: str | None = None
     authority: Authority = "extracted"
 
 

@@ -206,6 +206,17 @@ class _CommitEnds:
 
     def apply(self, event: MemoryEvent) -> MemoryEvent:
         """The event with the ends that it moves; without the earlier beginning where the fact cannot have it."""
+        event = self._with_moved_ends(event)
+        enders = {moved.fact_id: moved.ended_by for moved in event.moved_ends}
+        if isinstance(event, FactAdded) and event.ended_at is not None:
+            enders[event.fact.fact_id] = event.ended_by
+        for fact_id, ender in enders.items():
+            self._enders.pop(fact_id, None)
+            if ender is not None:
+                self._enders[fact_id] = ender
+        return event
+
+    def _with_moved_ends(self, event: MemoryEvent) -> MemoryEvent:
         if event.moved_beginning is not None:
             return self._with_beginning(event, *event.moved_beginning)
         if isinstance(event, FactAdded):
@@ -217,9 +228,7 @@ class _CommitEnds:
                 self._enders[fact_id] = successor
         freed = [self._values[fact_id] for fact_id in self._freed_ids(event)]
         moved = tuple(self._moved_end(value, event, freed) for value in freed)
-        for end in moved:
-            del self._enders[end.fact_id]
-            self._closed.discard(end.fact_id)
+        self._closed.difference_update(end.fact_id for end in moved)
         own = [self._with_ender(end) for end in event.moved_ends] + list(self._inherited_ends(event))
         own += self._ends_by_older_part(event)
         return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
@@ -316,7 +325,6 @@ class _CommitEnds:
             and self._may_end(self._values[event.fact.fact_id], value)
         ]
         moved = tuple(self._ends_at(since, older, event.fact.fact_id))
-        self._enders |= {end.fact_id: event.fact.fact_id for end in moved}
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
     def _freed_ids(self, event: MemoryEvent) -> list[UUID]:

@@ -24,6 +24,7 @@ from mnemolog.schemas.policy import (
     KNOWN_FACTS,
     KNOWN_TIMEOUT,
     KNOWN_TOKENS,
+    RESEND_WINDOW,
     SUMMARY_CHANGES,
     SUMMARY_FIELDS,
     SUMMARY_TOKENS,
@@ -181,8 +182,13 @@ class StreamsSettings(PostgresSettings):
     )
     confirm_below: Fraction = Field(
         default=CONFIRM_BELOW,
-        description="confidence below which no statement overwrites a high-risk fact, "
-        "and from which no single one contradicts a fact",
+        description="confidence below which no statement overwrites a high-risk fact or denies a fact of this "
+        "confidence, and from which no single one denies a high-risk fact",
+    )
+    resend_window: float = Field(
+        default=RESEND_WINDOW,
+        ge=0,
+        description="seconds within which a speaker who says the same once more confirms nothing",
     )
     high_risk: tuple[Slot, ...] = Field(
         default=HIGH_RISK, description="categories and keys whose overwrite waits for a confirmation (a JSON list)"
@@ -287,6 +293,7 @@ def default_rules(settings: StreamsSettings) -> EffectivePolicy:
         add_only=settings.add_only,
         confidence=settings.confidence_preset,
         confirm_below=settings.confirm_below,
+        resend_window=settings.resend_window,
         high_risk=settings.high_risk,
         single_valued=settings.single_valued_keys,
         min_importance=settings.min_importance,

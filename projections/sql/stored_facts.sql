@@ -60,7 +60,7 @@ SELECT
     pending.action, pending.ended_at,
     pending.needs_human OR coalesce(standing.is_human, false) AS needs_human,
     happened.occurred_at AS said_at,
-    waiting.authority
+    waiting.speaker, waiting.authority
 FROM pending_confirmations AS pending
 INNER JOIN memory_events AS happened ON pending.event_id = happened.event_id
 INNER JOIN facts AS waiting ON pending.fact_id = waiting.fact_id

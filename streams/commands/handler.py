@@ -50,6 +50,7 @@ from mnemolog.streams.commands.context import (
 from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
+from mnemolog.streams.entities.subjects import cases_of_one_entity
 from mnemolog.streams.text.differences import USER_WORDS
 
 MAX_FACTS: Final = 2000
@@ -181,7 +182,7 @@ class CommandHandler:
                 facts = await self.facts.facts([*named, *beside])
                 events = edits.resolve(context, payload, facts, beside, texts)
             case Confirm():
-                cases = await self.facts.pending_cases(named)
+                cases = await cases_of_one_entity(await self.facts.pending_cases(named), self.facts.subjects_of)
                 challenged = [target for case in cases.values() for target in case.targets]
                 events = status_changes.confirm(context, payload, await self.facts.facts([*named, *challenged]), cases)
             case Update():

@@ -234,7 +234,7 @@ def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> 
 
 
 def test_a_statement_can_wait_for_another_one_or_for_a_human() -> None:
-    sure, risky = known_fact(confidence=0.95), known_fact(category="finance")
+    sure, risky = known_fact(confidence=0.95, category="health"), known_fact(category="finance")
     assert not decide_one(matched_fact(sure), llm_decision("CONTRADICT", sure)).needs_human
     held = decide_one(matched_fact(risky, certainty="strong"), llm_decision("REPLACE", risky))
     assert (held.guard, held.needs_human) == ("high_risk", False)
