@@ -46,7 +46,7 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
 from mnemolog.schemas.scope import Scope
 
-_CONFLICT_DECIDERS: Final = ("model", "fallback")
+_CONFLICT_DECIDERS: Final = ("model", "rule", "fallback")
 _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
 
 

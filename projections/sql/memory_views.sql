@@ -389,7 +389,7 @@ BEGIN
             ('pending', 'since', 'Since when it waits.'),
             (NULL, 'event_id', 'The event.'),
             (NULL, 'reason', 'Why it was decided so.'),
-            (NULL, 'decided_by', 'Who decided: a rule, the model or a human.'),
+            (NULL, 'decided_by', 'Who decided: model; rule, threshold, hash, policy or fallback, which are rules; application, human or timer.'),
             (NULL, 'model', 'The model that decided; NULL where none did.'),
             ('pending', 'verdict', 'What the model said.'),
             ('pending', 'challenged', 'The facts that a confirmation would overwrite; they are current until then.'),

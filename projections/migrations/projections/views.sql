@@ -253,7 +253,11 @@ SELECT
     e.event_id,
     e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id,
     e.event, e.decided_at,
-    CASE WHEN e.event = 'fact_pending' AND e.model IS NOT NULL THEN 'model' ELSE e.decided_by END AS decided_by,
+    CASE
+        WHEN e.event <> 'fact_pending' OR e.model IS NULL THEN e.decided_by
+        WHEN starts_with(e.model, 'rules-') THEN 'rule'
+        ELSE 'model'
+    END AS decided_by,
     e.model, e.prompt_version, e.guard, e.stale, done.carried_out_at, judged.taken_back,
     CASE
         WHEN judged.taken_back IS NOT NULL THEN judged.taken_back
@@ -331,7 +335,7 @@ WHERE
     );
 COMMENT ON VIEW overwrites IS
 'Every decision that ended a known fact (also one whose end was announced), and every one that was held back from it '
-'(fact_pending). decided_by is who proposed it: of one that was held back the model, whoever settled it, with its '
+'(fact_pending). decided_by is who proposed it: of one that was held back the model or rule, whoever settled it, with its '
 'prompt_version. carried_out_at is when it first ended the fact, also if that was taken back, NULL where it has not. taken_back says that it was wrong, '
 'by whoever knew better: undone (itself, or the confirmation that carried it out), rejected while it was pending, or '
 'corrected: a human said that the fact in its place never was true (correct without an end, or a contradiction that a '
