@@ -168,7 +168,7 @@ class MemoryClient:
         budget_tokens: int = ...,
         format: ContextFormat = ...,
         count_tokens: Callable[[str], int] | None = ...,
-        min_confidence: float = ...,
+        min_confidence: float | None = ...,
         doubtful: bool = ...,
         summaries: bool = ...,
         **arguments: Unpack[ContextArgs],
@@ -177,7 +177,8 @@ class MemoryClient:
 
         First what must be respected (hard preferences and health), then the current task, what the search finds, and
         soft preferences. Where the budget is tight, facts that are pending, unresolved, old, or below `min_confidence`
-        are left out first; with `doubtful=False` in any case. Without a query (None) nothing is searched.
+        (that of the settings, or 0.5, unless given) are left out first; with `doubtful=False` in any case. Without a
+        query (None) nothing is searched.
         `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
         are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
         the turn that comes of it. With `summaries` the summaries of the entities that most of these facts name, up to
