@@ -82,7 +82,7 @@ async def assert_every_statement_is_accounted_for(database: str, fact_counts: Co
     accounted = Counter({row["source_id"]: row["n"] for row in made})
     accounted.update({row["source_id"]: row["n"] for row in dropped})
     assert accounted == +fact_counts
-    conflicts = await query_rows(database, "SELECT 1 FROM memory_events WHERE decided_by = 'rule'")
+    conflicts = await query_rows(database, "SELECT 1 FROM memory_events WHERE decided_by = 'model'")
     assert conflicts, "a dialogue without a conflict would prove little"
     over = await query_rows(database, "SELECT 1 FROM commits WHERE llm_calls > 2")
     assert over == []
