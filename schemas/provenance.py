@@ -17,7 +17,15 @@ OmissionReason = Literal[
 """Why an extraction leaves out a sentence that it has read: what the sentence is, or that there is too much of it."""
 DropReason = (
     OmissionReason
-    | Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "recalled", "below_importance", "never_stored"]
+    | Literal[
+        "excerpt_not_found",
+        "unfounded",
+        "invalid_fact",
+        "near_duplicate",
+        "recalled",
+        "below_importance",
+        "never_stored",
+    ]
 )
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
@@ -48,12 +56,16 @@ class Origin(Record):
 
 
 class DroppedStatement(Record):
-    """A statement that became no fact, and why; `excerpt` is how it was said, `similarity` where one was too near."""
+    """A statement that became no fact, and why; `excerpt` is how it was said, `similarity` where one was too near.
+
+    `detail` says in words what of it was not said.
+    """
 
     text: Text
     reason: DropReason
     similarity: float | None = None
     excerpt: Text = ""
+    detail: Text = Field(default="", exclude_if=lambda detail: not detail)
 
 
 Emotion = Literal["joy", "love", "gratitude", "surprise", "sadness", "anger", "fear", "disgust", "shame", "neutral"]

@@ -391,7 +391,11 @@ def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatemen
     for step in commit.provenance.steps:
         for dropped in step.dropped:
             yield MissingStatement(
-                text=dropped.text, reason=dropped.reason, stage=step.stage, similarity=dropped.similarity
+                text=dropped.text,
+                reason=dropped.reason,
+                stage=step.stage,
+                similarity=dropped.similarity,
+                detail=dropped.detail or None,
             )
     for event in commit.events:
         if (one := _decided_statement(event, known)) is not None:
