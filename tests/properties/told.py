@@ -140,6 +140,8 @@ def drawn_history(random: Random) -> History:
     features = frozenset((*random.choice(THEMES), *random.sample(FEATURES, random.randint(0, 1))))
     if "late" in features:  # commands count from their arrival
         features -= {"ahead", "plan", "denial", "delete", "edit", "undo", "import", "run", "publish", "corrected"}
+    if "delete" in features:  # whether a passed term is selected by `delete_all` depends on the timer
+        features -= {"term"}
     if "corrected" in features:
         features -= {"immutable", "doubt", "plan"}  # one of a turn that is held leaves the other beside it
     return _Teller(random, features).tell()

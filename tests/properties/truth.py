@@ -255,7 +255,8 @@ class Truth:
     @staticmethod
     def _void(known: Episode, state: Literal["void", "deleted"] = "void") -> None:
         for one in known.told:
-            one.state = "denies" if state == "void" and one.meaning.form == "correction" else state
+            denies = one.meaning.form == "correction" and state == "void"
+            one.state = "denies" if denies else "deleted" if one.instead_of else state
 
     def _promote(self, order: Order) -> None:
         """What holds in the run, or ends something there, was told to the user when it was told to the run."""
