@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from mnemolog.schemas.base import Text, Timestamp, known_sum
-from mnemolog.schemas.provenance import DroppedStatement, Stage, Step
+from mnemolog.schemas.provenance import DroppedStatement, Stage, Step, answered_by
 from mnemolog.streams.llm.ports import (
     ChatMessage,
     Prompt,
@@ -261,8 +261,6 @@ def quoted(text: str, limit: int) -> str:
 
 REPROMPTS: Final = 1
 """A store asks a model at most twice; whoever sets `reprompts` of a turn wants something else."""
-RULES_PREFIX: Final = "rules-"
-"""Begins the names of providers that answer by rules: to ask them is no call of a language model."""
 _MAX_QUOTED_REPLY: Final = 20_000  # characters of a faulty reply that are shown to the model: tokens cost
 
 
@@ -371,7 +369,5 @@ def with_unused(step: Step, replies: Sequence[TimedReply]) -> Step:
 def _is_call(reply: TimedReply) -> bool:
     """Whether this attempt called a language model for it; a call for several turns counts for one of them."""
     return (
-        not reply.is_paid
-        and not reply.model.startswith(RULES_PREFIX)
-        and (reply.shared is None or reply.shared.is_counted)
+        not reply.is_paid and answered_by(reply.model) == "model" and (reply.shared is None or reply.shared.is_counted)
     )

@@ -19,7 +19,7 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, NewFact, Original, Statement
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
+from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate, answered_by
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
@@ -148,7 +148,7 @@ class EventBuilder:
         weighed = (WeighedCandidate(fact_id=known.fact_id, similarity=known.similarity) for known in self.candidates)
         asked = llm_decision or AskedConflict()
         return Decision(
-            by=by,
+            by=answered_by(asked.model) if by == "model" else by,
             reason=reason,
             candidates=tuple(weighed),
             model=asked.model,
@@ -203,6 +203,7 @@ class EventBuilder:
             speaker=said_by.speaker,
             authority=said_by.authority,
             said_at=self._own_time(self.said_at),
+            metadata=None if self.original is None else self.original.metadata,
             vector=self.vector,
         )
 
