@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from mnemolog.projections.queries.facts import facts
+from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, profile, published_profile
 from mnemolog.projections.queries.pending import pending
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import (
@@ -181,6 +181,23 @@ class Player:
             waits = {(one.topic, "holds" if one.holds else one.form) for one in waiting if one}
             if fault := _differ("pending", waits, truth.waiting()):
                 yield fault
+            async for wrong in self._profile_faults(conn, truth):
+                if wrong:
+                    yield wrong
+
+    async def _profile_faults(self, conn: Any, truth: Truth) -> Any:
+        """What the profile of the present and the published one show that is not so now, or was not so then."""
+        now, is_open = self._harness.now, {one.topic for one in truth.open()}
+        present = await profile(conn, self._scope, now)
+        yield _differ("profile", _topics(present), is_open)
+        if "publish" in self._history.features:
+            shown = await published_profile(conn, self._scope, now)
+            yield _differ("published profile", _topics(shown) - is_open, set())
+            yield _differ("published profile", truth.still_published() - _topics(shown), set())
+            present = shown
+        changes = [(one["text"], *(old["text"] for old in one["old"])) for one in present.recent_changes]
+        told = {read(text).topic for texts in changes for text in texts if read(text)}
+        yield _differ("recent changes", told & truth.taken_back(), set())
 
     def _is_one_fact(self, truth: Truth) -> bool:
         """Whether a value holds again after it had ended, which is one fact where that end is told last."""
@@ -244,6 +261,12 @@ def _claims(facts: Iterator[tuple[str, str | None]]) -> set[Claim]:
 def _holding(fact: Any) -> Meaning | None:
     meaning = read(fact.text, fact.subject)
     return meaning if meaning and meaning.holds else None
+
+
+def _topics(shown: Any) -> set[Topic]:
+    entries = [entry for name in (*FACT_SECTIONS, "upcoming") for entry in getattr(shown, name)]
+    said = (read(entry["text"]) for entry in entries)
+    return {one.topic for one in said if one and one.holds}
 
 
 def _is_about(fact: Any, said: set[tuple[Topic, bool]]) -> bool:

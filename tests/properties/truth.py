@@ -118,6 +118,16 @@ class Truth:
     def claims(self, at: datetime) -> set[Claim]:
         return claims_of(one for one in self.episodes() if one.holds(at))
 
+    def taken_back(self) -> set[Topic]:
+        """What was told and is not to be shown any more: it was deleted, undone, or corrected to something else."""
+        told = {one.meaning.topic for one in self.statements if one.state in ("told", "held")}
+        return {one.meaning.topic for one in self.statements} - told
+
+    def still_published(self) -> set[Topic]:
+        """What the last published profile had, and is as it was then."""
+        now = {(id(one.told[0]), one.topic, *sorted(one.details)) for one in self.open()}
+        return {one.topic for one in self.published or () if (id(one.told[0]), one.topic, *sorted(one.details)) in now}
+
     def current(self, topic: Topic | None) -> Episode | None:
         return next((one for one in self.open() if one.topic == topic), None)
 
